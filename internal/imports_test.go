@@ -12,7 +12,7 @@ import (
 
 const (
 	module      = "github.com/parley-server/parley/"
-	testingTree = "internal/testing/" // helpers of tests, which no program links
+	testingTree = "internal/testing/" // helpers of tests, which the product does not link
 )
 
 // ours lists which of our packages each package may import. Every package must be listed.
@@ -116,7 +116,7 @@ var doors = map[string]string{
 	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
 }
 
-// TestTheProductLinksNoTestHelpers reads what the binary parley links.
+// TestTheProductLinksNoTestHelpers checks the packages that the binary parley links.
 func TestTheProductLinksNoTestHelpers(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "../cmd/parley").Output()
@@ -130,7 +130,7 @@ func TestTheProductLinksNoTestHelpers(t *testing.T) {
 	}
 }
 
-// TestImportsFollowThePicture holds the code against the picture in docs/internals/design.md.
+// TestImportsFollowThePicture compares the code with the picture in docs/internals/design.md.
 func TestImportsFollowThePicture(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {

@@ -19,8 +19,8 @@ var (
 	pageName = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
 )
 
-// TestLinksLeadSomewhere reads every page: each relative link leads to a file, each anchor to a
-// heading, and the index links to every page. A docs/….md in the text or the code exists.
+// TestLinksLeadSomewhere reads every page: each relative link names a file, each anchor a heading,
+// and the index links to every page. A docs/….md in the text or the code exists.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	pages, links := markdown(t), 0

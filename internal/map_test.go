@@ -10,8 +10,8 @@ import (
 
 var placeNamed = regexp.MustCompile(`(?:internal|queries|migrations|cmd|compat)/[\w./-]*`)
 
-// TestMapIsTrue compares docs/internals/map.md with the code: the places that it names exist, and
-// each table stands beside the package that may write it.
+// TestMapIsTrue compares docs/internals/map.md with the code: the paths that it names exist, and
+// each table is listed with the package that may write it.
 func TestMapIsTrue(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, "../docs/internals/map.md")

@@ -16,7 +16,7 @@ import (
 var owners = map[string]string{
 	"sessions": "session", "turns": "session", "messages": "session", "approvals": "session",
 	"erasures": "session", "idempotency_keys": "session", "idempotent_answers": "session",
-	"river_job": "session", // besides River itself
+	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
 	"workspaces": "store/workspace",
 	"api_keys":   "store/apikey",
@@ -31,10 +31,10 @@ var owners = map[string]string{
 	"workdirs": "toolenv/workdir", "work_blobs": "toolenv/workdir", "work_chunks": "toolenv/workdir", "work_files": "toolenv/workdir",
 }
 
-// joint are the writes that a package makes to a table of another one, because a statement of its own
-// would cost every message more time. It may write nothing else of that table.
+// joint are the writes of a package to a table of another one, because a statement of its own would
+// make every message slower. The package may write nothing else in that table.
 var joint = map[string]string{
-	// The session's row holds the newest place of its log, and its lock orders the log's rows.
+	// The session's row has the newest position of its log, and its lock orders the log's rows.
 	"eventlog sessions": "UPDATE sessions s SET last_seq = h.seq, last_ord = h.ord FROM",
 	// The statement that changes a turn stores the events that record the change.
 	"session events": "INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data) SELECT",

@@ -31,8 +31,8 @@ func TestOnlyTheStoresImportTheQueries(t *testing.T) {
 	}
 }
 
-// TestRowsStayInTheirStore checks that no exported identifier of a package is or shows a row of the
-// generated queries. A package converts a row to a type of its own once.
+// TestRowsStayInTheirStore checks that no exported identifier of a package is or contains a row of
+// the generated queries. A package converts a row to a type of its own once.
 func TestRowsStayInTheirStore(t *testing.T) {
 	t.Parallel()
 	checked := 0

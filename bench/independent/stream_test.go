@@ -18,7 +18,7 @@ func frames(numbers ...int) string {
 
 const done = "event: done\nid: 9\ndata: {}\n\n"
 
-// TestTheCheckCanFail reads streams that are not as they must be.
+// TestTheCheckCanFail reads streams with faults that the check must find.
 func TestTheCheckCanFail(t *testing.T) {
 	for _, test := range []struct{ name, stream, want string }{
 		{"good", frames(0, 1, 2) + done, ""},

@@ -61,13 +61,13 @@ func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
 	}
 }
 
-// TestTheCheckCanFail has a server lose, repeat, swap and add frames.
+// TestTheCheckCanFail lets a server lose, repeat, swap and add frames.
 func TestTheCheckCanFail(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
 		tamper Tamper
-		want   string // "" for a good answer
+		want   string // "" for a correct answer
 	}{
 		{"honest", func(evs []event.Event) []event.Event { return evs }, ""},
 		{"one delta lost", func(evs []event.Event) []event.Event { return slices.Delete(evs, 5, 6) }, "instead of"},
@@ -114,7 +114,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRatiosAreOfWholeRuns has a mode fail in its second round, and text merged.
+// TestRatiosAreOfWholeRuns lets a mode fail in its second round, and merges text.
 func TestRatiosAreOfWholeRuns(t *testing.T) {
 	t.Parallel()
 	good := []Figures{{Rate: 100, Rows: 1}}
@@ -122,8 +122,8 @@ func TestRatiosAreOfWholeRuns(t *testing.T) {
 	tests := []struct {
 		name    string
 		service ModeResult
-		ratio   bool // it is printed
-		verdict bool // beside its target
+		ratio   bool // the ratio is printed
+		verdict bool // with a verdict
 	}{
 		{"good", ModeResult{Rounds: good}, true, true},
 		{"failed in a later round", ModeResult{Rounds: good, Failed: "a delta was lost"}, false, false},

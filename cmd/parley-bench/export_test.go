@@ -66,7 +66,7 @@ func Concluded(modes ...ModeResult) *Report {
 	return r
 }
 
-// Peers lets the peers below a directory do the work of a flat scenario with 10 deltas.
+// Peers lets the peers below a directory run a flat scenario with 10 deltas.
 func Peers(dir string) (modes, missing []string, run func(ctx context.Context, mode string) (Figures, error), err error) {
 	peers, missing, err := loadPeers(dir)
 	s := scenario{peerWork: []string{"flat", "2", "10"}}.withPeers(peers)

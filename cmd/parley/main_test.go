@@ -20,7 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestMain lets the test binary be parley itself: the processes below are it again.
+// TestMain lets the test binary run as parley: the processes below are this binary.
 func TestMain(m *testing.M) {
 	if os.Getenv("PARLEY_TEST_MAIN") == "1" {
 		main()
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// parley is the command line in a directory, with nothing set.
+// parley returns a command line in a directory, without any setting.
 func parley(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
@@ -112,7 +112,7 @@ func TestAnAnswerSurvivesKill9(t *testing.T) {
 		t.Errorf("the rest of the answer: %q", got)
 	}
 
-	// Ctrl-C stops the server and, behind it, the private PostgreSQL.
+	// Ctrl-C stops the server and then the private PostgreSQL.
 	server.Process.Signal(os.Interrupt)
 	if err := server.Wait(); err != nil {
 		t.Errorf("Ctrl-C: %v", err)
@@ -130,7 +130,7 @@ func TestSIGTERMHandsTheTurnOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first, _ := dev(t, dir, "127.0.0.1:0")
-	second, at := dev(t, dir, "127.0.0.1:0") // joins the database
+	second, at := dev(t, dir, "127.0.0.1:0") // joins the first server's database
 	env, err := app.ReadDevEnv(filepath.Join(dir, ".parley"))
 	if err != nil {
 		t.Fatal(err)

@@ -30,11 +30,11 @@ import (
 // half of it; the margin is for loaded machines.
 const linkLimit = 30 * time.Second
 
-// bridge is a database with a workspace "w", a key for it, and a way there that can break.
+// bridge is a database with a workspace "w", a key for it, and a link to it that can break.
 type bridge struct {
 	dsn, through string
 	proxy        *faultproxy.Proxy
-	pool         *pgxpool.Pool // on the direct way
+	pool         *pgxpool.Pool // over the direct link
 	key          string
 
 	newest, dead atomic.Int64 // numbers of the proxy's connections
@@ -64,11 +64,11 @@ func newBridge(t *testing.T, dsn string) *bridge {
 	return b
 }
 
-// halfOpen kills every connection that the proxy has now, without a word to either side. New ones
-// work.
+// halfOpen makes all current connections of the proxy half-open: neither side is notified. New
+// connections work.
 func (b *bridge) halfOpen() { b.dead.Store(b.newest.Load()) }
 
-// replica starts a service on one of the two ways and returns its address.
+// replica starts a service on one of the two links and returns its address.
 func (b *bridge) replica(t *testing.T, dsn string, environ ...string) string {
 	t.Helper()
 	opt := app.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -90,7 +90,7 @@ func (b *bridge) request(ctx context.Context, method, url, body string) (*http.R
 	return http.DefaultClient.Do(req)
 }
 
-// answer is a stream of a turn as it is read.
+// answer is the stream of a turn.
 type answer struct {
 	text    string
 	session string
@@ -180,7 +180,7 @@ func TestTurnAndReaderContinueOnAHalfOpenLink(t *testing.T) {
 	b.send(t, b.replica(t, b.through), talk, b.halfOpen).check(t, said())
 }
 
-// TestTurnAndReaderContinueAfterACut resets them.
+// TestTurnAndReaderContinueAfterACut resets all connections.
 func TestTurnAndReaderContinueAfterACut(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
@@ -196,7 +196,7 @@ func TestReaderOfAnotherReplicasTurn(t *testing.T) {
 	b.send(t, b.replica(t, b.through, "PARLEY_WORKERS=0"), talk, b.halfOpen).check(t, said())
 }
 
-// TestTurnOfACutOffReplicaIsTakenOver cuts the replica that works off for good, without a word.
+// TestTurnOfACutOffReplicaIsTakenOver freezes the link of the replica that runs the turn for good.
 func TestTurnOfACutOffReplicaIsTakenOver(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
@@ -224,8 +224,8 @@ func TestHalfOpenReplicaTakesOverTheTurnsOfADeadOne(t *testing.T) {
 	}).check(t, said())
 }
 
-// TestStoppedBackend stops the PostgreSQL process whose connection was used last, and will be used
-// next, in the middle of an answer.
+// TestStoppedBackend stops, in the middle of an answer, the PostgreSQL process of the connection
+// that was used last and will be used next.
 func TestStoppedBackend(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
@@ -246,7 +246,7 @@ func TestStoppedBackend(t *testing.T) {
 	}).check(t, said())
 }
 
-// TestRequestsAreAnsweredOnADeadLink sends a message while nothing passes.
+// TestRequestIsAnsweredOnADeadLink sends a message while the link passes no bytes.
 func TestRequestIsAnsweredOnADeadLink(t *testing.T) {
 	t.Parallel()
 	b := newBridge(t, dbtest.DSN(t))

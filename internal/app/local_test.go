@@ -10,8 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// A web page reaches development mode neither by a rebound name nor across origins, on any path,
-// and a proxy does not make the key of this machine good for others.
+// TestDevModeAnswersThisMachineOnly checks that a web page cannot reach development mode by a
+// rebound name or across origins, on any path, and that the key of this machine does not work
+// behind a proxy.
 func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,7 +42,8 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	}
 }
 
-// A client with a wrong base URL or path gets the list of the paths that exist.
+// TestUnknownPathsOfOpenAIClientsNameWhatExists checks that a client with a wrong base URL or path
+// gets the list of the existing paths.
 func TestUnknownPathsOfOpenAIClientsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	at, _, err := serve(t, app.Options{DevDir: t.TempDir()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
@@ -65,7 +67,7 @@ func TestUnknownPathsOfOpenAIClientsNameWhatExists(t *testing.T) {
 	}
 }
 
-// ask is the status of a GET with one more header.
+// ask returns the status of a GET with one additional header.
 func ask(t *testing.T, url, key, name, value string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// missing skips a test whose real part is not installed, or fails it where nothing may be skipped.
+// missing skips a test whose dependency is not installed, or fails it if no test may be skipped.
 func missing(t *testing.T, part string) {
 	t.Helper()
 	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
@@ -15,7 +15,7 @@ func missing(t *testing.T, part string) {
 	t.Skipf("%s is not installed", part)
 }
 
-// await polls a condition of another process, which has no signal for it.
+// await polls a condition of another process, which sends no signal.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

@@ -92,7 +92,7 @@ func TestOutageFillsNoLog(t *testing.T) {
 	})
 }
 
-// ready asks a replica whether it is ready, as a load balancer does all the time.
+// ready asks a replica whether it is ready, as a load balancer does.
 func ready(t *testing.T, at string) bool {
 	t.Helper()
 	res, err := http.Get(at + "/readyz")

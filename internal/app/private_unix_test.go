@@ -47,7 +47,7 @@ func TestDevModeEndsWithItsPostgres(t *testing.T) {
 	}
 	pid, err := private.PID()
 	if err == nil {
-		err = syscall.Kill(pid, syscall.SIGINT) // a fast and clean shutdown, as pg_ctl stop
+		err = syscall.Kill(pid, syscall.SIGINT) // a fast and clean shutdown, like pg_ctl stop
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ func TestPeriodsCanBeGivenInDays(t *testing.T) {
 	}
 }
 
-// TestServeRemovesWhatIsPastItsTime at its start, with the files and the folder of it.
+// TestServeRemovesWhatIsPastItsTime checks that a start removes expired sessions with their files
+// and their folders.
 func TestServeRemovesWhatIsPastItsTime(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// vaultKey is the master key of all services here.
+// vaultKey is the master key of all services in these tests.
 var vaultKey = vault.GenerateKey()
 
 // serve runs a service until it is ready or fails. stop returns how it ended.
@@ -135,8 +135,8 @@ func TestServeRefusesATransactionPooler(t *testing.T) {
 	}
 }
 
-// deaf is a way to the database on which no notification arrives, as through a
-// pooler that hands the connection on between transactions.
+// deaf returns a DSN on which no notification arrives, as through a pooler that reassigns the
+// connection between transactions.
 func deaf(t *testing.T, dsn string) string {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
@@ -275,7 +275,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	}
 
 	sourced, _ := app.Load(app.Sources{Environ: []string{"PARLEY_" + environ[0]}})
-	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir()) // by a shell with dev.env in another folder
+	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir()) // like a shell with dev.env in another folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 
 func TestDevModeTakesTheNextFreePort(t *testing.T) {
 	t.Parallel()
-	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil { // else another has it
+	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil { // otherwise another process uses it
 		defer l.Close()
 	}
 	var out strings.Builder

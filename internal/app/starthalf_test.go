@@ -20,7 +20,7 @@ import (
 
 // TestStartWithAHalfOpenConnection starts a service once for each chunk of data that a start
 // exchanges with PostgreSQL. At this chunk the chunk's connection goes silent for good; PostgreSQL
-// does not learn of it either, and keeps the locks of the connection.
+// does not notice it either, and keeps the locks of the connection.
 func TestStartWithAHalfOpenConnection(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// TestUUIDsGoThroughUnchanged sends ids in every shape that a query has them in.
+// TestUUIDsGoThroughUnchanged sends ids in every form that queries use.
 func TestUUIDsGoThroughUnchanged(t *testing.T) {
 	t.Parallel()
 	pool, err := openPool(t.Context(), Secret(dbtest.Empty(t)), "test", 8, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// keyFile writes keys to a file of a mode.
+// keyFile writes keys to a file with a mode.
 func keyFile(t *testing.T, mode fs.FileMode, keys ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "vault.key")
@@ -91,7 +91,7 @@ func TestAKeyInTheEnvironmentIsWarnedAbout(t *testing.T) {
 	}
 }
 
-// TestDevelopmentMakesItsOwnKeyOnce also loses it.
+// TestDevelopmentMakesItsOwnKeyOnce checks the generated key, and what happens when it is lost.
 func TestDevelopmentMakesItsOwnKeyOnce(t *testing.T) {
 	t.Parallel()
 	dsn, dir := dbtest.DSN(t), filepath.Join(t.TempDir(), ".parley")

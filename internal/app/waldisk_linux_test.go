@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestFullDiskOfTheWriteAheadLog takes PostgreSQL the space for its log while clients send
-// messages, each under a key of its own until it is accepted. Every request is answered, with 503
-// where the message was not stored, and every message has one turn in the end.
+// TestFullDiskOfTheWriteAheadLog removes the space for PostgreSQL's log while clients send
+// messages, each under a key of its own until it is accepted. Every request gets a response, 503 if
+// the message was not stored, and in the end every message has one turn.
 func TestFullDiskOfTheWriteAheadLog(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "fills a disk")
@@ -67,7 +67,7 @@ func TestFullDiskOfTheWriteAheadLog(t *testing.T) {
 	t.Logf("%d messages", want)
 }
 
-// insist sends a message until it is accepted. No request may stay without an answer.
+// insist sends a message until it is accepted. Every request must get a response.
 func (b *bridge) insist(t *testing.T, replica, key string) {
 	for ; ; <-time.After(10 * time.Millisecond) {
 		began := time.Now()
@@ -111,7 +111,7 @@ func (b *bridge) post(ctx context.Context, replica, key string) (status int, tex
 	return res.StatusCode, string(body), err
 }
 
-// TestFullDiskIsNamed has PostgreSQL refuse a message as it does when a table cannot grow.
+// TestFullDiskIsNamed lets PostgreSQL reject a message as it does when a table cannot grow.
 func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBridge(t, dbtest.DSN(t))

@@ -42,7 +42,7 @@ func TestActorIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestWorkspaceRequiresAnotherApprover sets the rules of approvals and meets them.
+// TestWorkspaceRequiresAnotherApprover sets the rules for approvals and checks that they apply.
 func TestWorkspaceRequiresAnotherApprover(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)

@@ -53,7 +53,7 @@ func TestWhoeverIsAtTheTerminalAnswers(t *testing.T) {
 	p.types("p bash(ls *)\n")
 	p.sees("matches none of the operations")
 	p.sees("[l]ater: ")
-	p.types("p\n") // as suggested
+	p.types("p\n") // as the prompt suggests
 	p.ends(0)
 	if out := sh.must("send", writes); out != "Done.\n" {
 		t.Errorf("the pattern does not stay: %s", out)
@@ -69,7 +69,7 @@ func TestNobodyIsAskedAgainstTheirWill(t *testing.T) {
 		t.Errorf("--no-input asks: %s", p.screen)
 	}
 	p = sh.attend("send", "--quiet", "--output", "stream-json", writes)
-	p.sees("[l]ater: ") // a question is not noise
+	p.sees("[l]ater: ") // a question is printed even with --quiet
 	p.types("a\n")
 	p.ends(0)
 	if lines := strings.Split(strings.TrimSpace(p.out.String()), "\n"); !strings.HasPrefix(lines[len(lines)-1], `{"event":"done"`) {
@@ -151,7 +151,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p.types("p\n")
 	p.sees("(not shown): ")
 	silent(t, p.terminal)
-	p.types("secr\x03") // Ctrl-C comes as a key here
+	p.types("secr\x03") // Ctrl-C arrives as a key in this mode
 	p.sees("Cancelled.")
 	p.ends(130)
 
@@ -242,7 +242,7 @@ func TestOldQuestionsAreNotAskedAgain(t *testing.T) {
 	p.sees("┃   page: cake")
 	p.sees("[l]ater: ")
 	p.types("a\n")
-	p.ends(6) // the first was denied
+	p.ends(6) // the first call was denied
 	if strings.Contains(p.screen.String(), "page: tea") || p.out.String() != "Done.\n\nEaten.\n" {
 		t.Errorf("asked again: %s%s", p.out, p.screen)
 	}

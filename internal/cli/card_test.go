@@ -33,7 +33,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
 			lines = lines[:len(lines)-1]
 		}
-		said := false // the rest is in the agent's words
+		said := false // the rest is the agent's text
 		for _, line := range lines {
 			if line == "The agent says:" {
 				said = true
@@ -126,7 +126,8 @@ func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 	}
 }
 
-// TestACardShowsTheWholeStep: a call that needs no approval stands at its place among the others.
+// TestACardShowsTheWholeStep checks that a call that needs no approval is shown at its place among
+// the others.
 func TestACardShowsTheWholeStep(t *testing.T) {
 	t.Parallel()
 	ask := event.InputRequired{What: event.InputApproval,
@@ -153,7 +154,8 @@ func TestACardShowsTheWholeStep(t *testing.T) {
 	}
 }
 
-// TestACardEscapesWhatOtherViewsEscape: no character can be seen in one view of an approval alone.
+// TestACardEscapesWhatOtherViewsEscape checks that all views of an approval escape the same
+// characters.
 func TestACardEscapesWhatOtherViewsEscape(t *testing.T) {
 	t.Parallel()
 	var line []rune

@@ -118,7 +118,7 @@ func TestKeysFromBirthToDeath(t *testing.T) {
 		t.Errorf("rotated twice: exit code %d", code)
 	}
 	third := strings.TrimSpace(sh.must("keys", "rotate", second, "--overlap", "now"))
-	for as(second) != 4 { // a server believes in a key for less than a second
+	for as(second) != 4 { // a server caches a key for less than a second
 	}
 	if as(third) != 0 {
 		t.Error("the successor does not work")
@@ -157,7 +157,7 @@ func TestWebhookTokenFromBirthToDeath(t *testing.T) {
 		t.Errorf("rotated: exit code %d", code)
 	}
 	sh.must("keys", "webhook-token", "revoke")
-	for code := 0; code != 4; _, _, code = sh.run("send", "@say hi") { // a server believes in it for less than a second
+	for code := 0; code != 4; _, _, code = sh.run("send", "@say hi") { // a server caches it for less than a second
 	}
 }
 

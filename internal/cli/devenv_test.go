@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A folder that came from elsewhere must not send a command, and what it carries, to a server of
-// its choice: dev.env counts only where this user alone could have written it, and for this
-// machine alone.
+// TestDevEnvMustBeOwnClosedAndLocal checks that a foreign folder cannot direct a command, and the
+// data it sends, to another server: dev.env is used only if only this user could have written it,
+// and only for this machine.
 func TestDevEnvMustBeOwnClosedAndLocal(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -70,7 +70,7 @@ func TestDevEnvMustBeOwnClosedAndLocal(t *testing.T) {
 	}
 }
 
-// remake puts a directory in the place of a file.
+// remake replaces a file by a directory.
 func remake(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err

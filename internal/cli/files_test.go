@@ -38,7 +38,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 	if len(ids) != 2 {
 		t.Fatalf("%q", ids)
 	}
-	for range 2 { // nothing is overwritten
+	for range 2 { // no file is overwritten
 		sh.must("files", "down", ids[0], "-o", "out")
 	}
 	if read("out/report.csv") != content || read("out/report (2).csv") != content {

@@ -43,7 +43,7 @@ func (s shell) pipe(stdin io.Reader, args ...string) (string, string, int) {
 	return out.String(), errs.String(), code
 }
 
-// must fails the test unless the command succeeds, and returns its stdout.
+// must returns the stdout of a command that must succeed.
 func (s shell) must(args ...string) string {
 	s.t.Helper()
 	out, errs, code := s.run(args...)
@@ -53,7 +53,7 @@ func (s shell) must(args ...string) string {
 	return out
 }
 
-// vaultKey is the master key of all services here.
+// vaultKey is the master key of all services in these tests.
 var vaultKey = vault.GenerateKey()
 
 // quick names the tests that run a server under -short.
@@ -66,7 +66,7 @@ type server struct {
 	failed chan error
 }
 
-// serve starts a service on a database. more are further settings.
+// serve starts a service on a database, with additional settings.
 func serve(t *testing.T, dsn, listen string, more ...string) *server {
 	t.Helper()
 	slow.Test(t, "runs a server", quick...)
@@ -117,7 +117,7 @@ func world(t *testing.T, settings ...string) (shell, *server, string) {
 	return sh, srv, dsn
 }
 
-// keyboard is a command that runs and can be interrupted.
+// keyboard is a running command that can be interrupted.
 type keyboard struct {
 	interrupts chan os.Signal
 	out, errs  *watched
@@ -132,7 +132,7 @@ func (s shell) start(args ...string) *keyboard {
 	return k
 }
 
-// watched is a buffer that can be waited for.
+// watched is a buffer whose content can be waited for.
 type watched struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer

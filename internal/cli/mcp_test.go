@@ -50,7 +50,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	sh.must("sessions", "cancel", session) // the session exists and can be canceled
 }
 
-// TestMCPEndsWhenNobodyReads: a program that has gone cannot be answered.
+// TestMCPEndsWhenNobodyReads checks that the command ends if its stdout is closed.
 func TestMCPEndsWhenNobodyReads(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

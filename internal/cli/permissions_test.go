@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// office is a shell of an administrator with a workspace, and no server.
+// office is an administrator's shell with a workspace, without a server.
 func office(t *testing.T) shell {
 	t.Helper()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t)}}

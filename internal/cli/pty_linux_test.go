@@ -45,7 +45,7 @@ func pty(t *testing.T) (keyboard, terminal *os.File) {
 	return keyboard, terminal
 }
 
-// silent waits until a terminal does not show what is typed.
+// silent waits until a terminal does not echo input.
 func silent(t *testing.T, terminal *os.File) {
 	t.Helper()
 	for echo := uint32(syscall.ECHO); echo != 0; {
@@ -78,7 +78,7 @@ func (s shell) attend(args ...string) *person {
 	s.t.Helper()
 	keys, terminal := pty(s.t)
 	p := &person{t: s.t, keys: keys, terminal: terminal, screen: newWatched(), out: newWatched(), interrupts: make(chan os.Signal, 4), code: make(chan int, 1)}
-	go func() { // until the terminal is closed
+	go func() { // ends when the terminal is closed
 		buf := make([]byte, 4096)
 		for {
 			n, err := keys.Read(buf)
@@ -94,7 +94,7 @@ func (s shell) attend(args ...string) *person {
 	return p
 }
 
-// sees waits for a text behind what was seen before.
+// sees waits for a text after the output that was checked before.
 func (p *person) sees(text string) {
 	p.t.Helper()
 	p.screen.waitFrom(p.t, p.from, text)

@@ -15,7 +15,7 @@ import (
 // writes is a message whose turn writes a wiki page.
 const writes = `@call wiki_write {"page":"tea","content":"At four."}` + "\n@say Done."
 
-// asking is a world where agents ask before they write, and may ask for TOKEN.
+// asking is a world whose agents need an approval to write, and may request TOKEN.
 func asking(t *testing.T, settings ...string) (shell, *server) {
 	t.Helper()
 	sh, srv, _ := world(t, settings...)
@@ -24,7 +24,7 @@ func asking(t *testing.T, settings ...string) (shell, *server) {
 	return sh, srv
 }
 
-// scoped is the shell with a key of these scopes.
+// scoped returns the shell with a key of these scopes.
 func (s shell) scoped(scopes string) shell {
 	s.t.Helper()
 	key := s.must("keys", "create", "--name", scopes, "--scope", scopes)
@@ -32,7 +32,7 @@ func (s shell) scoped(scopes string) shell {
 	return s
 }
 
-// left is the request that a command has left open: its first line on stderr.
+// left returns the request that a command has left open, from the first line on stderr.
 func left(t *testing.T, stderr string) (ask event.InputRequired) {
 	t.Helper()
 	line, _, _ := strings.Cut(stderr[strings.Index(stderr, "{"):], "\n")

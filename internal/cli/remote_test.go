@@ -73,7 +73,7 @@ func TestWhatIsNotParleyIsSaid(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsShownWithoutItsPassword: whether something answers there or not.
+// TestAnAddressIsShownWithoutItsPassword checks an address with a server and one without.
 func TestAnAddressIsShownWithoutItsPassword(t *testing.T) {
 	t.Parallel()
 	sh, srv, _ := world(t)

@@ -58,7 +58,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	}
 }
 
-// A turn that runs on a server is canceled from the command line.
+// TestErasingEndsATurnThatRuns checks that the command cancels a turn that runs on a server.
 func TestErasingEndsATurnThatRuns(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

@@ -89,7 +89,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	}
 }
 
-// TestWarningsAboutValues sets values that can be guessed or have several lines.
+// TestWarningsAboutValues sets values that can be guessed or that have several lines.
 func TestWarningsAboutValues(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}

@@ -11,7 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// TestOnlyTextIsSent: nothing that would arrive as something similar, from wherever it comes.
+// TestOnlyTextIsSent checks that input that cannot be sent unchanged is rejected, whatever its
+// source.
 func TestOnlyTextIsSent(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was sent", r.Method, r.URL) }))
@@ -59,7 +60,8 @@ func TestOnlyTextIsSent(t *testing.T) {
 	}
 }
 
-// TestNamesOfFilesMayHaveAnyBytes: they are not sent.
+// TestNamesOfFilesMayHaveAnyBytes checks that file names may have any bytes, since they are not
+// sent.
 func TestNamesOfFilesMayHaveAnyBytes(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

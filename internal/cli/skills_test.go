@@ -191,7 +191,7 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 	}
 }
 
-// TestASkillIsSentWithItsInputs looks at what arrives at a server.
+// TestASkillIsSentWithItsInputs checks the request that a server receives.
 func TestASkillIsSentWithItsInputs(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// reading starts a command line that reads a stdin of the test's own.
+// reading starts a command line with a stdin of the test.
 func (s shell) reading(stdin io.Reader, args ...string) *keyboard {
 	k := &keyboard{interrupts: make(chan os.Signal, 4), out: newWatched(), errs: newWatched(), code: make(chan int, 1)}
 	go func() {

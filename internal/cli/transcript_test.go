@@ -59,7 +59,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 			order = append(order, word)
 		}
 	}
-	// A replay has one done, its own.
+	// A replay ends with one done of its own.
 	want := "user input_required tool_use tool_result usage assistant user error done assistant"
 	if got := strings.Join(order, " "); got != want || text != "Done.Half." {
 		t.Errorf("the lines are %s, want %s; the text is %q", got, want, text)

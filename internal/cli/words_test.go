@@ -342,8 +342,8 @@ func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// TestOldVerbsStillWork compares the help of the verbs and nouns of the release before with their
-// successors, and expects that no list of commands shows them.
+// TestOldVerbsStillWork compares the help of the previous release's verbs and nouns with that of
+// their successors, and checks that no list of commands shows them.
 func TestOldVerbsStillWork(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir()}

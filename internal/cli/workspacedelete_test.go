@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// tablesWith lists the tables that have a column, partitions left out.
+// tablesWith lists the tables that have a given column, without partitions.
 const tablesWith = `SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE a.attname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace`
 
@@ -97,7 +97,8 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	sh.must("workspace", "create", "test") // its name is free again
 }
 
-// A job that no worker has taken would be tried again and again.
+// TestADeletedWorkspaceLeavesNoJob checks that queued jobs are deleted, since workers would retry
+// them forever.
 func TestADeletedWorkspaceLeavesNoJob(t *testing.T) {
 	t.Parallel()
 	sh, _, dsn := world(t, "PARLEY_WORKERS=0")

@@ -40,7 +40,7 @@ func TestRootHandsDownToAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestClosedHomeSendsDataElsewhere is a checkout below /root.
+// TestClosedHomeSendsDataElsewhere checks a checkout below /root.
 func TestClosedHomeSendsDataElsewhere(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
@@ -89,7 +89,7 @@ func TestOrdinaryUser(t *testing.T) {
 	u.kill(t)
 	wait.For(t, "PostgreSQL ends", func() bool { return !devdb.Alive(u.PID) })
 
-	// Root comes to the same directory, and leaves it usable.
+	// A server started by root uses the same directory, and leaves it usable.
 	s := serve(t, dir)
 	if owner := devdb.OwnerOf(s.Data()); owner != nobody {
 		t.Errorf("the data belongs to %d now", owner)

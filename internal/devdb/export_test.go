@@ -16,7 +16,7 @@ const (
 	MaxSocket = maxSocket
 )
 
-// Fetch fetches a version 18 with a checksum, for the tests' own account.
+// Fetch downloads version 18 with a checksum, as the tests' own user.
 func Fetch(ctx context.Context, repository, cache, sum string, major int, progress func(string)) (version, dir string, err error) {
 	s := source{repository: repository, cache: cache, platform: platform(), progress: progress,
 		releases: map[int]release{18: {"18.3.0", map[string]string{platform(): sum}}}}
@@ -24,7 +24,7 @@ func Fetch(ctx context.Context, repository, cache, sum string, major int, progre
 	return prog.version, prog.dir, err
 }
 
-// Releases are the versions that can be downloaded, with the sums of their platforms.
+// Releases returns the versions that can be downloaded, with the checksums of their platforms.
 func Releases() map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	for _, r := range releases {
@@ -51,7 +51,7 @@ func (s *Server) Unguarded() (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// Bystander is a process of PostgreSQL's user that is not PostgreSQL.
+// Bystander starts a process of PostgreSQL's user that is not PostgreSQL.
 func (s *Server) Bystander() (pid int, end func(), err error) {
 	cmd := exec.Command("/bin/cat")
 	cmd.Dir = "/"
@@ -80,10 +80,10 @@ func (s *Server) Guarded() bool {
 	return err == nil && !free
 }
 
-// Data is the data directory.
+// Data returns the data directory.
 func (s *Server) Data() string { return s.place.data }
 
-// Alive is alive.
+// Alive reports whether a process runs and is not a zombie.
 func Alive(pid int) bool { return alive(pid) && !zombie(pid) }
 
 // zombie reports whether a process has ended and was not reaped.
@@ -92,7 +92,7 @@ func zombie(pid int) bool {
 	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
-// OwnerOf is the uid of a file.
+// OwnerOf returns the uid of a file's owner.
 func OwnerOf(path string) int {
 	uid, err := ownerOf(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func StopForgotten(dir string) {
 	})
 }
 
-// Stopping reports whether the server has begun to stop, or is gone.
+// Stopping reports whether the server is stopping or has ended.
 func (s *Server) Stopping() bool {
 	at, err := readPidfile(s.place.data)
 	return err != nil || !at.ready()

@@ -45,8 +45,8 @@ func jar(t *testing.T) (body []byte, sum string) {
 	return b.Bytes(), hex.EncodeToString(hash[:])
 }
 
-// repository serves an archive, and its checksum beside it as Maven Central does: a checksum of
-// the same origin proves nothing, and must not be what a download is checked against.
+// repository serves an archive with its checksum, as Maven Central does. A checksum from the same
+// origin proves nothing, so a download must not be checked against it.
 func repository(t *testing.T, body []byte) (url string, asked func() []string) {
 	t.Helper()
 	hash := sha256.Sum256(body)
@@ -93,8 +93,8 @@ func TestFetchedOnceThenFromTheCache(t *testing.T) {
 	}
 }
 
-// A mirror that serves other programs, with a checksum of its own that fits them, gets none of
-// them unpacked.
+// TestAnotherFileThanThePinnedOneIsNotUsed checks that other programs from a mirror are not
+// unpacked, even with a matching checksum from the mirror.
 func TestAnotherFileThanThePinnedOneIsNotUsed(t *testing.T) {
 	t.Parallel()
 	body, sum := jar(t)
@@ -172,7 +172,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// fetching makes a helper pass by what is installed, with an empty cache.
+// fetching lets a helper ignore the installed programs, with an empty cache.
 func fetching(t *testing.T, more ...string) func(*exec.Cmd) {
 	t.Helper()
 	cache := filepath.Dir(newDir(t))
@@ -182,7 +182,7 @@ func fetching(t *testing.T, more ...string) func(*exec.Cmd) {
 	}
 }
 
-// TestNothingInstalledAndNothingToFetch is the message of the first minute.
+// TestNothingInstalledAndNothingToFetch checks the error that a new user sees first.
 func TestNothingInstalledAndNothingToFetch(t *testing.T) {
 	t.Parallel()
 	u := user(t, newDir(t), fetching(t, devdb.RepositoryVariable+"=http://name:password@127.0.0.1:1/maven2"))
@@ -196,7 +196,7 @@ func TestNothingInstalledAndNothingToFetch(t *testing.T) {
 	}
 }
 
-// TestFetchedPostgresWorks downloads the real thing when asked to.
+// TestFetchedPostgresWorks downloads the real programs when asked to.
 func TestFetchedPostgresWorks(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PARLEY_TEST_FETCH") == "" {

@@ -26,7 +26,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// helperDir makes this test binary another process that uses the server.
+// helperDir makes this test binary run as another process that uses the server.
 const helperDir = "DEVDB_TEST_DIR"
 
 func TestMain(m *testing.M) {
@@ -113,7 +113,7 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 		}
 	}
 	t.Cleanup(o.end)
-	late := time.AfterFunc(wait.Limit, func() { cmd.Process.Kill() }) // its output then ends
+	late := time.AfterFunc(wait.Limit, func() { cmd.Process.Kill() }) // ends its output
 	defer late.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &o.report) != nil {
@@ -122,7 +122,7 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 	return o
 }
 
-// kill is kill -9, and waits until the process is gone.
+// kill sends SIGKILL and waits until the process has ended.
 func (o *other) kill(t *testing.T) {
 	t.Helper()
 	if err := o.cmd.Process.Kill(); err != nil {
@@ -131,7 +131,7 @@ func (o *other) kill(t *testing.T) {
 	o.end()
 }
 
-// newDir is a directory that every user can reach, which t.TempDir is not.
+// newDir returns a directory that every user can reach, unlike t.TempDir.
 func newDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-devdb-")
@@ -187,7 +187,7 @@ func pid(t *testing.T, s *devdb.Server) int {
 	return n
 }
 
-// query returns the one value of a query as text.
+// query returns the only value of a query as text.
 func query(t *testing.T, dsn, sql string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -35,8 +35,8 @@ func TestKilledPostmasterIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestEverythingKilled is a power cut as far as processes go: the user, the guard
-// and the postmaster die at once and leave their files.
+// TestEverythingKilled simulates a power cut for processes: the user, the guard and the postmaster
+// die at once and leave their files.
 func TestEverythingKilled(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -65,7 +65,7 @@ func TestKilledGuardIsReplaced(t *testing.T) {
 	if err := s.Watch(t.Context()); !errors.Is(err, devdb.ErrEnded) {
 		t.Errorf("watch: %v", err)
 	}
-	if runtime.GOOS == "linux" { // elsewhere it runs on, and is adopted
+	if runtime.GOOS == "linux" { // elsewhere it keeps running, and is adopted
 		wait.For(t, "PostgreSQL heeds the death of its guard", s.Stopping)
 	}
 	again := serve(t, dir)

@@ -122,7 +122,7 @@ func TestKilledUserTakesPostgresAlong(t *testing.T) {
 	}
 }
 
-// TestCtrlCIsNotForPostgres sends it to the process group, as a terminal does.
+// TestCtrlCIsNotForPostgres sends SIGINT to the process group, as a terminal does.
 func TestCtrlCIsNotForPostgres(t *testing.T) {
 	t.Parallel()
 	available(t)
@@ -181,7 +181,7 @@ func TestRemoveRefusesWhileInUse(t *testing.T) {
 	}
 }
 
-// TestForgottenServerStays drops the only reference to it.
+// TestForgottenServerStays drops the only reference to a server.
 func TestForgottenServerStays(t *testing.T) {
 	t.Parallel()
 	available(t)

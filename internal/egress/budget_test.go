@@ -77,8 +77,8 @@ func TestBodiesShareAMemory(t *testing.T) {
 	}
 }
 
-// TestEveryRequestReturnsItsMemory makes more requests than there is memory for, one after the
-// other, that end in every way.
+// TestEveryRequestReturnsItsMemory sends more requests than fit into the memory, one after the
+// other, which end in every way.
 func TestEveryRequestReturnsItsMemory(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "measures memory")

@@ -35,12 +35,12 @@ func Matches(pattern, scheme, name string, port uint16) (bool, error) {
 	return h.matches(scheme, name, port), err
 }
 
-// Bound makes a run's limits small.
+// Bound sets small limits for a run.
 func (r *Run) Bound(body, answer int64, connections int) {
 	r.maxBody, r.maxAnswer, r.slots = body, answer, make(chan struct{}, connections)
 }
 
-// WaitForBodies bounds how long a request of the run waits for memory.
+// WaitForBodies sets how long a request of the run waits for memory.
 func (r *Run) WaitForBodies(d time.Duration) { r.bodies.wait, r.guard.bodies.wait = d, d }
 
 // Lookup answers a DNS message.

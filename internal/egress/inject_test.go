@@ -112,7 +112,7 @@ func TestControlCharactersStayOut(t *testing.T) {
 	}
 }
 
-// TestOddRequestsAreRefused makes requests in process that no program could send.
+// TestOddRequestsAreRefused makes requests in process that a program could not send.
 func TestOddRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -265,7 +265,7 @@ func TestBodiesAreNotHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := d.do(req) // the answer begins before the request ends
+		res, err := d.do(req) // the response begins before the request ends
 		if err != nil {
 			t.Fatal(err)
 		}

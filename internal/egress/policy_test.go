@@ -140,7 +140,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			t.Errorf("%s: %s", d.name, a.text())
 		}
 		trusting := &http.Client{Transport: roundTripper(d.do), CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			r.Header.Set("Authorization", via[0].Header.Get("Authorization")) // as curl --location-trusted does
+			r.Header.Set("Authorization", via[0].Header.Get("Authorization")) // like curl --location-trusted
 			return nil
 		}}
 		trusted := door{d.name + ", trusting", trusting.Do}

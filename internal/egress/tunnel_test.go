@@ -36,7 +36,7 @@ func connect(t *testing.T, at, target string) (net.Conn, *bufio.Reader, int) {
 	return conn, in, res.StatusCode
 }
 
-// tunnel is a connection to api.test as a program sees it.
+// tunnel returns a connection to api.test as a program sees it.
 func tunnel(t *testing.T, r *egress.Run, at, sni string, protocols ...string) (*tls.Conn, error) {
 	t.Helper()
 	conn, _, status := connect(t, at, "api.test:443")
@@ -94,7 +94,7 @@ func TestATunnelLeadsToOneHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(c, raw); err != nil {
-			t.Logf("%s: %v", name, err) // the answer may come before the end of the request
+			t.Logf("%s: %v", name, err) // the response may arrive before the end of the request
 		}
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

@@ -43,7 +43,7 @@ type world struct {
 	mu    sync.Mutex
 	seen  []arrived
 	notes []note
-	hook  http.HandlerFunc // answers instead of the echo
+	hook  http.HandlerFunc // handles the request instead of the echo
 }
 
 // note is the record of a request.

@@ -62,7 +62,7 @@ func TestBrokenAppendLeavesNoHole(t *testing.T) {
 	}
 }
 
-// lane is a replica behind a proxy, and one beside it.
+// lane is a replica behind a proxy, and one without.
 type lane struct {
 	w       *sessiontest.World
 	control *sessiontest.Replica

@@ -79,9 +79,9 @@ func TestFollowMissesNothing(t *testing.T) {
 	}
 }
 
-// TestForeignWritersLoseNothing has eight processes append to one session while a
-// reader tails it by cursor. A plain bigserial, appended to without the session's
-// lock, loses rows in the same test: TestPlainSerialLosesRows.
+// TestForeignWritersLoseNothing lets eight processes append to one session while a reader tails it
+// by cursor. A plain bigserial, appended to without the session's lock, loses rows in the same
+// test: TestPlainSerialLosesRows.
 func TestForeignWritersLoseNothing(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")

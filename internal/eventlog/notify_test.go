@@ -50,7 +50,7 @@ func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 	}
 
 	s.NodesSeen([]int32{s.Node()})
-	w.Replica(t) // greets
+	w.Replica(t) // sends a greeting
 	wait.For(t, "the replica notifies again", func() bool {
 		_, from := w.Begin(t, s, "hello")
 		brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)

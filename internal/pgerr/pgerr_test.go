@@ -61,7 +61,8 @@ func TestBrokenConnectionsAreTransient(t *testing.T) {
 	}
 }
 
-// A server that stops can answer FATAL after the commit.
+// TestFatalAnswerProvesNothing checks that FATAL leaves the outcome open: a server that stops can
+// send it after the commit.
 func TestFatalAnswerProvesNothing(t *testing.T) {
 	t.Parallel()
 	for code, severity := range map[string]string{"57P02": "FATAL", "53100": "PANIC"} {

@@ -18,7 +18,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(v, "before", "after", uint(i), uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, value, before, after string, which uint, size uint8) {
-		odd := func(c rune) bool { return unicode.IsControl(c) || strings.ContainsRune("[]:", c) } // a mark has these
+		odd := func(c rune) bool { return unicode.IsControl(c) || strings.ContainsRune("[]:", c) } // marks contain these
 		if len(value) < 8 || len(value) > 300 || !utf8.ValidString(value) || strings.ContainsFunc(value, odd) || strings.ContainsAny(before+after, `\%&[]`) {
 			return
 		}
@@ -46,7 +46,7 @@ func FuzzRedact(f *testing.F) {
 				t.Fatalf("%s of %q is in %q", name, value, got)
 			}
 		}
-		for n := range 3 { // without the ends, which other bytes share
+		for n := range 3 { // without the ends, which overlap other bytes
 			whole := base64.RawStdEncoding.EncodeToString([]byte("abc"[:n] + value))
 			core := whole[2*n : len(whole)-1]
 			if len(core) >= 10 && strings.Contains(strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/").Replace(got), core) {

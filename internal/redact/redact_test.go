@@ -136,7 +136,7 @@ func TestEveryFormIsFound(t *testing.T) {
 
 const pem = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ==\nq8f7+/Zk1=\n-----END PRIVATE KEY-----\n"
 
-// TestValuesOfSeveralLinesAreFound writes values with every line end, in every form.
+// TestValuesOfSeveralLinesAreFound writes values with every line ending, in every form.
 func TestValuesOfSeveralLinesAreFound(t *testing.T) {
 	t.Parallel()
 	lf := strings.TrimSuffix(pem, "\n")

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// TestFreshKeepsNoPlan shows the difference to Pool: no statement is prepared.
+// TestFreshKeepsNoPlan shows the difference from Pool: no statement is prepared.
 func TestFreshKeepsNoPlan(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.Pool(t, dbtest.Empty(t)+"&pool_max_conns=1")

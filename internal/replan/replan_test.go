@@ -43,7 +43,8 @@ func stale(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// Without the repeat each of these fails on all eight connections.
+// TestSingleStatementsOutliveAChangeOfTheSchema runs statements that fail on all eight connections
+// unless they are repeated.
 func TestSingleStatementsOutliveAChangeOfTheSchema(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(context.Context, replan.Pool) error{

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// second compiles a schema with another engine.
+// second compiles a schema with the other engine.
 func second(raw []byte) (*oracle.Schema, error) {
 	document, err := oracle.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *tally) compare(t *rapid.T, raw []byte) {
 	}
 }
 
-// drawValues draws some values, and some that nearly fit.
+// drawValues draws some values, and some that nearly conform.
 func drawValues(t *rapid.T, s *schema.Schema) []any {
 	values := []any{drawValue(t, 3), drawValue(t, 1)}
 	sample, ok := s.Sample("some words to use")

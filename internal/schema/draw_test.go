@@ -80,11 +80,11 @@ var words []word
 
 type word struct {
 	name string
-	deep bool // holds schemas
+	deep bool // contains schemas
 	draw func(a artist, depth int) any
 }
 
-func init() { // the words draw schemas, which draw words
+func init() { // keywords draw schemas, which draw keywords
 	words = []word{
 		{"type", false, func(a artist, _ int) any { return rapid.SampledFrom(kinds).Draw(a.T, "type") }},
 		{"type", false, func(a artist, _ int) any {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// TestApproverNeedsTheScopeAndAnotherKey asks in every chat protocol for a write to the wiki. The
-// question names what the approver needs, a key without it is answered 403, and its denial counts.
+// TestApproverNeedsTheScopeAndAnotherKey requests a write to the wiki in every chat protocol. The
+// question names what the approver needs, a key without it gets 403, and its denial counts.
 func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour, Wiki: true})

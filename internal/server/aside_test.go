@@ -23,8 +23,8 @@ func TestAsideReturnsTheError(t *testing.T) {
 
 func explode() error { panic("boom") }
 
-// TestPanicAsideIsAnswered has a function panic that runs aside: the request gets an answer, and the
-// log shows where the panic was.
+// TestPanicAsideIsAnswered lets a function panic in its own goroutine: the request gets a response,
+// and the log shows where the panic was.
 func TestPanicAsideIsAnswered(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// reading is what one stream is given.
+// reading is the input of one stream.
 type reading struct {
 	server.Reading
 	rows []server.Row

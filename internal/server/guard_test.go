@@ -24,8 +24,8 @@ type route struct {
 	scope apikey.Scope
 }
 
-// routes are every operation of every door, below a workspace and about a session, a chat and
-// an approval.
+// routes returns every operation of every protocol, for a workspace, a session, a chat and an
+// approval.
 func routes(ws, session, chat, approval string) []route {
 	base := "/api/v1/workspaces/" + ws
 	user := `"messages":[{"role":"user","parts":[{"type":"text","text":"count to 2"}]}]`
@@ -48,7 +48,7 @@ func routes(ws, session, chat, approval string) []route {
 	}
 }
 
-// codeOf is the code of an approval in a chat.
+// codeOf returns the code of an approval in a chat.
 func codeOf(approval string) string { return session.CodeOf(uuid.MustParse(approval)).String() }
 
 // waiting starts a chat whose turn waits for an approval.
@@ -96,7 +96,7 @@ func TestGuard(t *testing.T) {
 		}
 		check("a revoked key with "+string(scope), revoked, all(401, "INVALID_API_KEY"))
 		check("another workspace's key with "+string(scope), s.Issue(t, other, scope), func(r route) (int, string) {
-			if strings.HasPrefix(r.Path, "/api/") { // the others name no workspace
+			if strings.HasPrefix(r.Path, "/api/") { // the others do not name a workspace
 				return 404, "WORKSPACE_NOT_FOUND"
 			}
 			return 0, ""
@@ -112,7 +112,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("a rejected call has changed something:\n%s\n%s", before, after)
 	}
 	s.Gate.Leave <- struct{}{}
-	for _, r := range list { // and the scope alone is enough
+	for _, r := range list { // the scope alone is enough
 		c := r.Call
 		c.Key = s.Issue(t, s.Workspace, r.scope)
 		if got := s.Get(t, c); got.Status >= 400 && got.Status != 409 || got.Header.Get("RateLimit") == "" {
@@ -138,7 +138,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 		there, none := routes(ref, session, "chat", approval), routes(ref, absent[0], absent[1], absent[2])
 		for i := range there {
 			if there[i].Path == none[i].Path && there[i].Body == none[i].Body || strings.Contains(there[i].Body, "count to 2") && !strings.Contains(there[i].Body, session) {
-				continue // it names nothing of ours, or only what may have the same name
+				continue // it names no object, or only one that may have the same name
 			}
 			plain := func(c apitest.Call) string {
 				c.Key, c.Body = foreign, strings.Replace(c.Body, `"model":"demo"`, `"model":"another"`, 1)
@@ -185,7 +185,7 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 	} {
 		for key, want := range map[string]int{own: 200, other: 403, reader: 200} {
 			if come.Key = key; key != own && name == "the message again" {
-				want = 422 // its id is an Idempotency-Key, which belongs to the key that came first
+				want = 422 // its id is an Idempotency-Key, which belongs to the first key
 			}
 			if r := s.Get(t, come); r.Status != want || want == 403 && (r.Code != "INSUFFICIENT_SCOPE" || !strings.Contains(r.Text, "sessions:read")) {
 				t.Errorf("%s, %d: %d %s", name, want, r.Status, r.Text)
@@ -230,7 +230,7 @@ func TestOtherPathsOfOpenAI(t *testing.T) {
 	}
 }
 
-// The quotas are those of the key, whatever the door.
+// TestQuotas checks that the quota of a key is the same for every protocol.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Limits: ratelimit.Limits{Messages: 2, Calls: 1000, Streams: 2}})

@@ -17,8 +17,9 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// A page whose name was rebound to this machine is of the same origin for its browser: it may
-// read every answer and set almost any header.
+// TestDevelopmentModeAnswersNoForeignPage checks a page whose host name was rebound to this
+// machine: for its browser it has the same origin, so it could read every response and set almost
+// any header.
 func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -65,7 +66,8 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 	}
 }
 
-// A request that came through any proxy is not one of this machine.
+// TestEveryForwardingHeaderIsNoticed checks that a request through any proxy does not count as one
+// from this machine.
 func TestEveryForwardingHeaderIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

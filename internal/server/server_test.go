@@ -10,7 +10,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Every answer moves the deadline: that of a stream before it may have passed.
+// TestEveryAnswerHasADeadline checks that every response sets the deadline: that of an earlier
+// stream on the connection may have passed.
 func TestEveryAnswerHasADeadline(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(http.ResponseWriter){
@@ -26,7 +27,7 @@ func TestEveryAnswerHasADeadline(t *testing.T) {
 	}
 }
 
-// connection is a response that knows its deadline.
+// connection is a response that records its deadline.
 type connection struct{ deadline time.Time }
 
 func (c *connection) SetWriteDeadline(t time.Time) error { c.deadline = t; return nil }

@@ -126,7 +126,7 @@ func TestLostAnswerToBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sessiontest.NewReplica(dbtest.Pool(t, dsn+"&pool_max_conns=1"), eventlog.Options{Listen: direct}, session.Options{})
-	var armed, received atomic.Bool // lose the commit of the next begins; only its answer
+	var armed, received atomic.Bool // lose the commit of the next begins; lose only its response
 	begins, commits := faultproxy.Executes("spoken AS ("), faultproxy.Executes("commit")
 	conn, committing := 0, false
 	proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
@@ -148,7 +148,7 @@ func TestLostAnswerToBegins(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, committed := range []bool{true, false} {
-		prepared := w.opening("prepared") // the statement, on the one connection
+		prepared := w.opening("prepared") // prepares the statement on the only connection
 		if prepared.begin(ctx, s); prepared.err != nil {
 			t.Fatal(prepared.err)
 		}

@@ -84,7 +84,7 @@ func (w *world) isWhole(t testing.TB, s *sessiontest.Replica, a *answered) (ende
 	return ended
 }
 
-// hold keeps turns from their beginning and their end until release is called.
+// hold blocks the start and the end of turns until release is called.
 func (w *world) hold(t testing.TB) (release func()) {
 	t.Helper()
 	tx, err := w.Pool.Begin(t.Context())

@@ -297,7 +297,7 @@ func TestCursorsAreOfOneListOnly(t *testing.T) {
 	}
 }
 
-// forge makes a well-formed cursor with a time of its own.
+// forge returns a well-formed cursor with another time.
 func forge(t *testing.T, cursor string, workspace uuid.UUID, micro int64) string {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(cursor)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// parsed is a frame as the parser below sees it.
+// parsed is a frame as the parser below returns it.
 type parsed struct{ event, id, data string }
 
 // parse reads a whole stream as section 9.2.6 of the HTML standard requires. It shares no code with

@@ -101,7 +101,8 @@ func TestNamesAreMatchedExactly(t *testing.T) {
 	}
 }
 
-// A canonical text is its own canonical form, and means what the text meant to any reader.
+// TestCanonicalKeepsTheMeaning checks that a canonical text is its own canonical form, and has the
+// meaning of the original for every parser.
 func TestCanonicalKeepsTheMeaning(t *testing.T) {
 	t.Parallel()
 	names := rapid.StringOf(rapid.SampledFrom([]rune("aA\x00é\"\\/\u2028😀")))

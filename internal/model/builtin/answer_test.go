@@ -73,7 +73,7 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 		if !strings.Contains(s.text(), "sleep well") || !strings.Contains(s.text(), "the wiki page a/travel") || s.Stop != model.StopEnd {
 			t.Errorf("%+v", s)
 		}
-		// Without tools there is only the documentation.
+		// Without tools, only the documentation is available.
 		req = user("What is our hotel breakfast?")
 		req.Tools = nil
 		if s = generate(t.Context(), g, req); s.Calls != nil || !strings.Contains(s.text(), "I found nothing") {

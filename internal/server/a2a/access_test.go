@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// TestWhatMayNotComeInIsRefusedInTheEnvelope: before JSON-RPC starts, errors are those of the
-// HTTP interface, in its order.
+// TestWhatMayNotComeInIsRefusedInTheEnvelope checks that errors before the JSON-RPC layer have the
+// envelope and the order of the HTTP API.
 func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -69,7 +69,7 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	}
 }
 
-// Each scope alone: a2a opens everything here, and no other opens anything.
+// TestTheScopeIsA2A tries each scope alone: only a2a allows these methods.
 func TestTheScopeIsA2A(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -88,8 +88,8 @@ func TestTheScopeIsA2A(t *testing.T) {
 	}
 }
 
-// Another workspace's task answers in every method as one that does not exist, and stays as
-// it is.
+// TestWorkspacesAreApart checks in every method that another workspace's task gets the same
+// response as a missing one, and is not changed.
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

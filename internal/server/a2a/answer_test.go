@@ -42,8 +42,8 @@ func TestAnAnswerIsADecisionAlone(t *testing.T) {
 	})
 }
 
-// TestACursorIsReadBeforeAnythingIsDone: a message that is refused for its Last-Event-ID has
-// begun nothing and answered nothing.
+// TestACursorIsReadBeforeAnythingIsDone checks that a message with an invalid Last-Event-ID starts
+// no turn and answers no question.
 func TestACursorIsReadBeforeAnythingIsDone(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendStreamingMessage", "message/stream")
@@ -116,7 +116,8 @@ func TestAnOldStreamEndsWhereTheTaskWaits(t *testing.T) {
 	}
 }
 
-// An id names one message, be it a new one, an answer or the question itself.
+// TestAnIDIsOfOneMessage checks that an id names one message: a new one, an answer or the question
+// itself.
 func TestAnIDIsOfOneMessage(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
@@ -152,7 +153,7 @@ func TestAReceiverMayComeLater(t *testing.T) {
 		on := fmt.Sprintf(`"taskId":%q`, got.ID)
 		c.read(c.ask(method, c.params(id, text(asking), conf("again"))))
 		answer := unique()
-		for range 2 { // the same receiver, without an id of its own, is one
+		for range 2 { // the same receiver without an id is registered once
 			c.ask(method, c.params(answer, data(`{"decision":"allow"}`), conf("answer"), on))
 		}
 		list := string(c.ask(c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"), c.name(fmt.Sprintf(`{"taskId":%q}`, got.ID), fmt.Sprintf(`{"id":%q}`, got.ID))))
@@ -190,7 +191,8 @@ func TestWhoIsTooLateHearsTheAnswer(t *testing.T) {
 	})
 }
 
-// A rule for every conversation of the workspace takes the scope that it takes over HTTP.
+// TestAPatternTakesAScope checks that a pattern for every conversation of the workspace needs the
+// same scope as over HTTP.
 func TestAPatternTakesAScope(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")

@@ -37,8 +37,8 @@ func TestApproverIsNotTheSender(t *testing.T) {
 	})
 }
 
-// TestApproverNeedsTheScope: the question names the scope that an approver needs, and a key without
-// it can deny only.
+// TestApproverNeedsTheScope checks that the question names the scope that an approver needs, and
+// that a key without it can only deny.
 func TestApproverNeedsTheScope(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")

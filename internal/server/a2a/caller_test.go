@@ -26,21 +26,21 @@ func (s *service) speaks(t testing.TB, version string) *caller {
 	return &caller{service: s, t: t, v: version, key: s.key}
 }
 
-// with is the same caller with another header.
+// with returns the same caller with another header.
 func (c *caller) with(name, value string) *caller {
 	other := *c
 	other.header = map[string]string{name: value}
 	return &other
 }
 
-// by is the same caller with another key.
+// by returns the same caller with another key.
 func (c *caller) by(key string) *caller {
 	other := *c
 	other.key = key
 	return &other
 }
 
-// post sends a body as it is.
+// post sends a body unchanged.
 func (c *caller) post(ctx context.Context, body string) *http.Response {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+a2a.Path, strings.NewReader(body))
@@ -55,7 +55,7 @@ func (c *caller) post(ctx context.Context, body string) *http.Response {
 	return res
 }
 
-// do sends a request as the caller does: with the key, the version and the headers.
+// do sends a request with the caller's key, version and headers.
 func (c *caller) do(r *http.Request) (*http.Response, error) {
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
@@ -69,7 +69,7 @@ func (c *caller) do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// rpcError is the error of an answer.
+// rpcError is the error of a response.
 type rpcError struct {
 	Code    int
 	Message string
@@ -146,7 +146,7 @@ type part struct {
 	File                           struct{ URI, Name, MIMEType string }
 }
 
-// state is the state of a task in the words of 1.0.
+// state returns the state of a task in the terms of 1.0.
 func (t *task) state() string {
 	return "TASK_STATE_" + strings.TrimPrefix(strings.ToUpper(strings.ReplaceAll(t.Status.State, "-", "_")), "TASK_STATE_")
 }
@@ -164,7 +164,7 @@ func (t *task) said(id string) string {
 	return ""
 }
 
-// read reads a task, wrapped or not.
+// read parses a task, wrapped or not.
 func (c *caller) read(raw json.RawMessage) *task {
 	c.t.Helper()
 	var wrapped struct{ Task *task }
@@ -181,7 +181,7 @@ func (c *caller) read(raw json.RawMessage) *task {
 	return &bare
 }
 
-// names are the methods of a version.
+// name returns the name for the caller's version.
 func (c *caller) name(v10, v03 string) string {
 	if c.v == "1.0" {
 		return v10
@@ -194,7 +194,7 @@ var ids struct {
 	n int
 }
 
-// unique is an id that no message has had.
+// unique returns an id that no message has.
 func unique() string {
 	ids.Lock()
 	defer ids.Unlock()
@@ -202,7 +202,7 @@ func unique() string {
 	return fmt.Sprintf("m-%d", ids.n)
 }
 
-// params are those of a message. more are members of the message, as `"name":value`.
+// params returns the parameters of a message. more are members of the message, as `"name":value`.
 func (c *caller) params(id, parts string, conf string, more ...string) string {
 	role := c.name("ROLE_USER", "user")
 	members := append([]string{fmt.Sprintf(`"kind":"message","messageId":%q,"role":%q,"parts":%s`, id, role, parts)}, more...)
@@ -212,13 +212,13 @@ func (c *caller) params(id, parts string, conf string, more ...string) string {
 	return fmt.Sprintf(`{"message":{%s},"configuration":%s}`, strings.Join(members, ","), conf)
 }
 
-// text is the parts of a message that is a text.
+// text returns the parts of a message with one text.
 func text(s string) string {
 	raw, _ := json.Marshal(s)
 	return fmt.Sprintf(`[{"kind":"text","text":%s}]`, raw)
 }
 
-// data is the parts of a message that is an object.
+// data returns the parts of a message with one object.
 func data(object string) string { return `[{"kind":"data","data":` + object + `}]` }
 
 // atOnce is the configuration of a call that does not wait.

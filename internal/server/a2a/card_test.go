@@ -64,7 +64,7 @@ func TestTheCard(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &card); err != nil || res.StatusCode != 200 {
 				t.Fatalf("%d %s", res.StatusCode, text)
 			}
-			newer, older := v != "0.3", v != "1.0" // in a version that there is not, a client learns which there are
+			newer, older := v != "0.3", v != "1.0" // the error for an unknown version lists the supported ones
 			if card.Name == "" || card.Description == "" || card.Version != "1.2.3" || !card.Capabilities.Streaming || !card.Capabilities.PushNotifications || len(card.DefaultInputModes) == 0 ||
 				len(card.DefaultOutputModes) == 0 || len(card.Skills) == 0 || len(card.Skills[0].Tags) == 0 {
 				t.Errorf("%s: %s", v, text)
@@ -108,7 +108,8 @@ func TestTheCardCanBeKeptFromStrangers(t *testing.T) {
 	}
 }
 
-// TestASkillIsCalledAsItsCardSays: the card is all that another agent needs to call a skill.
+// TestASkillIsCalledAsItsCardSays checks that the card is sufficient for another agent to call a
+// skill.
 func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		doc := "---\nname: report\ndescription: Reports.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true, description: The month to report on.}\n" +

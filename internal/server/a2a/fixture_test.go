@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// service is a process with this way in.
+// service is a process with this protocol.
 type service struct {
 	*apitest.Service
 	client *http.Client
@@ -30,7 +30,7 @@ type service struct {
 	hook   *hook
 }
 
-// start runs a service. Tools that no rule knows ask for an approval.
+// start runs a service. Tools without a rule need an approval.
 func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	slow.Test(t, "runs a server",

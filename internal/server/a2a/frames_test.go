@@ -18,13 +18,13 @@ type stream struct {
 	res    *http.Response
 	reader *sse.Reader
 	cancel context.CancelFunc
-	cut    bool // the connection ended, and not the stream
+	cut    bool // the connection ended without the end of the stream
 }
 
 // frame is one frame.
 type frame struct {
-	id   string // the newest that the reader knows
-	text string // result
+	id   string // the newest id that the reader has
+	text string // text of the result
 	kind string // task, status or artifact
 	task *task
 	stat struct {
@@ -51,7 +51,7 @@ func (f *frame) state() string {
 	return strings.TrimPrefix(strings.ToUpper(strings.ReplaceAll(f.stat.Status.State, "-", "_")), "TASK_STATE_")
 }
 
-// open calls a method that must answer with a stream.
+// open calls a method that must respond with a stream.
 func (c *caller) open(method, params string) *stream {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -139,7 +139,7 @@ func (s *stream) next() (f frame, ok bool) {
 	return f, true
 }
 
-// until reads to the first status of a state.
+// until reads to the first status with a state.
 func (s *stream) until(state string) []frame {
 	s.t.Helper()
 	var all []frame
@@ -167,7 +167,7 @@ func (s *stream) rest() []frame {
 	}
 }
 
-// outline is what frames are, adjacent pieces of an artifact as one.
+// outline returns the kinds of frames, with adjacent pieces of an artifact as one.
 func outline(frames []frame) string {
 	var list []string
 	for _, f := range frames {

@@ -55,7 +55,7 @@ func TestAMessageComesBackWhole(t *testing.T) {
 	})
 }
 
-// opened is what is in a file at an address below base.
+// opened returns the content of a file at an address below base.
 func (c *caller) opened(base, address string) string {
 	c.t.Helper()
 	at, err := url.Parse(address)

@@ -142,14 +142,14 @@ func TestListsAreAskedForStrangely(t *testing.T) {
 			t.Errorf("%s: %d tasks, want %d", params, p.TotalSize, want)
 		}
 	}
-	// The names of the protocol's definition are read, too.
+	// The field names of the protocol definition are accepted as well.
 	if p := c.list(`{"page_size":2,"include_artifacts":true,"history_length":1}`); len(p.Tasks) != 2 || p.Tasks[0].Artifacts == nil || len(p.Tasks[0].History) != 1 {
 		t.Errorf("%+v", p)
 	}
 }
 
-// TestAListThatGrowsIsReadOnce: a task that changes while its list is read moves to the front
-// and is never in the way of another.
+// TestAListThatGrowsIsReadOnce checks that a task that changes while its list is read moves to the
+// front, and that no other task is skipped or repeated.
 func TestAListThatGrowsIsReadOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, nil).speaks(t, "1.0")

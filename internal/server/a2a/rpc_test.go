@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a"
 )
 
-// TestWhatIsNoRequestIsToldAsJSONRPC: from where a body is JSON, errors are JSON-RPC, with the
-// id as far as there is one.
+// TestWhatIsNoRequestIsToldAsJSONRPC checks that invalid JSON-RPC requests get JSON-RPC errors,
+// with the request's id if it has one.
 func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -81,7 +81,8 @@ func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 	}
 }
 
-// The version can stand in the query, too, and the address may end with a slash.
+// TestTheVersionInTheQuery checks that the version may be in the query and that the address may end
+// with a slash.
 func TestTheVersionInTheQuery(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

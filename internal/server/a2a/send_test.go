@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// versions runs a test in both, on one service.
+// versions runs a test in both versions, on one service.
 func versions(t *testing.T, test func(*testing.T, *caller)) {
 	t.Parallel()
 	s := start(t, nil)
@@ -204,7 +204,8 @@ func TestAnApprovalIsAnsweredOnItsTask(t *testing.T) {
 	})
 }
 
-// An answer that arrives twice answers one question, not the next one, too.
+// TestAnAnswerIsForOneQuestion checks that an answer that arrives twice does not answer the next
+// question as well.
 func TestAnAnswerIsForOneQuestion(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
@@ -264,7 +265,7 @@ func TestFilesComeAndGo(t *testing.T) {
 	})
 }
 
-// register makes a credential known, without a value.
+// register registers a credential without a value.
 func register(t testing.TB, c *caller, name string) {
 	t.Helper()
 	if _, err := c.Vault.Register(t.Context(), c.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
@@ -272,7 +273,7 @@ func register(t testing.TB, c *caller, name string) {
 	}
 }
 
-// upload makes a file that is ready, and returns its id.
+// upload uploads a file and returns its id.
 func upload(t testing.TB, c *caller) string {
 	t.Helper()
 	ticket, err := c.Files.Create(t.Context(), filestore.Request{Workspace: c.Workspace.ID, Key: "test", Filename: "a.txt", MIME: "text/plain", Size: new(int64(2))})

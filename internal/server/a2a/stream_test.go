@@ -163,11 +163,11 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 	})
 }
 
-// TestWhoAsksForAStreamIsRefusedInOne: clients of 0.3 read nothing else. Those of 1.0 read the
-// error as it is.
+// TestWhoAsksForAStreamIsRefusedInOne checks that clients of 0.3, which parse nothing else, get
+// errors in a stream, and that clients of 1.0 get them directly.
 func TestWhoAsksForAStreamIsRefusedInOne(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
-		only := c.with("Accept", c.name("text/event-stream", "*/*, text/event-stream")) // as the client in Python has it
+		only := c.with("Accept", c.name("text/event-stream", "*/*, text/event-stream")) // like the Python client
 		for method, params := range map[string]string{
 			c.name("SubscribeToTask", "tasks/resubscribe"):   `{"id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}`,
 			c.name("SendStreamingMessage", "message/stream"): c.params(unique(), text("@say Hi."), "", `"taskId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`),

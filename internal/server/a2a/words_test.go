@@ -46,7 +46,7 @@ func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 		push := c.name("taskPushNotificationConfig", "pushNotificationConfig")
 		id := unique()
 		done := c.read(c.ask(send, c.params(id, text("@say Once."), "")))
-		c = c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)) // which patterns need
+		c = c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)) // for patterns
 		asks := c.say(asking)
 		on := fmt.Sprintf(`"taskId":%q`, asks.ID)
 		answer := unique()
@@ -103,7 +103,7 @@ func TestAPartIsOfOneKind(t *testing.T) {
 				t.Errorf("%s: %s %v", parts, e.Message, at)
 			}
 		}
-		// Data can be any JSON in 1.0.
+		// In 1.0, data can be any JSON.
 		if c.v == "1.0" {
 			for _, value := range []string{"5", `"@say five"`, "[1,2]", "true"} {
 				if got := c.read(c.ask(send, c.params(unique(), data(value), ""))); got.state() != "TASK_STATE_COMPLETED" || *got.History[0].Parts[0].Text != value {
@@ -114,7 +114,8 @@ func TestAPartIsOfOneKind(t *testing.T) {
 	})
 }
 
-// TestABusyContextSaysWithWhat: the error has what others have, and the task that is in the way.
+// TestABusyContextSaysWithWhat checks that the error has the usual details, and the task in
+// progress.
 func TestABusyContextSaysWithWhat(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		for _, command := range []string{held, asking} {
@@ -141,7 +142,7 @@ func TestABusyContextSaysWithWhat(t *testing.T) {
 	})
 }
 
-// failure is the error of the HTTP API in the details of this one.
+// failure returns the error of the HTTP API from the details of this one.
 func (e *rpcError) failure(t *testing.T) (told map[string]any) {
 	t.Helper()
 	var details []struct {

@@ -23,7 +23,7 @@ func (c *thread) say(id, text string) {
 	c.messages = append(c.messages, map[string]any{"id": id, "role": "user", "content": text})
 }
 
-// run is what it sends.
+// run returns the client's next request.
 func (c *thread) run(t *testing.T, id string, answers ...string) apitest.Call {
 	t.Helper()
 	messages, err := json.Marshal(c.messages)
@@ -75,8 +75,9 @@ func (c thread) copy(t *testing.T) *thread {
 	return &c
 }
 
-// Wherever a run that answers an interrupt breaks off, its client sends it again with what it
-// has by then, and has each thing once in the end.
+// TestResumeThatIsSentAgainTellsEachThingOnce interrupts a run that answers an interrupt at each
+// frame. The client sends it again with the state that it has by then, and in the end has each
+// event once.
 func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -127,7 +128,7 @@ func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 	}
 }
 
-// outcome is how a run ended, whatever its name.
+// outcome returns how a run ended, without its id.
 func outcome(list []string) string {
 	_, end, _ := strings.Cut(list[len(list)-1], `"outcome"`)
 	return end

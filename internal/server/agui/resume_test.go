@@ -19,8 +19,8 @@ import (
 
 const gives = `"status":"cancelled"`
 
-// conversation makes a run with a history that ends with a message of the user, and with
-// answers to interrupts.
+// conversation returns a run with a history that ends with a message of the user, and with answers
+// to interrupts.
 func conversation(thread, run, last string, answers ...string) apitest.Call {
 	return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"0","role":"assistant","content":"Hello."},{"id":"1","role":"user","content":%s}],"resume":[%s]}`,
 		thread, run, apitest.Quote(last), strings.Join(answers, ","))}
@@ -114,7 +114,7 @@ func TestInterruptIsGivenUpTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Gate.Await(t)
-	// A message in its place ends nothing that was allowed: it is answered behind that.
+	// A message in its place does not cancel an allowed call: it is answered after that.
 	res := s.Do(t, conversation("t", "r2", "count to 3", entry(id, gives)))
 	s.Gate.Leave <- struct{}{}
 	list, ok := apitest.Frames(t, res)
@@ -127,7 +127,8 @@ func TestInterruptIsGivenUpTooLate(t *testing.T) {
 	}
 }
 
-// Beside an answer to an old question a message finds the thread as any other does.
+// TestMessageBesideAnOldAnswer checks that a message beside an answer to an old question is handled
+// like any other.
 func TestMessageBesideAnOldAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -152,8 +153,8 @@ func TestMessageBesideAnOldAnswer(t *testing.T) {
 	}
 }
 
-// A client sends the whole conversation along. The message whose turn has asked is not sent
-// anew by that, and one that is new is not lost.
+// TestMessageBesideAResume checks clients that send the whole conversation: the message of the turn
+// that asked is not sent again by that, and a new one is not lost.
 func TestMessageBesideAResume(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -178,7 +179,7 @@ func TestMessageBesideAResume(t *testing.T) {
 	}
 
 	id, _ = apitest.FrameInterrupt(t, s.Stream(t, apitest.AGUIRun("t", "r4", apitest.GatedCommand)))
-	for range 2 { // and the run that is sent again is the same run
+	for range 2 { // a run that is sent again is the same run
 		if list := s.Stream(t, conversation("t", "r5", "count to 3", entry(id, gives))); apitest.FrameTypes(t, list) != "RUN_STARTED "+message0+" RUN_FINISHED" {
 			t.Errorf("given up for a new message: %v", list)
 		}
@@ -221,7 +222,7 @@ func TestMessageInPlaceOfAnOldAnswer(t *testing.T) {
 	}
 }
 
-// usage is what a run has used, by its turns.
+// usage returns the usage of a run, by its turns.
 func usage(t *testing.T, list []string) []any {
 	t.Helper()
 	var f struct{ Usage []any }
@@ -260,7 +261,8 @@ func TestMessageBesideAResumeOfASkill(t *testing.T) {
 	}
 }
 
-// An error names what the client sent, and every mistake once.
+// TestRunsAreRefusedInTheirWords checks that an error names the client's fields, and every mistake
+// once.
 func TestRunsAreRefusedInTheirWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -292,8 +294,8 @@ func TestRunsAreRefusedInTheirWords(t *testing.T) {
 	}
 }
 
-// A canceled turn has an outcome of its own since the protocol has versions; to clients from
-// before it is an error.
+// TestCanceledRun checks the outcome of a canceled turn, which exists since the protocol has
+// versions; older clients get an error.
 func TestCanceledRun(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

@@ -68,7 +68,8 @@ func runSession(t *testing.T, list []string) string {
 	return f.Metadata["session_id"]
 }
 
-// A message is one turn, whatever the run; another text or another name make it another.
+// TestRunOfAMessageThatIsThere checks that a message is one turn, whatever the id of the run;
+// another text or another id makes another turn.
 func TestRunOfAMessageThatIsThere(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -170,7 +171,7 @@ func TestRunBeginsWithASnapshot(t *testing.T) {
 	s.Gate.Leave <- struct{}{}
 }
 
-// begins are the first frames of a stream, which is left then.
+// begins returns the first frames of a stream, and then closes it.
 func begins(t *testing.T, res *http.Response, n int) (list []string) {
 	t.Helper()
 	reader := sse.NewReader(res.Body)

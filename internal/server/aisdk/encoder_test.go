@@ -102,7 +102,7 @@ func TestChatApprovals(t *testing.T) {
 			s.Gate.Leave <- struct{}{}
 			want = "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
 		}
-		for range 2 { // the answer that is sent again is the same answer
+		for range 2 { // an answer that is sent again is the same answer
 			if got := apitest.FrameTypes(t, s.Stream(t, apitest.UIAnswer(chat, id, approved))); got != want {
 				t.Errorf("approved %v: %s", approved, got)
 			}

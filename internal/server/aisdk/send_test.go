@@ -39,12 +39,12 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 		t.Fatalf("one message became %d", n)
 	}
 	for i, c := range []apitest.Call{
-		apitest.UIChat("c2", apitest.UISubmitted, apitest.UIUser("m1", "count to 3")),                               // another chat's
+		apitest.UIChat("c2", apitest.UISubmitted, apitest.UIUser("m1", "count to 3")),                               // of another chat
 		apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "count to 2")),                               // edited
 		apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"m1",`, apitest.UIUser("m1", "count to 3")),           // sent again on purpose
 		apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"m1",`, apitest.UIUser("m1", "count to 3")),           // and again
 		apitest.UIChat("c1", `"trigger":"regenerate-message",`, apitest.UIUser("m1", "count to 3")),                 // regenerated
-		apitest.UIChat("c1", `"trigger":"regenerate-message","messageId":"a",`, apitest.UIUser("m1", "count to 3")), // likewise
+		apitest.UIChat("c1", `"trigger":"regenerate-message","messageId":"a",`, apitest.UIUser("m1", "count to 3")), // the same
 		apitest.UIChat("c1", `"trigger":"regenerate-message","messageId":"a",`, apitest.UIUser("m1", "count to 3")),
 		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)), // without an id
 		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)),
@@ -53,7 +53,7 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 			t.Errorf("%s: %s, %d messages", c.Body, got, s.CountMessages(t))
 		}
 	}
-	// A double click is one turn, another message is in its way.
+	// A double click is one turn; another message is blocked by it.
 	again := apitest.UIChat("c3", `"trigger":"regenerate-message",`, apitest.UIUser("m1", apitest.HeldCommand))
 	s.Do(t, again)
 	s.Gate.Await(t)
@@ -115,7 +115,7 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 		t.Fatalf("the second question is missing: %v", list)
 	}
 	s.Gate.Leave <- struct{}{}
-	// The next message was refused meanwhile, and is still on the page.
+	// The next message was rejected meanwhile, and is still on the page.
 	if r := s.Get(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1"), apitest.UIUser("m2", "and?"))); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
 		t.Errorf("a message while it waits: %d %s", r.Status, r.Text)
 	}
@@ -125,8 +125,8 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	}
 }
 
-// Each call of a question has an id and an answer of its own; they run together, where every
-// one of them is allowed, or not at all.
+// TestChatAnswersEveryCall checks that each call of a question has an id and an answer of its own.
+// The calls run together if every one of them is allowed, or not at all.
 func TestChatAnswersEveryCall(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -9,7 +9,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestIDsAreRepeatedByteForByte: a string, and an integer of any size; nothing else is an id.
+// TestIDsAreRepeatedByteForByte checks ids: a string or an integer of any size; nothing else is
+// valid.
 func TestIDsAreRepeatedByteForByte(t *testing.T) {
 	t.Parallel()
 	for id, valid := range map[string]bool{
@@ -31,7 +32,7 @@ func TestIDsAreRepeatedByteForByte(t *testing.T) {
 	}
 }
 
-// TestInvalidMessagesKeepTheirID: the error of a message can be matched to it.
+// TestInvalidMessagesKeepTheirID checks that the error for a message has its id.
 func TestInvalidMessagesKeepTheirID(t *testing.T) {
 	t.Parallel()
 	for body, code := range map[string]int{

@@ -19,7 +19,7 @@ const (
 	allTools  = "cancel_session decide_approval get_messages get_session list_pending list_sessions list_skills save_wiki send_message wiki_read wiki_search"
 )
 
-// sees are the tools of a key with a scope, "" where it may not connect.
+// sees returns the tools of a key with a scope, "" if it may not connect.
 func sees(scopes ...apikey.Scope) string {
 	switch has := apikey.Scopes(scopes); {
 	case has.Allows(apikey.MCP):
@@ -32,7 +32,7 @@ func sees(scopes ...apikey.Scope) string {
 	return ""
 }
 
-// objects is a call of every tool, on objects of a workspace.
+// objects returns a call of every tool, on objects of a workspace.
 func objects(session, approval, page string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"send_message":    {"command": "@say x", "session_id": session},
@@ -107,7 +107,7 @@ func TestAPatternNeedsChat(t *testing.T) {
 		if d := c.call("decide_approval", with); !d.failed || d.Fault.Code != "INSUFFICIENT_SCOPE" || d.Fault.RequiredScope != "chat" || !strings.Contains(d.text, "leave it out") {
 			t.Errorf("%s", d.raw)
 		}
-		if d := chats.call("decide_approval", with); d.failed && d.Fault.Code == "INSUFFICIENT_SCOPE" { // such a pattern is taken nowhere
+		if d := chats.call("decide_approval", with); d.failed && d.Fault.Code == "INSUFFICIENT_SCOPE" { // no tool accepts such a pattern
 			t.Errorf("with chat: %s", d.raw)
 		}
 		if d := c.call("decide_approval", answer); d.failed {
@@ -133,7 +133,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 	none := objects(uuid.NewString(), uuid.NewString(), "onboarding")
 	for tool, args := range objects(session, approval, "onboarding") {
 		got, want := c.call(tool, args), c.call(tool, none[tool])
-		// Ids are repeated, and nothing else differs.
+		// Ids are repeated; everything else is equal.
 		plain := strings.NewReplacer(session, "ID", approval, "ID", fmt.Sprint(none[tool]["session_id"]), "ID", fmt.Sprint(none[tool]["approval_id"]), "ID")
 		if plain.Replace(string(got.raw)) != plain.Replace(string(want.raw)) || plain.Replace(got.text) != plain.Replace(want.text) {
 			t.Errorf("%s distinguishes other workspaces' objects from missing ones:\n%s\n%s", tool, got.raw, want.raw)
@@ -170,7 +170,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 			t.Errorf("%s returns %s, REST %s", tool, got.raw, rest.body)
 		}
 	}
-	// The same names in another workspace are others.
+	// The same names in another workspace are other objects.
 	if got := c.call("send_message", map[string]any{"command": "@say mine", "caller_id": "anna", "idempotency_key": "k"}); !got.Success || got.SessionID == session {
 		t.Errorf("%s", got.raw)
 	}
@@ -185,8 +185,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 }
 
-// A list of tools is for the keys of one set of scopes: no cache may give it to others, and
-// keys that come at the same time do not get each other's.
+// TestToolListsAreNotMixed checks that a list of tools is for keys of one set of scopes: no cache
+// may serve it to others, and concurrent keys do not get each other's.
 func TestToolListsAreNotMixed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -195,7 +195,7 @@ func TestADecisionCanStayForTheOutcome(t *testing.T) {
 	if err := json.Unmarshal(d.Outcome, &outcome); err != nil || !outcome.Success || !strings.HasSuffix(outcome.Output, "It is done.") || !strings.Contains(d.text, "It is done.") {
 		t.Errorf("%v: %s", err, d.raw)
 	}
-	// The turn is over, and another has come: the outcome is still that of the decision.
+	// The turn has ended and another has started: the outcome is still that of the decision.
 	c.call("send_message", map[string]any{"command": "@say Something else.", "session_id": got.SessionID})
 	d = c.call("decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow", "wait": true})
 	if err := json.Unmarshal(d.Outcome, &outcome); err != nil || !strings.HasSuffix(outcome.Output, "It is done.") {
@@ -314,7 +314,8 @@ func TestATurnIsCanceled(t *testing.T) {
 	}
 }
 
-// A call that is given up stops nothing; sent again under its key it waits for the same turn.
+// TestACallGoesOnWhereItWasLost checks that canceling a call does not cancel its turn, and that a
+// repeated call with its key waits for the same turn.
 func TestACallGoesOnWhereItWasLost(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -417,7 +418,8 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 	}
 }
 
-// TestErrorsShowWhatTheyRepeat: to the last character, and an id of nothing is one.
+// TestErrorsShowWhatTheyRepeat checks that errors quote values completely, and that an empty id
+// counts as one.
 func TestErrorsShowWhatTheyRepeat(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

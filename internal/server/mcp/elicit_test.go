@@ -23,7 +23,7 @@ type asks struct {
 	Told    told `json:"structuredContent"`
 }
 
-// question is the name of the only one.
+// question returns the name of the only question.
 func (a asks) question() string {
 	for name := range a.Requests {
 		return name
@@ -31,7 +31,7 @@ func (a asks) question() string {
 	return ""
 }
 
-// retry calls send_message as a client that shows forms. extra are further parameters.
+// retry calls send_message as a client that supports forms. extra are additional parameters.
 func (s *service) retry(t testing.TB, key, command, extra string) (asks, response) {
 	t.Helper()
 	r := s.post(t, key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q},
@@ -47,7 +47,7 @@ func (s *service) retry(t testing.TB, key, command, extra string) (asks, respons
 	return a, got
 }
 
-// back are the parameters that bring an answer.
+// back returns the parameters that contain an answer.
 func back(state, question, response string) string {
 	return fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:%s}`, state, question, response)
 }
@@ -60,8 +60,8 @@ func (s *service) turns(t testing.TB) (n int) {
 	return n
 }
 
-// TestAQuestionWithoutAnAnswerIsAskedAgain: and nothing waits in silence, nor is anything done
-// by an answer that does not fit the form.
+// TestAQuestionWithoutAnAnswerIsAskedAgain checks answers that are missing or do not fit the form:
+// the question is asked again at once, and nothing is decided.
 func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -171,7 +171,8 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	}
 }
 
-// TestAStateThatCameWithNoQuestionIsRefused: in words of this protocol.
+// TestAStateThatCameWithNoQuestionIsRefused checks that an unknown request state is rejected in the
+// terms of this protocol.
 func TestAStateThatCameWithNoQuestionIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -187,8 +188,8 @@ func TestAStateThatCameWithNoQuestionIsRefused(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesAreReadByTheirExactNames: a client that spells elicitation otherwise has not
-// announced it, whatever the value is, so it is asked in the result.
+// TestCapabilitiesAreReadByTheirExactNames checks that a client that misspells elicitation has not
+// declared it, whatever the value is, so the question is in the result.
 func TestCapabilitiesAreReadByTheirExactNames(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// TestEveryFailureHasAWayOut: none is a code alone.
+// TestEveryFailureHasAWayOut checks that every failure has a remedy besides its code.
 func TestEveryFailureHasAWayOut(t *testing.T) {
 	t.Parallel()
 	for _, code := range event.Codes {

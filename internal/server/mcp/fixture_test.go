@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// service is a process with both ways in.
+// service is a process with REST and MCP.
 type service struct {
 	*apitest.Service
 	key      string // scope mcp
@@ -32,7 +32,7 @@ type service struct {
 	checked  http.RoundTripper
 }
 
-// start runs a service. Tools that no rule knows ask for an approval.
+// start runs a service. Tools without a rule need an approval.
 func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	slow.Test(t, "runs a server",
@@ -91,7 +91,7 @@ func (s *service) connect(t testing.TB, key string, opt *mcp.ClientOptions) *cli
 	return &client{cs, t, make(map[string]*jsonschema.Schema)}
 }
 
-// names are the tools that the client sees.
+// names returns the tools that the client lists.
 func (c *client) names() string {
 	c.t.Helper()
 	var names []string
@@ -173,7 +173,7 @@ type question struct {
 	KeyName    string `json:"key_name"`
 }
 
-// call calls a tool, and holds the result against the tool's own schema.
+// call calls a tool, and validates the result against the tool's own schema.
 func (c *client) call(name string, arguments map[string]any) told {
 	c.t.Helper()
 	return c.tell(c.CallTool(c.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments}))(name)
@@ -211,8 +211,7 @@ func (c *client) tell(res *mcp.CallToolResult, err error) func(name string) told
 	}
 }
 
-// schema is the output schema of a tool, as the client of a key that may do everything sees
-// it.
+// schema returns the output schema of a tool, as a key with all scopes lists it.
 func (c *client) schema(name string) *jsonschema.Schema {
 	c.t.Helper()
 	if s := c.outputs[name]; s != nil {
@@ -243,7 +242,7 @@ func compile(t testing.TB, schema any) *jsonschema.Schema {
 	return s
 }
 
-// answer is a raw HTTP answer.
+// answer is a raw HTTP response.
 type answer struct {
 	status int
 	header http.Header

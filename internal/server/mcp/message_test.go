@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// response is an answer of JSON-RPC.
+// response is a JSON-RPC response.
 type response struct {
 	Version string `json:"jsonrpc"`
 	ID      json.RawMessage
@@ -19,7 +19,7 @@ type response struct {
 	}
 }
 
-// responses are those in an answer, be it an object or a stream.
+// responses returns the responses in an object or a stream.
 func (a answer) responses(t testing.TB) (list []response) {
 	t.Helper()
 	texts := []string{a.body}
@@ -41,7 +41,7 @@ func (a answer) responses(t testing.TB) (list []response) {
 	return list
 }
 
-// only is the response of an answer with one.
+// only returns the only response.
 func (a answer) only(t testing.TB) response {
 	t.Helper()
 	if list := a.responses(t); len(list) == 1 {
@@ -51,8 +51,8 @@ func (a answer) only(t testing.TB) response {
 	return response{}
 }
 
-// TestIDsComeBackAsTheyWere: a string or an integer of any length is repeated to the letter,
-// and whatever else is refused.
+// TestIDsComeBackAsTheyWere checks that a string or an integer of any length is repeated exactly,
+// and that any other id is rejected.
 func TestIDsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -79,7 +79,8 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestEveryMessageOfABatchIsAnswered: for itself, whatever becomes of the others.
+// TestEveryMessageOfABatchIsAnswered checks that each message has its own response, independent of
+// the others.
 func TestEveryMessageOfABatchIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -139,7 +140,8 @@ func TestABatchIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	}
 }
 
-// TestWrongParametersAreTold: by the name that they have, in words of this server.
+// TestWrongParametersAreTold checks that the error for an invalid parameter has its name, in the
+// terms of this server.
 func TestWrongParametersAreTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -197,7 +199,8 @@ func TestWrongParametersAreTold(t *testing.T) {
 	}
 }
 
-// TestHeadersAreHeldAgainstTheBody: in the newest revision, whose requests stand for themselves.
+// TestHeadersAreHeldAgainstTheBody compares headers with the body in the newest revision, whose
+// requests are self-contained.
 func TestHeadersAreHeldAgainstTheBody(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -12,8 +12,8 @@ import (
 
 const ping = `{"jsonrpc":"2.0","id":"p-1","method":"ping"}`
 
-// TestWhatMayNotComeInIsRefusedInTheEnvelope: before the protocol starts, and in the order of
-// the REST interface.
+// TestWhatMayNotComeInIsRefusedInTheEnvelope checks that errors before the protocol layer have the
+// envelope and the order of the REST API.
 func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.BaseURL = "https://chat.example/parley" })
@@ -69,7 +69,8 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	}
 }
 
-// TestWrongMessagesAreAnsweredInTheProtocol: with their id, where they have one.
+// TestWrongMessagesAreAnsweredInTheProtocol checks that invalid messages get protocol errors, with
+// their id if they have one.
 func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -122,7 +123,7 @@ func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 	}
 }
 
-// TestEveryRevisionIsSpoken: by the handshake of each.
+// TestEveryRevisionIsSpoken performs the handshake of each revision.
 func TestEveryRevisionIsSpoken(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -143,7 +144,8 @@ func TestEveryRevisionIsSpoken(t *testing.T) {
 	}
 }
 
-// TestWrongArgumentsAreToldAllAtOnce: as the result of the tool, in the words of REST.
+// TestWrongArgumentsAreToldAllAtOnce checks that one result of a tool reports all invalid
+// arguments, in the terms of REST.
 func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -151,7 +153,7 @@ func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 	for _, test := range []struct {
 		tool string
 		args map[string]any
-		want string // param rule, in order
+		want string // "param rule" pairs, in order
 	}{
 		{"send_message", nil, "/command exactly_one"},
 		{"send_message", map[string]any{"command": "x", "skill": "y"}, "/skill exactly_one"},
@@ -190,8 +192,8 @@ func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 	}
 }
 
-// A number is what it is in the text, however large: two that differ make two messages, and
-// one that no schema can have is refused as such.
+// TestNumbersAreKept checks that a number keeps its exact text, however large: two different
+// numbers make two messages, and a number that no schema accepts is rejected as such.
 func TestNumbersAreKept(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

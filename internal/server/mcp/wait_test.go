@@ -23,8 +23,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestProgressIsToldInOrder: the message is taken in, text grows, tools come and go, and
-// nothing follows the result.
+// TestProgressIsToldInOrder checks that progress reports the accepted message, the growing text and
+// the tools in order, and that nothing follows the result.
 func TestProgressIsToldInOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -35,7 +35,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, r.Params)
-		if r.Params.Message == "The agent waits for a person." { // the client hands them out beside the result
+		if r.Params.Message == "The agent waits for a person." { // the client delivers them concurrently with the result
 			close(all)
 		}
 	}})
@@ -107,7 +107,8 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Fatal("no response arrived")
 }
 
-// TestQuietCallsRepeatTheirProgress: for clients that count notifications, and no comments.
+// TestQuietCallsRepeatTheirProgress checks that clients with a progress token get repeated progress
+// in place of comments.
 func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
@@ -149,7 +150,8 @@ func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
 	}
 }
 
-// TestFramesAreOneLine: to readers, too, whose language ends lines at more characters.
+// TestFramesAreOneLine checks that a frame is one line also for clients whose language treats other
+// characters as line endings.
 func TestFramesAreOneLine(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -161,8 +163,8 @@ func TestFramesAreOneLine(t *testing.T) {
 	}
 }
 
-// TestLimitsAreThoseOfTheKey: calls are refused before the protocol starts, messages and
-// calls that wait in their results.
+// TestLimitsAreThoseOfTheKey checks that calls over a limit are rejected before the protocol layer,
+// and messages and waiting calls in their results.
 func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -179,7 +181,7 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
 	s.Gate.Await(t)
-	// Before anything is looked at, and in words that a result can have.
+	// The quota is checked before the arguments, and the error is a valid result.
 	if got := c.call("send_message", map[string]any{"command": 1}); !got.failed || got.Fault.Code != "RATE_LIMITED" || got.Fault.RetryAfter < 1 ||
 		!strings.Contains(got.text, "Wait 60 s.") && !strings.Contains(got.text, "Wait 5") || strings.Contains(got.text, "Retry-After") {
 		t.Errorf("%s", got.raw)
@@ -291,7 +293,7 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	command := strings.Repeat("@say "+strings.Repeat("x", 1000)+"\n@call wiki_read {\"page\":\"x\"}\n", 40) + "@call read {}\n@say The end."
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},"_meta":{"progressToken":1}}}`, command)
 	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
-	s.Gate.Await(t) // the turn has come to its last step
+	s.Gate.Await(t) // the turn has reached its last step
 	wait.Receive(t, "the end of the connection", gone)
 	own := s.connect(t, s.key, nil)
 	if got := own.call("send_message", map[string]any{"command": "@say There is a place."}); !got.Success {

@@ -20,7 +20,7 @@ const (
 	inASchema  = `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":` + aNumber + `}}`
 )
 
-// choice is the message of a completion in one piece.
+// choice is a choice of a completion that is not streamed.
 type choice struct {
 	Message struct{ Content, Refusal *string }
 	Finish  string `json:"finish_reason"`
@@ -129,7 +129,8 @@ func TestQuestionsAreNoJSON(t *testing.T) {
 	}
 }
 
-// Every response has an id of its own, and each can be followed.
+// TestResponsesToWords checks that every response has an id of its own, which a later request can
+// name.
 func TestResponsesToWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// content adds the pieces of a streamed completion up.
+// content joins the pieces of a streamed completion.
 func content(t *testing.T, list []string) (text, finish string, tokens float64) {
 	t.Helper()
 	for _, data := range list {
@@ -141,7 +141,7 @@ func TestCompletionsThatFail(t *testing.T) {
 	}
 }
 
-// An error names what the client has sent.
+// TestCompletionsSayWhatIsWrong checks that an error names the client's fields.
 func TestCompletionsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -174,7 +174,8 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A chat is the session that its client names; without a name every call is one.
+// TestCompletionsContinueAChat checks that the client's name for a chat selects the session;
+// without a name, every call is a chat of its own.
 func TestCompletionsContinueAChat(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -284,7 +285,7 @@ func TestWordsSteerATurn(t *testing.T) {
 	}
 	reader := s.Do(t, say(apitest.HeldCommand))
 	s.Gate.Await(t)
-	again := s.Do(t, say(apitest.HeldCommand)) // the very same request: the same turn
+	again := s.Do(t, say(apitest.HeldCommand)) // an identical request: the same turn
 	if again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Error("the same request started something else")
 	}
@@ -310,7 +311,8 @@ func TestWordsSteerATurn(t *testing.T) {
 	}
 }
 
-// A secret never travels through a completion: the answer is a link.
+// TestSecretsAreALink checks that a request for a secret is a link: no secret passes through a
+// completion.
 func TestSecretsAreALink(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

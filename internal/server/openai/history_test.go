@@ -55,8 +55,9 @@ func (s *service) tell(t *testing.T, c apitest.Call, stream bool) (text string, 
 	return text, refused
 }
 
-// A chat without a name is known by the question in its conversation, however its client keeps it: a
-// word without a code is answered with the code.
+// TestWordsBehindTheirQuestion checks that a chat without a name is found by the question in its
+// conversation, in every format that clients store it in, and that a decision word without a code
+// is answered with the code.
 func TestWordsBehindTheirQuestion(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -124,7 +125,8 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 	}
 }
 
-// A question for a secret is the same question to a key that may not answer it.
+// TestWordsBehindASecretOfAnotherKey checks that a question for a secret is found for a key that
+// may not answer it as well.
 func TestWordsBehindASecretOfAnotherKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asked is the text of a question.
+// asked returns the text of a question.
 func asked(t *testing.T, ask event.InputRequired) string {
 	t.Helper()
 	p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
@@ -50,7 +50,8 @@ func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	}
 }
 
-// No link or image of the agent's is alive in a question.
+// TestQuestionsHaveNoMarkdownOfTheAgent checks that links and images in the agent's text are not
+// rendered in a question.
 func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
 	t.Parallel()
 	const live = "![x](https://evil.example/x) `a` https://evil.example"

@@ -61,7 +61,7 @@ func TestRetriesFindTheirTurn(t *testing.T) {
 	}
 }
 
-// lose sends a message that waits at the gate, and leaves.
+// lose sends a message that waits at the gate, and disconnects.
 func (s *service) lose(t *testing.T, c apitest.Call) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -164,7 +164,8 @@ func TestWhatIsNoRetry(t *testing.T) {
 	}
 }
 
-// A long conversation does not end a chat, of which only the last message counts.
+// TestLongConversations checks that a chat continues when its conversation is long: only the last
+// message counts.
 func TestLongConversations(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

@@ -36,7 +36,8 @@ func (s *service) questions(t *testing.T) (allowed, asked, turns int) {
 	return allowed, asked, turns
 }
 
-// A word that arrives again decides nothing more, and starts no other turn.
+// TestWordsDecideOneApproval checks that a repeated decision word decides nothing and starts no
+// turn.
 func TestWordsDecideOneApproval(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {
@@ -113,7 +114,8 @@ func TestWordsDecideOneApproval(t *testing.T) {
 	}
 }
 
-// A word without the code of the open question decides nothing: the reply has the code to type.
+// TestWordsWithoutTheCodeDecideNothing checks a decision word without the code of the open
+// question: the reply contains the code to type.
 func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -142,7 +144,7 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	if text := apitest.CompletionText(t, s.Get(t, say("u", stale))); text != "This was denied before, and the first answer stands.\n\na joke" {
 		t.Errorf("a stale code: %q", text)
 	}
-	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always", "continue please"} { // messages
+	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always", "continue please"} { // ordinary messages
 		if r := s.Get(t, say("u", text)); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
 			t.Errorf("%s: %d %s", text, r.Status, r.Text)
 		}
@@ -156,7 +158,8 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	}
 }
 
-// The reason of a denial reaches the model, and one that is too long decides nothing.
+// TestDenialsHaveAReason checks that the reason of a denial reaches the model, and that a reason
+// that is too long decides nothing.
 func TestDenialsHaveAReason(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -176,7 +179,7 @@ func TestDenialsHaveAReason(t *testing.T) {
 	}
 }
 
-// shown is what a completion shows.
+// shown returns the visible text of a completion.
 func shown(r apitest.Reply) string {
 	var whole struct{ Choices []choice }
 	if json.Unmarshal([]byte(r.Text), &whole) != nil || len(whole.Choices) == 0 {
@@ -292,7 +295,8 @@ func TestWordsAreMessages(t *testing.T) {
 	}
 }
 
-// A chat without a name is known by the code, and a named chat only by its name.
+// TestQuestionInAChatWithoutAName checks that the code identifies a chat without a name, and that a
+// named chat is identified only by its name.
 func TestQuestionInAChatWithoutAName(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -319,7 +323,8 @@ func TestQuestionInAChatWithoutAName(t *testing.T) {
 	}
 }
 
-// A code that two approvals of a key have decides neither.
+// TestCodesOfTwoApprovalsDecideNothing checks that a code that belongs to two approvals of a key
+// decides neither.
 func TestCodesOfTwoApprovalsDecideNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -45,7 +45,8 @@ func objectOf(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// A megabyte of short members took half a second to reject, and eight took eleven.
+// TestBodiesHoldABoundedNumberOfValues checks the limit on values: without it, a megabyte of short
+// members took half a second to reject, and eight took eleven.
 func TestBodiesHoldABoundedNumberOfValues(t *testing.T) {
 	t.Parallel()
 	array := func(n int) string { return `{"a":[` + strings.Repeat("1,", n-1) + `1]}` }
@@ -64,7 +65,7 @@ func TestBodiesHoldABoundedNumberOfValues(t *testing.T) {
 	}
 }
 
-// BenchmarkObject is a body of 8 MiB with as many members as fit, in objects of 10,000.
+// BenchmarkObject parses a body of 8 MiB with as many members as possible, in objects of 10,000.
 func BenchmarkObject(b *testing.B) {
 	body := []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat(objectOf(request.MaxMembers-1)+",", 8<<20/100_000), ",") + `]}`)
 	b.SetBytes(int64(len(body)))

@@ -16,14 +16,14 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// knowing gives turns the tools over documents, and rules for them.
+// knowing gives turns the tools for documents, and rules for them.
 func knowing(c *turn.Config) {
 	c.Tools = func(*toolenv.Run) []tool.Tool { return knowledge.Tools(wiki.New(c.Pool), nil) }
 	c.Permissions, c.Window = permission.New(c.Pool), time.Minute
 }
 
-// A pattern that comes with an approval lets its like pass from then on, and nothing
-// else. The suggested one is accepted.
+// TestAllowedPatternsAskNoMore checks that a pattern that comes with an approval allows matching
+// calls from then on, and no others. The suggested pattern is accepted.
 func TestAllowedPatternsAskNoMore(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, knowing)
@@ -71,7 +71,8 @@ func TestWikiWriteNeedsItsScopeOrAnApproval(t *testing.T) {
 	s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, command)}).asked()
 }
 
-// TestAKeyAllowsOnlyWhatItMayDo: a key without wiki:write can deny a write to the wiki, and no more.
+// TestAKeyAllowsOnlyWhatItMayDo checks that a key without wiki:write can deny a write to the wiki,
+// but not allow it.
 func TestAKeyAllowsOnlyWhatItMayDo(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, knowing)

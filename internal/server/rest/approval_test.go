@@ -34,7 +34,7 @@ type question struct {
 	ExpiresAt  time.Time `json:"expires_at"`
 }
 
-// asked reads up to the next question.
+// asked reads to the next question.
 func (s *stream) asked() question {
 	s.t.Helper()
 	frames := s.until("input_required")
@@ -59,7 +59,7 @@ type decision struct {
 	KeyName   string  `json:"key_name"`
 }
 
-// decide answers a question and reads the answer to that.
+// decide answers a question and returns the response.
 func (s *service) decide(t testing.TB, url, body string) (decision, reply) {
 	t.Helper()
 	r := s.get(t, call{method: "POST", path: url, body: body})
@@ -140,8 +140,8 @@ func TestDeniedCallsDoNotRun(t *testing.T) {
 	}
 }
 
-// However many answer at once and through whichever replica, one decides: the call
-// runs once, or never.
+// TestOneDecisionOfAHundred checks concurrent answers on several replicas: one of them decides, and
+// the call runs once or never.
 func TestOneDecisionOfAHundred(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
@@ -197,7 +197,8 @@ func TestOneDecisionOfAHundred(t *testing.T) {
 	}
 }
 
-// An answer may be there before the reader of the question has drawn breath.
+// TestQuickestAnswerCounts checks an answer that arrives before the reader of the question has
+// continued.
 func TestQuickestAnswerCounts(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
@@ -364,7 +365,7 @@ func TestInboxPages(t *testing.T) {
 	}
 }
 
-// register makes a credential known, without a value.
+// register registers a credential without a value.
 func (s *service) register(t testing.TB, name string) {
 	t.Helper()
 	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Each body is refused with exactly these violations, "param rule" in order, or
-// with this code.
+// TestBadMessages checks that each body is rejected with exactly these violations, "param rule" in
+// order, or with this code.
 func TestBadMessages(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -195,7 +195,8 @@ func TestContentTypeAndSize(t *testing.T) {
 	}
 }
 
-// An explicit null equals an absent member, at every depth and in every body.
+// TestNullEqualsAbsent checks that an explicit null equals an absent member, at every depth and in
+// every body.
 func TestNullEqualsAbsent(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Hour))
@@ -226,7 +227,7 @@ func TestNullEqualsAbsent(t *testing.T) {
 	}
 }
 
-// A member's name is matched exactly, and appears once.
+// TestNamesAreExactAndDistinct checks that a member's name must match exactly and appear once.
 func TestNamesAreExactAndDistinct(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestBurstOfMessages sends many more messages at once than the pool has connections. The database
-// is healthy, so every one of them is stored and none is answered 503.
+// is healthy, so every one of them is stored and none gets a 503.
 func TestBurstOfMessages(t *testing.T) {
 	t.Parallel()
 	const messages = 600

@@ -23,11 +23,11 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// hook is a receiver of callbacks, known as example.com.
+// hook is a receiver of callbacks at example.com.
 type hook struct {
 	got   chan reported
 	reply chan int
-	doc   *apicheck.Document // every report is held against it
+	doc   *apicheck.Document // every report is validated against it
 	keys  *vault.Keyring
 	guard *egress.Guard
 }
@@ -54,7 +54,7 @@ type reported struct {
 	}
 }
 
-// startHook starts a service with a receiver, whose turns ask before they use a tool.
+// startHook starts a service with a receiver, whose turns need an approval for every tool.
 func startHook(t *testing.T) (*service, *hook) {
 	t.Helper()
 	return startHookWith(t, nil)
@@ -90,7 +90,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 	}
 	s := startTurns(t, nil, func(c *turn.Config) {
 		c.Permissions, c.Window = permission.New(c.Pool), time.Minute
-		h.keys = c.Vault.Keyring() // the service's own: it opens the addresses that it shows
+		h.keys = c.Vault.Keyring() // the service's own keyring, which opens its addresses
 		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)
 		if change != nil {
 			change(c)
@@ -100,7 +100,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 	return s, h
 }
 
-// callback sends a message with one, and returns its id.
+// callback sends a message with a callback, and returns the callback's id.
 func (s *service) callback(t testing.TB, url, command string, fields ...string) string {
 	t.Helper()
 	r := s.get(t, call{method: "POST", path: "messages", body: body(t, command, append(fields, `"callback":{"url":"`+url+`","metadata":{"order":"17"}}`)...)})
@@ -114,7 +114,7 @@ func (s *service) callback(t testing.TB, url, command string, fields ...string) 
 	return got.CallbackID
 }
 
-// shown is a callback as the API shows it.
+// shown is a callback as the API returns it.
 type shown struct {
 	URL        string
 	Status     string
@@ -132,7 +132,7 @@ type shown struct {
 	}
 }
 
-// await reads a callback until it stands as it shall.
+// await reads a callback until it has a status and a number of attempts.
 func (s *service) await(t testing.TB, id, status string, attempts int) shown {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -185,7 +185,7 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	}
 }
 
-// TestCallbackHearsOfEveryEnd also sees that a question is reported.
+// TestCallbackHearsOfEveryEnd also checks that a question is reported.
 func TestCallbackHearsOfEveryEnd(t *testing.T) {
 	t.Parallel()
 	s, h := startHook(t)

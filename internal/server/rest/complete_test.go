@@ -20,8 +20,9 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// Every code is documented under the status it is sent with, the list of codes is
-// exactly what the operations use, and each operation knows what can befall it.
+// TestDocumentNamesEveryCode checks that every code is documented under its status, that the list
+// of codes equals those of the operations, and that each operation lists the errors that it can
+// return.
 func TestDocumentNamesEveryCode(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
@@ -93,8 +94,8 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 	}
 }
 
-// codesOf reads the codes that an error response narrows its envelope to. A response of another
-// protocol than this API has no envelope.
+// codesOf returns the codes to which an error response narrows its envelope. A response of another
+// protocol has no envelope.
 func codesOf(t *testing.T, r *openapi3.Response) (codes []string) {
 	t.Helper()
 	ref := r.Content["application/json"].Schema
@@ -102,7 +103,7 @@ func codesOf(t *testing.T, r *openapi3.Response) (codes []string) {
 		return nil
 	}
 	envelope := ref.Value
-	if len(envelope.OneOf) > 0 { // before the protocol, or an error of the protocol
+	if len(envelope.OneOf) > 0 { // an error before the protocol layer, or of the protocol
 		envelope = envelope.OneOf[0].Value
 	}
 	data, err := json.Marshal(envelope.AllOf[1].Value.Properties["error"].Value.AllOf[1].Value)
@@ -190,7 +191,7 @@ func TestDocumentIsComplete(t *testing.T) {
 				if replayed := h["Idempotent-Replayed"] != nil; status[0] == '2' && replayed != once {
 					t.Errorf("%s: %s documents Idempotent-Replayed: %v", name, status, replayed)
 				}
-				early := status == "401" || status == "403" || status == "405" || // before the quota is looked at
+				early := status == "401" || status == "403" || status == "405" || // before the quota is checked
 					status == "404" && strings.Contains(path, "{id}") && slices.Equal(codesOf(t, ref.Value), []string{"WORKSPACE_NOT_FOUND"})
 				if counted := h["RateLimit"] != nil && h["RateLimit-Policy"] != nil; scope != "none" && counted == early {
 					t.Errorf("%s: %s documents the quota: %v", name, status, counted)
@@ -200,7 +201,7 @@ func TestDocumentIsComplete(t *testing.T) {
 	}
 }
 
-// The table of scopes is the one that the guard follows.
+// TestDocumentedScopes compares the documented table of scopes with the guard's.
 func TestDocumentedScopes(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(document(t, start(t, nil)).Info.Description, "| scope | allows | includes |\n")
@@ -227,8 +228,8 @@ func TestDocumentedScopes(t *testing.T) {
 	}
 }
 
-// The document describes a decision as the service takes and answers it: a reason comes with a
-// denial alone, and the answer to a secret names the secret.
+// TestDocumentedDecisions compares the documented decision with the accepted and returned one: only
+// a denial has a reason, and the answer to a secret request names the secret.
 func TestDocumentedDecisions(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
@@ -244,7 +245,7 @@ func TestDocumentedDecisions(t *testing.T) {
 	}
 }
 
-// Every example is what it is an example of, down to the last member.
+// TestExamplesAreTrue compares every example with a real response, down to the last member.
 func TestExamplesAreTrue(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
@@ -294,7 +295,7 @@ func TestExamplesAreTrue(t *testing.T) {
 	}
 }
 
-// table is the cells of a page's table, by what stands in its head.
+// table returns the cells of a page's table, by its header.
 func table(t *testing.T, page, head string) [][]string {
 	t.Helper()
 	text, err := docs.Files.ReadFile(page)
@@ -315,7 +316,8 @@ func table(t *testing.T, page, head string) [][]string {
 	return all
 }
 
-// The page about the API names the calls, scopes and codes that there are, and no other.
+// TestPageNamesEverything checks that the page about the API names exactly the existing calls,
+// scopes and codes.
 func TestPageNamesEverything(t *testing.T) {
 	t.Parallel()
 	var want, got []string

@@ -40,7 +40,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// The operations with x-served-by are the paths and methods that the protocols serve.
+// TestDocumentNamesEveryProtocol compares the operations with x-served-by with the paths and
+// methods that the protocols serve.
 func TestDocumentNamesEveryProtocol(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -51,7 +52,7 @@ func TestDocumentNamesEveryProtocol(t *testing.T) {
 	}
 	for path := range all {
 		alias := strings.HasPrefix(path, "/v1") || path == "/a2a/" || slices.Contains([]string{"/openai", "/openai/", "/openai/v1", "/openai/v1/"}, path)
-		if !alias { // other names of the same operations, and paths of nothing
+		if !alias { // other names of the same operations, and paths without one
 			served[strings.ReplaceAll(path, "...}", "}")] = true
 		}
 	}
@@ -82,7 +83,7 @@ func TestDocumentNamesEveryProtocol(t *testing.T) {
 func TestDocumentNeedsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	s.say(t, "@text 1 delta").rest() // everything is running
+	s.say(t, "@text 1 delta").rest() // all parts are running
 	s.link.cut()
 	first := s.get(t, call{path: "/api/v1/openapi", key: "-"})
 	etag := first.header.Get("ETag")
@@ -116,7 +117,8 @@ func TestDocumentedRunningTurns(t *testing.T) {
 	}
 }
 
-// The page about streams names every code that the document lists, and no other.
+// TestPageNamesEveryStreamCode checks that the page about streams names exactly the documented
+// codes.
 func TestPageNamesEveryStreamCode(t *testing.T) {
 	t.Parallel()
 	page, err := docs.Files.ReadFile("reference/streaming.md")

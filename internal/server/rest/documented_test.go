@@ -21,9 +21,9 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// enforced are the limits that are the same everywhere, from where they are enforced.
+// enforced are the limits that are the same for every workspace, with the enforced values.
 var enforced = map[string]int{
-	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as net/http has it
+	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // the value of net/http
 	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": request.MaxBody, "body_depth": request.MaxDepth, "body_seconds": ceilSeconds(request.BodyTime),
 	"body_members": request.MaxMembers, "body_values": request.MaxValues,
 	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey, "violations": request.MaxViolations, "page_items": maxPage,
@@ -40,7 +40,7 @@ var enforced = map[string]int{
 	"callback_metadata_key_characters": callback.MaxMetadataKey, "callback_metadata_value_characters": callback.MaxMetadataValue,
 	"callback_attempts": callback.Attempts, "callback_attempt_seconds": ceilSeconds(callback.AnswerTime),
 	"idempotency_key_hours":   24, // in queries/turn.sql, once.sql and file.sql
-	"workspace_running_turns": 64, // in migrations/00019_fair.sql, as the next; TestDocumentedRunningTurns asks the database
+	"workspace_running_turns": 64, // in migrations/00019_fair.sql, like the next; TestDocumentedRunningTurns checks the database
 	"workspace_storage_bytes": 10 << 30,
 }
 
@@ -82,7 +82,7 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 }
 
-// The bounds in the schemas of requests are those that the parsers enforce.
+// TestDocumentedBounds compares the bounds in the schemas of requests with those of the parsers.
 func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
 	var doc any
@@ -126,7 +126,7 @@ func TestDocumentedBounds(t *testing.T) {
 			}
 		}
 	}
-	_ = yaml.Unmarshal(openapi, &table) // parameters of a whole path are a list, and left out
+	_ = yaml.Unmarshal(openapi, &table) // parameters of a whole path are a list, which is skipped
 	pages := 0
 	for path, methods := range table.Paths {
 		for _, p := range methods["get"].Parameters {
@@ -143,7 +143,7 @@ func TestDocumentedBounds(t *testing.T) {
 	}
 }
 
-// lookup follows a path through a document.
+// lookup returns the value at a path of a document.
 func lookup(doc any, path []string) any {
 	for _, step := range path {
 		switch d := doc.(type) {

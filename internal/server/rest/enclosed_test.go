@@ -51,7 +51,7 @@ func TestInputsReachTheModelAlone(t *testing.T) {
 	}
 }
 
-// callbackBody sends a message with a callback that is accepted.
+// callbackBody sends a message with a callback, which must be accepted.
 func (s *service) callbackBody(t testing.TB, body string) {
 	t.Helper()
 	if r := s.get(t, call{method: "POST", path: "messages", body: body}); r.status != 202 || r.header.Get("Location") == "" {

@@ -97,7 +97,8 @@ func (s *service) failed(t *testing.T, frames []frame, code event.Code) {
 	}
 }
 
-// A prompt that does not open, and a turn that no server survives, end too.
+// TestTurnsThatCannotRunEnd checks that a turn ends if its prompt cannot be opened or if it kills
+// every server.
 func TestTurnsThatCannotRunEnd(t *testing.T) {
 	t.Parallel()
 	for code, spoil := range map[event.Code]string{
@@ -125,7 +126,8 @@ func TestTurnsThatCannotRunEnd(t *testing.T) {
 	}
 }
 
-// A message lowers the workspace's limits and never raises them.
+// TestLimitsAreNotRaised checks that a message can lower the workspace's limits, but not raise
+// them.
 func TestLimitsAreNotRaised(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// quoted is a value as JSON.
+// quoted returns a value as JSON.
 func quoted(t testing.TB, value string) string {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -31,7 +31,7 @@ func quoted(t testing.TB, value string) string {
 	return string(text)
 }
 
-// tables lists where a word is, in whatever column.
+// tables lists the tables that contain a word, in any column.
 func (s *service) tables(t testing.TB, word string) (found []string) {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -135,7 +135,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	value, others := canary.New(), canary.New()
 	id := s.everywhere(t, value)
 	s.everywhere(t, others)
-	await(t, s, `SELECT count(*) FROM callback_deliveries WHERE body IS NOT NULL`, 4) // a question is reported, too
+	await(t, s, `SELECT count(*) FROM callback_deliveries WHERE body IS NOT NULL`, 4) // a question is reported as well
 	s.exec(t, `ANALYZE`)                                                              // samples of the current rows
 
 	before := s.tables(t, value[:26])

@@ -42,7 +42,7 @@ func TestMistakesTellNothing(t *testing.T) {
 	}
 }
 
-// A database that does not answer is as good as one that is away.
+// TestDatabaseHangs checks that a database that does not respond is handled like one that is away.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, func(c *server.Config) { c.Timeout = 2 * time.Second }, func(c *turn.Config) { c.StartTimeout = 2 * time.Second })
@@ -62,8 +62,8 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 }
 
-// A body that is announced and never comes holds up neither the answer nor the
-// connection for ever.
+// TestABodyThatNeverComes checks that a body that is announced and never arrives blocks neither the
+// response nor the connection forever.
 func TestABodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.WriteTimeout = 300 * time.Millisecond })

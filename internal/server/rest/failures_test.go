@@ -43,7 +43,7 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 	}
 	typo := list
 	typo.key = strings.Replace(s.Key, s.Key[20:22], "zz", 1)
-	if r := s.get(t, typo); r.status != 401 { // it costs no database read
+	if r := s.get(t, typo); r.status != 401 { // without reading the database
 		t.Errorf("a malformed key: %d", r.status)
 	}
 	if r := s.get(t, list); r.status != 200 {
@@ -51,7 +51,7 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 	}
 	fresh := list
 	fresh.key = s.Issue(t, s.Workspace, apikey.All...)
-	if r := s.get(t, fresh); r.status != 429 { // it could be a guess
+	if r := s.get(t, fresh); r.status != 429 { // the key could be a guess
 		t.Errorf("a key that was not seen yet: %d", r.status)
 	}
 }

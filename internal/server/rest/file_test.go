@@ -26,7 +26,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// ticket is what createFile answers.
+// ticket is the response of createFile.
 type ticket struct {
 	FileID string `json:"file_id"`
 	Status string
@@ -38,7 +38,7 @@ type ticket struct {
 	MaxSize int64 `json:"max_size"`
 }
 
-// download is one item of what downloadFiles answers.
+// download is one item in the response of downloadFiles.
 type download struct {
 	Filename    string
 	MIME        string
@@ -48,7 +48,7 @@ type download struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// ticket asks for a ticket for a text.
+// ticket requests a ticket for a text.
 func (s *service) ticket(t testing.TB, name string, size int) ticket {
 	t.Helper()
 	r := s.get(t, call{method: "POST", path: "files", body: fmt.Sprintf(`{"filename":%q,"mime":"text/plain","size":%d}`, name, size)})
@@ -66,7 +66,7 @@ func (s *service) put(t testing.TB, url, body string, header ...string) reply {
 	return s.get(t, call{method: "PUT", path: strings.TrimPrefix(url, s.URL), key: "-", body: body, header: append([]string{"Content-Type", "text/plain"}, header...)})
 }
 
-// download is a fresh address of a file with this content.
+// download uploads a file with this content and returns a fresh address for it.
 func (s *service) download(t testing.TB, name, content string) download {
 	t.Helper()
 	tk := s.ticket(t, name, len(content))
@@ -86,7 +86,7 @@ func (s *service) downloadOf(t testing.TB, id string) download {
 	return list[0]
 }
 
-// fetch fetches a signed address, without a key.
+// fetch downloads from a signed address, without a key.
 func (s *service) fetch(t testing.TB, url string, header ...string) reply {
 	t.Helper()
 	return s.get(t, call{path: strings.TrimPrefix(url, s.URL), key: "-", header: header})
@@ -140,7 +140,7 @@ func TestRangesOfAFile(t *testing.T) {
 		to     int
 	}{
 		{[]string{"Range", "bytes=0-9"}, 206, 0, 10},
-		{[]string{"Range", "bytes=262140-262149"}, 206, 262140, 262150}, // over the edge of a chunk
+		{[]string{"Range", "bytes=262140-262149"}, 206, 262140, 262150}, // across the boundary of a chunk
 		{[]string{"Range", "bytes=599995-"}, 206, n - 5, n},
 		{[]string{"Range", "bytes=-7"}, 206, n - 7, n},
 		{[]string{"Range", "bytes=0-999999999"}, 206, 0, n},
@@ -449,7 +449,8 @@ func TestFilesThroughATurn(t *testing.T) {
 	}
 }
 
-// A file of another workspace is as one that does not exist.
+// TestFilesOfAnotherWorkspace checks that a file of another workspace gets the response for a
+// missing one.
 func TestFilesOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -472,8 +473,8 @@ func TestFilesOfAnotherWorkspace(t *testing.T) {
 	}
 }
 
-// generated is a body that is never in memory as a whole, and looks at the memory
-// as it is read or written.
+// generated is a body that is never completely in memory, and that measures memory while it is read
+// or written.
 type generated struct {
 	left int
 	peak *uint64
@@ -498,7 +499,7 @@ func (g *generated) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// look collects what is garbage, once for each MiB, and notes what is left.
+// look collects garbage once per MiB and records the remaining memory.
 func (g *generated) look(n int) {
 	if g.seen/(1<<20) == (g.seen+n)/(1<<20) {
 		g.seen += n
@@ -511,14 +512,14 @@ func (g *generated) look(n int) {
 	*g.peak = max(*g.peak, m.HeapAlloc)
 }
 
-// A file goes through the service without ever being in its memory. Not parallel:
-// the memory is that of the whole process.
+// TestMemoryIsFlat checks that the service never holds a whole file in memory. It is not parallel:
+// memory is measured for the whole process.
 func TestMemoryIsFlat(t *testing.T) {
 	s := start(t, nil)
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	plain := &http.Client{Transport: &http.Transport{DisableCompression: true}} // not the one that keeps answers
+	plain := &http.Client{Transport: &http.Transport{DisableCompression: true}} // not the client that stores responses
 	defer plain.CloseIdleConnections()
-	const bound = 6 << 20 // buffers, and what else the process does
+	const bound = 6 << 20 // buffers, and the rest of the process
 	var up, down uint64
 	tk := s.ticket(t, "large.txt", filestore.MaxSize)
 	runtime.GC()

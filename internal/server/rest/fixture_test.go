@@ -33,8 +33,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// service is a process that is asked through a client that holds every answer against the
-// OpenAPI document.
+// service is a process whose client validates every response against the OpenAPI document.
 type service struct {
 	*apitest.Service
 	client *http.Client
@@ -82,7 +81,7 @@ func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change fun
 		}
 	})
 	s.serve(t, s.everything(t, srv))
-	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
+	t.Cleanup(s.link.mend) // runs before the other cleanups: stopping needs a database
 	return s
 }
 
@@ -106,13 +105,13 @@ func (s *service) everything(t testing.TB, srv *server.Server) http.Handler {
 	return srv.NewRouter(append(s.protocols(t, srv), routes)...)
 }
 
-// asking makes every call of a tool that the rules do not know need an approval, and
-// ends the wait for it after window.
+// asking requires an approval for every call of a tool without a rule, with the given time to
+// answer.
 func asking(window time.Duration) func(*turn.Config) {
 	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
 }
 
-// serve listens, and makes the client.
+// serve listens, and creates the client.
 func (s *service) serve(t testing.TB, handler http.Handler) {
 	s.Serve(t, handler)
 	s.client = &http.Client{
@@ -133,7 +132,7 @@ type call struct {
 	body   string
 }
 
-// request makes a request for a path below the demo workspace, or for an absolute one.
+// request returns a request for a path below the demo workspace, or for an absolute one.
 func (s *service) request(t testing.TB, c call) *http.Request {
 	t.Helper()
 	if c.method == "" {
@@ -178,7 +177,7 @@ func (s *service) do(t testing.TB, c call) *http.Response {
 	return res
 }
 
-// reply is a whole answer.
+// reply is a complete response.
 type reply struct {
 	status int
 	header http.Header
@@ -213,7 +212,7 @@ func (s *service) get(t testing.TB, c call) reply {
 		return r
 	}
 	var into any = &r
-	if r.status < 400 { // "error" is something else there
+	if r.status < 400 { // in a success, "error" has another meaning
 		into = &struct{ Data *json.RawMessage }{&r.Data}
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -235,7 +234,7 @@ type stream struct {
 	reader *sse.Reader
 }
 
-// open sends a request that must answer with a stream.
+// open sends a request whose response must be a stream.
 func (s *service) open(t testing.TB, c call) *stream {
 	t.Helper()
 	res := s.do(t, c)
@@ -253,7 +252,7 @@ func (s *service) say(t testing.TB, command string, fields ...string) *stream {
 	return s.open(t, call{method: "POST", path: "messages", body: body(t, command, fields...)})
 }
 
-// body makes a message with more fields, each as `"name":value`.
+// body returns a message with additional fields, each as `"name":value`.
 func body(t testing.TB, command string, fields ...string) string {
 	t.Helper()
 	text, err := json.Marshal(command)
@@ -276,7 +275,7 @@ func (s *stream) next() (frame, bool) {
 	return frame{f.Event, f.ID, string(f.Data), f.Retry.Milliseconds()}, true
 }
 
-// until reads to the first frame of a kind.
+// until reads to the first frame with an event.
 func (s *stream) until(event string) []frame {
 	s.t.Helper()
 	var all []frame
@@ -306,7 +305,7 @@ func (s *stream) rest() []frame {
 
 func (s *stream) close() { s.res.Body.Close() }
 
-// sessionOf reads the id out of an open frame.
+// sessionOf returns the session id of an open frame.
 func sessionOf(t testing.TB, f frame) string {
 	t.Helper()
 	var open struct {
@@ -318,7 +317,7 @@ func sessionOf(t testing.TB, f frame) string {
 	return open.ID
 }
 
-// names are the events of frames, adjacent texts as one.
+// names returns the events of frames, adjacent texts as one.
 func names(frames []frame) string {
 	var list []string
 	for _, f := range frames {
@@ -347,12 +346,12 @@ func (look) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 // held is a command whose turn writes text, waits at the gate and continues.
 const held = "@text 3 deltas\n@call gate {}\n@text 3 deltas"
 
-// link is the service's way to the database. It can be cut.
+// link is the service's connection to the database, which can be cut.
 type link struct {
 	mu    sync.Mutex
 	down  bool
 	conns map[net.Conn]struct{}
-	asked map[string]int // queries by their names
+	asked map[string]int // number of queries by name
 }
 
 func (l *link) pool(t testing.TB, dsn string) *pgxpool.Pool {
@@ -399,7 +398,7 @@ func (l *link) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQ
 // TraceQueryEnd implements pgx.QueryTracer.
 func (l *link) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// count is how often the service has asked a query.
+// count returns how often the service has run a query.
 func (l *link) count(query string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

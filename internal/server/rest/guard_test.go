@@ -61,15 +61,16 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 	}
 }
 
-// principal is a key, and what it may do in the demo workspace.
+// principal is a key with its permissions in the demo workspace.
 type principal struct {
 	name, key string
 	status    int // the status of every response; 0: depends on the scopes
 	scopes    apikey.Scopes
 }
 
-// answer is what a principal is answered whatever it sends to an operation; 0: its scopes allow
-// the operation. In an operation that names no workspace another's key acts in its own.
+// answer returns the status that a principal gets for every request to an operation, or 0 if its
+// scopes allow the operation. In an operation that names no workspace, another workspace's key acts
+// in its own.
 func (p principal) answer(op operation) int {
 	foreign := p.status == 404
 	switch {
@@ -179,10 +180,10 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestScopesOpenTheseOperations is the meaning of each scope, as a list: a key with it alone may
-// call these operations and no other. TestGuard calls them all. Nothing posts the results of
-// tools that answer 202 yet, so tools:write opens what it includes; the results of a caller's own
-// tools come with a message, so they need chat.
+// TestScopesOpenTheseOperations lists the operations of each scope: a key with only that scope may
+// call these operations and no others. TestGuard calls them all. No operation accepts the results
+// of tools that return 202 yet, so tools:write allows only what it includes; the results of a
+// caller's own tools come with a message, so they need chat.
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles"
@@ -211,8 +212,8 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	}
 }
 
-// An object of another workspace answers like one that does not exist: status, code
-// and shape; and nothing happens to it.
+// TestWorkspacesAreApart checks that an object of another workspace gets the response for a missing
+// one in status, code and shape, and is not changed.
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
@@ -309,8 +310,8 @@ func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
 	}
 }
 
-// Authentication comes first of all that concerns an operation, then the workspace,
-// then the scope, then the quota, then the request.
+// TestOrderOfChecks checks the order: authentication first, then the workspace, the scope, the
+// quota and the request.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// Every id that the API gives out is a UUID of version 7, and every time is UTC.
+// TestIdsAndTimes checks that every id of the API is a UUID of version 7, and that every time is
+// UTC.
 func TestIdsAndTimes(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)

@@ -153,8 +153,8 @@ func TestReplicasShareALimit(t *testing.T) {
 	}
 }
 
-// A flood costs the database nothing but the look at the key, which is taken from
-// time to time whatever the key does.
+// TestAFloodIsRefusedWithoutTheDatabase checks that a flood of requests reads only the key from the
+// database, which every key causes from time to time.
 func TestAFloodIsRefusedWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -187,8 +187,8 @@ func TestWhatCannotBeCountedPasses(t *testing.T) {
 	}
 }
 
-// A stream more than a key may have is refused before its message is stored; a
-// blocking call is a stream, and so is every replica's.
+// TestOpenStreamsAreLimited checks that a stream over the key's limit is rejected before its
+// message is stored. Blocking calls count as streams, and so do those on other replicas.
 func TestOpenStreamsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -201,7 +201,7 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
 	}()
 	s.Gate.Await(t)
-	s.Gate.Await(t) // the blocking call waits too
+	s.Gate.Await(t) // the blocking call waits as well
 
 	refused := func(c call) {
 		t.Helper()
@@ -226,7 +226,7 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 	s.open(t, other).rest()
 
 	second.close()
-	for { // the server notices that its reader has gone
+	for { // until the server notices that its reader has disconnected
 		res := s.do(t, resume)
 		res.Body.Close()
 		if res.StatusCode == http.StatusOK {
@@ -252,7 +252,7 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 	session := sessionOf(t, st.until("open")[0])
 	here.Gate.Await(t)
 	here.open(t, call{path: "sessions/" + session + "/events"})
-	for { // within a second the other knows
+	for { // the other replica learns of it within a second
 		res := there.do(t, call{path: "sessions/" + session + "/events"})
 		res.Body.Close()
 		if res.StatusCode == http.StatusTooManyRequests {
@@ -270,7 +270,8 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 	}
 }
 
-// The document shows what this server is configured to.
+// TestDocumentedLimitsAreTheConfiguredOnes checks that the document shows the configuration of this
+// server.
 func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, func(c *server.Config) {

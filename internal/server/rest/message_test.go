@@ -185,7 +185,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	for _, bad := range []string{" ", "é", strings.Repeat("x", 256), "a\tb"} {
 		r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Idempotency-Key", bad}})
-		if bad == " " { // trimmed on the way
+		if bad == " " { // removed by trimming
 			continue
 		}
 		if r.status != 400 || len(r.Error.Violations) != 1 || r.Error.Violations[0].Param != "/Idempotency-Key" {
@@ -194,7 +194,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A stream that is asked for twice is the same turn's, from its first frame.
+// TestRepeatedStreamIsTheSame checks that a repeated request gets the same turn's stream, from its
+// first frame.
 func TestRepeatedStreamIsTheSame(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -215,8 +216,8 @@ func TestRepeatedStreamIsTheSame(t *testing.T) {
 	}
 }
 
-// Some clients send their POST again after every drop, with the last id: they get
-// the rest, and never a second turn.
+// TestPostAgainWithACursor checks clients that repeat their POST after every disconnect, with the
+// last id: they receive the rest, and never start a second turn.
 func TestPostAgainWithACursor(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -28,8 +28,8 @@ var objects = map[string]func(testing.TB, *service) string{
 	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
 }
 
-// bodies are requests that would do something, by operation; {sessionId} stands for an
-// object. An operation that takes JSON and is not here fails the tests of the guard.
+// bodies are valid requests, by operation; {sessionId} is replaced by an object's id. An operation
+// that accepts JSON and is not listed fails the tests of the guard.
 var bodies = map[string]string{
 	"sendMessage":    `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
 	"decideApproval": `{"decision":"allow"}`,
@@ -45,8 +45,8 @@ var bodies = map[string]string{
 	"runAgent":             `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}","status":"resolved","payload":{"approved":true}}]}`,
 }
 
-// guarded is a service whose turns ask before they use a tool: those that objects
-// begins wait, and stay as they are.
+// guarded starts a service whose turns need an approval for every tool: the turns that objects
+// starts wait, and do not change.
 func guarded(t *testing.T) *service { return startTurns(t, nil, asking(time.Hour)) }
 
 func aSession(t testing.TB, s *service) string {
@@ -56,7 +56,7 @@ func aSession(t testing.TB, s *service) string {
 	return id
 }
 
-// aChat is one whose turn asks and waits.
+// aChat creates a chat whose turn waits for an approval.
 func aChat(t testing.TB, s *service) string {
 	s.say(t, held, `"caller_id":"chat-1"`).asked()
 	return "chat-1"
@@ -76,13 +76,13 @@ func aCallback(t testing.TB, s *service) string {
 	return id
 }
 
-// aFile is one that came and can be downloaded.
+// aFile creates a file that can be downloaded.
 func aFile(t testing.TB, s *service) string { return s.download(t, "a.txt", "Hello").FileID }
 
-// ids are objects by their kinds.
+// ids are the ids of objects by kind.
 type ids map[string]string
 
-// things makes one object of every kind.
+// things creates one object of every kind.
 func (s *service) things(t testing.TB) ids {
 	t.Helper()
 	all := make(ids)
@@ -92,7 +92,7 @@ func (s *service) things(t testing.TB) ids {
 	return all
 }
 
-// nothing names objects that do not exist.
+// nothing returns ids of objects that do not exist.
 func nothing() ids {
 	all := make(ids)
 	for kind := range objects {
@@ -101,7 +101,7 @@ func nothing() ids {
 	return all
 }
 
-// operation is one that needs a key.
+// operation is an operation that needs a key.
 type operation struct {
 	id, method, template string
 	scope                apikey.Scope
@@ -109,12 +109,13 @@ type operation struct {
 	body                 string
 }
 
-// namesWorkspace reports whether the operation's path does. Else the key determines it.
+// namesWorkspace reports whether the operation's path names a workspace. Otherwise the key selects
+// it.
 func (op operation) namesWorkspace() bool { return strings.Contains(op.template, "{id}") }
 
 func (op operation) String() string { return op.method + " " + op.template }
 
-// call is a request for the operation in a workspace and about some objects.
+// call returns a request for the operation in a workspace, with the ids of objects.
 func (op operation) call(ref string, about ids) call {
 	names := []string{"{id}", ref}
 	for kind, id := range about {
@@ -129,8 +130,8 @@ func (op operation) call(ref string, about ids) call {
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// operations lists what the document protects. A new operation is in every test of the
-// guard without being named there.
+// operations lists the operations that need a key, from the document: a new operation is in every
+// test of the guard automatically.
 func (s *service) operations(t testing.TB) []operation {
 	t.Helper()
 	var ops []operation
@@ -163,7 +164,7 @@ func (s *service) operations(t testing.TB) []operation {
 	return ops
 }
 
-// rows is everything that is stored, by table, but for what mere looking changes.
+// rows returns all stored rows, by table, without the columns that reads change.
 func (s *service) rows(t testing.TB) map[string]string {
 	t.Helper()
 	tables, err := s.pool.Query(t.Context(), `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
@@ -193,7 +194,7 @@ func (s *service) rows(t testing.TB) map[string]string {
 	return all
 }
 
-// unchanged fails the test where something was stored since.
+// unchanged fails the test if a row has changed since.
 func (s *service) unchanged(t testing.TB, before map[string]string) {
 	t.Helper()
 	for table, now := range s.rows(t) {

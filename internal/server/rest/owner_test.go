@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// repeatables are requests that are answered again under their Idempotency-Key.
+// repeatables are requests whose responses are repeated under their Idempotency-Key.
 func repeatables(t *testing.T, s *service) map[string]call {
 	t.Helper()
 	id := sessionOf(t, s.say(t, "@text 1 delta").rest()[0])
@@ -21,7 +21,8 @@ func repeatables(t *testing.T, s *service) map[string]call {
 	}
 }
 
-// A key that may only chat must not read what another one was answered.
+// TestAnswersAreRepeatedToTheirOwnKeyOnly checks that a key that may only chat cannot read the
+// response to another key.
 func TestAnswersAreRepeatedToTheirOwnKeyOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -42,7 +43,8 @@ func TestAnswersAreRepeatedToTheirOwnKeyOnly(t *testing.T) {
 	}
 }
 
-// A client that rotates its key in the middle of a retry still finds its request.
+// TestRotatedKeysGetTheAnswersOfTheirPredecessors checks that a client that rotates its key between
+// retries still finds its request.
 func TestRotatedKeysGetTheAnswersOfTheirPredecessors(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

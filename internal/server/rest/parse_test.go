@@ -73,7 +73,7 @@ func tellable(t *testing.T, err error) {
 	}
 }
 
-// FuzzCursor: a cursor is taken exactly when it is how Go writes the number.
+// FuzzCursor checks that a cursor is accepted exactly if it is Go's decimal form of the number.
 func FuzzCursor(f *testing.F) {
 	for _, s := range []string{"0", "1", "9223372036854775807", "9223372036854775808", "01", "+1", "-0", "", " 1", "1_0", "0x1", "١"} {
 		f.Add(s)
@@ -93,7 +93,8 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// The document, the handlers and the scopes must fit together, or nothing starts.
+// TestDocumentMustFitTheHandlers checks that the service does not start unless the document, the
+// handlers and the scopes agree.
 func TestDocumentMustFitTheHandlers(t *testing.T) {
 	t.Parallel()
 	s := &api{}

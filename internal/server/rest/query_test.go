@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Every operation of the API refuses a parameter that the document does not name, and
-// changes nothing; the probes of a load balancer may have any.
+// TestUnknownParameters checks that every operation of the API rejects an undocumented parameter
+// and changes nothing; the probes of a load balancer accept any.
 func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -25,7 +25,7 @@ func TestUnknownParameters(t *testing.T) {
 			t.Errorf("%s %s: %d %s", op.method, op.path, r.status, r.text)
 		}
 		if strings.HasSuffix(path, "/events") {
-			continue // its broken queries are INVALID_CURSOR
+			continue // its invalid queries are INVALID_CURSOR
 		}
 		op.path = path + "?a=%zz"
 		if r := s.get(t, op); r.status != 400 || r.Error.Code != "INVALID_REQUEST" || r.Error.Param != "query" {

@@ -85,8 +85,9 @@ func TestResumeOfARunningTurn(t *testing.T) {
 	}
 }
 
-// A reader that lost its stream in one turn and reconnects in the next gets every row that it
-// lacks, whether the next turn was sent later or was waiting in line meanwhile.
+// TestResumeAcrossTurns checks a reader that lost its stream in one turn and reconnects in the
+// next: it gets every row that it lacks, whether the next turn was sent later or was queued
+// meanwhile.
 func TestResumeAcrossTurns(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -130,8 +131,9 @@ func TestResumeAcrossTurns(t *testing.T) {
 	}
 }
 
-// A message waited in line behind another turn. Its reader resumes with the id of its open frame and
-// replay=all before, while and after its turn runs, and never gets a row of the other turn.
+// TestResumeInLineWithReplay queues a message behind another turn. Its reader resumes with the id
+// of its open frame and replay=all before, while and after its turn runs, and never gets a row of
+// the other turn.
 func TestResumeInLineWithReplay(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -190,7 +192,7 @@ func TestResumeOfWhatIsOver(t *testing.T) {
 			t.Errorf("cursor %q: %v", cursor, got)
 		}
 	}
-	// The missed tail: all rows of both turns, one open, one done.
+	// The missed part: all rows of both turns, one open, one done.
 	body := append(slices.Clone(one[1:len(one)-1]), two[1:len(two)-1]...)
 	for cut := range len(body) + 1 {
 		cursor := "0"
@@ -222,8 +224,8 @@ func TestResumeOfWhatIsOver(t *testing.T) {
 	}
 }
 
-// A cursor that this session cannot have given out is never clamped in silence, and no frame
-// repeats it: every id is that of a stored row.
+// TestCursorFromTheFuture checks a cursor that this session cannot have given out: it is never
+// clamped silently, and no frame repeats it, since every id is that of a stored row.
 func TestCursorFromTheFuture(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -374,7 +376,7 @@ func TestCursorForms(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, r.status, r.text)
 		}
 	}
-	// The header is newer than the query, which must be a cursor all the same.
+	// The header takes precedence over the query, which must be a valid cursor nevertheless.
 	if got := s.open(t, events(id, "?last_event_id=1", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
 		t.Errorf("header and query: %v", got)
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// expire puts the end of a session's turns out of the replay window, as far as they
-// have ended.
+// expire moves the ends of a session's finished turns out of the replay window.
 func (s *service) expire(t testing.TB, id string) {
 	t.Helper()
 	s.exec(t, `UPDATE turns SET finished_at = now() - interval '25 hours' WHERE session_id = $1 AND finished_at IS NOT NULL`, id)
@@ -34,8 +33,8 @@ func isGone(t testing.TB, what, cursor string, got []frame) {
 	}
 }
 
-// A turn is replayed for 24 hours after its end and no longer, though its rows may be
-// there for a while more.
+// TestAReplayEndsWithTheWindow checks that a turn is replayed for 24 hours after its end and no
+// longer, even if its rows are still stored.
 func TestAReplayEndsWithTheWindow(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -98,8 +97,8 @@ func messages(t testing.TB, s *service, id string) (list []struct {
 	return list
 }
 
-// A request that is repeated when its events are gone has the answer that it had; a
-// stream of it cannot be had any more.
+// TestARepeatedRequestOutlivesItsEvents checks that a repeated request whose events have been
+// deleted returns its original response; its stream is no longer available.
 func TestARepeatedRequestOutlivesItsEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -38,7 +38,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 			blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`), key: key})
 		}()
 	}
-	kept := there.open(t, call{path: "sessions/" + sessions[0] + "/events"}) // by another key
+	kept := there.open(t, call{path: "sessions/" + sessions[0] + "/events"}) // uses another key
 	for range 4 {
 		here.Gate.Await(t)
 	}

@@ -183,7 +183,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A connection is used again after a stream: its deadline must not outlive it.
+// TestConnectionsAreUsedAgain checks that a connection is reused after a stream, whose deadline
+// must not remain.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -211,7 +212,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// Requests that net/http itself would let pass, or answer in its own words.
+// TestRawRequests sends requests that net/http itself would accept, or reject in its own format.
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

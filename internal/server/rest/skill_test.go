@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// push makes a skill active.
+// push activates a skill.
 func (s *service) push(t testing.TB, document string) {
 	t.Helper()
 	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: document, By: "test"}); err != nil {

@@ -28,7 +28,8 @@ func (s *service) said(t testing.TB, session string) (list []said) {
 	return list
 }
 
-// The steps of an answer are separated in the stream; the answer is the last one that has text.
+// TestTheAnswerIsTheLastStep checks that the stream separates the steps of an answer, and that the
+// answer is the last step with text.
 func TestTheAnswerIsTheLastStep(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -61,8 +62,8 @@ func TestTheAnswerIsTheLastStep(t *testing.T) {
 	}
 }
 
-// A caller learns which attachments are not used: in the stream right after open, in the answer
-// and in the list, each once.
+// TestRejectedAttachmentsAreTold checks that a caller learns which attachments are not used: in the
+// stream right after open, in the response and in the list, each once.
 func TestRejectedAttachmentsAreTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -81,7 +82,8 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	}
 }
 
-// An answer that the provider cut at its token limit is marked as truncated.
+// TestACutAnswerIsTold checks that an answer that the provider cut at its token limit is marked as
+// truncated.
 func TestACutAnswerIsTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -98,7 +100,8 @@ func TestACutAnswerIsTold(t *testing.T) {
 	}
 }
 
-// With a public address every URL in an event, a blocking answer and a callback is absolute.
+// TestAddressesInEventsAreAbsolute checks that with a public address every URL in an event, a
+// blocking response and a callback is absolute.
 func TestAddressesInEventsAreAbsolute(t *testing.T) {
 	t.Parallel()
 	const base = "https://parley.example"

@@ -37,8 +37,8 @@ func TestClosingAStreamStopsNothing(t *testing.T) {
 	}
 }
 
-// Nothing on the way shall hold a frame back: not a cache, not a proxy, and not the
-// compression that a client would take.
+// TestStreamsPassEverything checks the headers that keep caches, proxies and compression from
+// holding a frame back.
 func TestStreamsPassEverything(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -53,7 +53,8 @@ func TestStreamsPassEverything(t *testing.T) {
 	}
 }
 
-// The key dies, its streams close without done; other keys' streams stay.
+// TestRevokedKeyLosesItsStreams checks that the streams of a revoked key close without done, and
+// that those of other keys continue.
 func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -90,7 +91,8 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	}
 }
 
-// A process that stops closes its streams without done: the reader resumes elsewhere.
+// TestStoppingProcessLeavesStreamsOpenEnded checks that a process that stops closes its streams
+// without done, so that their readers resume elsewhere.
 func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -158,7 +160,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := sessionOf(t, frame{data: string(first.Data)})
-	s.ended(t, id) // much more than the connection and the memory of the process hold
+	s.ended(t, id) // much more than the connection and the memory of the process can buffer
 	s.link.cut()
 	var seen []int64
 	read := make(chan error, 1)
@@ -197,7 +199,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 	}
 }
 
-// raw sends a command over a connection of its own, on which nothing is read ahead.
+// raw sends a command over a connection of its own without read-ahead.
 func (s *service) raw(t *testing.T, command string) *sse.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -216,7 +218,7 @@ func (s *service) raw(t *testing.T, command string) *sse.Reader {
 	return sse.NewReader(res.Body)
 }
 
-// ended waits until a session's turn is over.
+// ended waits until a session's turn has ended.
 func (s *service) ended(t *testing.T, id string) {
 	t.Helper()
 	for evs, err := range s.EventLog.Follow(t.Context(), eventlog.From{Session: uuid.MustParse(id)}) {
@@ -260,7 +262,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		c.Log = slog.New(heard{c.Log.Handler(), "stream closed: client too slow", dropped})
 	})
 	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
-	first, err := slow.Next() // then nothing more
+	first, err := slow.Next() // reads nothing afterwards
 	if err != nil {
 		t.Fatal(err)
 	}

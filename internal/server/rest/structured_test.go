@@ -30,8 +30,8 @@ type outcome struct {
 	Error *string
 }
 
-// everything is a turn that reads, makes a file and answers in a schema: at first with
-// what does not fit.
+// everything is a turn that reads, creates a file and answers in a schema, first with an invalid
+// answer.
 func everything(t testing.TB) *modeltest.Script {
 	return &modeltest.Script{Answer: func(r modeltest.Request) modeltest.Reply {
 		usage := &model.Usage{InputTokens: 100, OutputTokens: 10}

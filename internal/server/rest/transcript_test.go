@@ -24,12 +24,12 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// page is a response that is only written down.
+// page is a response that is only recorded.
 type page struct{ *httptest.ResponseRecorder }
 
 func (page) SetWriteDeadline(time.Time) error { return nil }
 
-// streamed is what a stream shows of a conversation.
+// streamed returns the stream of a conversation.
 func streamed(t *testing.T, c golden.Conversation, of *tail) string {
 	t.Helper()
 	w := page{httptest.NewRecorder()}

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// tablesWith lists the tables that hold a text.
+// tablesWith lists the tables that contain a text.
 func (w *world) tablesWith(t *testing.T, text string) (found []string) {
 	t.Helper()
 	rows, err := w.pool.Query(t.Context(), `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables

@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// tenant makes a workspace with a session.
+// tenant creates a workspace with a session.
 func (w *world) tenant(t *testing.T, slug string) (ws, session uuid.UUID) {
 	t.Helper()
 	row, err := workspace.New(w.pool).Create(t.Context(), slug, "", "")
@@ -89,7 +89,7 @@ func (w *world) tx(t *testing.T, fn func(pgx.Tx) error) {
 	}
 }
 
-// register makes a callback.
+// register creates a callback.
 func (w *world) register(t *testing.T, url string, metadata map[string]string) callback.New {
 	t.Helper()
 	n := callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, Session: w.session, Turn: uuid.Must(uuid.NewV7()), URL: url, Metadata: metadata}
@@ -100,7 +100,7 @@ func (w *world) register(t *testing.T, url string, metadata map[string]string) c
 // job is the default job of a delivery.
 const job = 7
 
-// report makes a delivery.
+// report creates a delivery.
 func (w *world) report(t *testing.T, turn uuid.UUID, typ callback.Type, seq int64) (delivery uuid.UUID) {
 	t.Helper()
 	w.tx(t, func(tx pgx.Tx) error {

@@ -59,7 +59,7 @@ func (w *world) request(size int) filestore.Request {
 	return filestore.Request{Workspace: w.ws, Key: "7F3kQ2zB", Filename: "notes.txt", MIME: "text/plain", Size: new(int64(size))}
 }
 
-// ticket makes a ticket.
+// ticket creates a ticket.
 func (w *world) ticket(t testing.TB, r filestore.Request) filestore.Ticket {
 	t.Helper()
 	ticket, err := w.Create(t.Context(), r)

@@ -106,7 +106,7 @@ func TestAddressesExpire(t *testing.T) {
 	for late, want := range map[time.Duration]fault.Code{
 		time.Hour:                        "",
 		time.Second:                      "",
-		-30 * time.Second:                "", // clocks differ
+		-30 * time.Second:                "", // tolerated difference of clocks
 		-90 * time.Second:                fault.FileExpired,
 		-24 * time.Hour:                  fault.FileExpired,
 		filestore.MaxTTL:                 "",

@@ -98,7 +98,7 @@ func TestErasingASession(t *testing.T) {
 	if list, err := w.Produced(t.Context(), w.pool, turn); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	erase(w.ws) // again, for nothing
+	erase(w.ws) // a second time, without an effect
 	w.exec(t, `UPDATE sessions SET erased_at = now() WHERE id = $1`, session)
 	if _, err := w.Produce(t.Context(), w.ws, session, turn, "late", "late.txt", "", strings.NewReader("late")); code(err) != fault.FileRejected {
 		t.Errorf("a tool that still runs: %v", err)

@@ -27,7 +27,7 @@ func TestStorageQuotaBoundsFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(t, `UPDATE workspaces SET storage_quota = $1`, 3*mebibyte)
-	early := w.ticket(t, w.request(2*mebibyte)) // while there is room for it
+	early := w.ticket(t, w.request(2*mebibyte)) // while the quota has room for it
 	first := w.put(t, "a.txt", string(filler(2*mebibyte)))
 	if n := w.stored(t); n != 2*mebibyte {
 		t.Errorf("%d bytes are counted", n)

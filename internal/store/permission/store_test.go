@@ -149,7 +149,7 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 	approval := uuid.New()
 	for _, r := range []permission.Rule{
 		{Workspace: w.id, Approval: approval, Key: "7F3kQ2zB", Pattern: " bash(git diff:*) "},
-		{Workspace: w.id, Pattern: "bash(git diff *)"}, // the same: the first origin stays
+		{Workspace: w.id, Pattern: "bash(git diff *)"}, // the same pattern: the first origin stays
 		{Workspace: w.id, Pattern: "write(reports/**)"},
 	} {
 		if err := w.add(t.Context(), r); err != nil {
@@ -207,7 +207,7 @@ func TestAddBelongsToItsTransaction(t *testing.T) {
 	if !errors.Is(err, broken) || len(w.list(t)) != 0 {
 		t.Errorf("%v, and the list has %d entries", err, len(w.list(t)))
 	}
-	// A refused pattern leaves the transaction usable.
+	// A rejected pattern leaves the transaction usable.
 	err = pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		if f := fault.From(w.Add(t.Context(), tx, permission.Rule{Workspace: w.id, Pattern: "bash(*)"})); f == nil || f.Code != fault.InvalidAllowlistPattern {
 			return fmt.Errorf("bash(*): %v", f)

@@ -137,7 +137,7 @@ func TestReplicasShareAQuota(t *testing.T) {
 		}
 	}
 	wait.Until(t, "all goroutines", wg.Wait)
-	came := int64(time.Since(began) / (time.Minute / size)) // while the test ran
+	came := int64(time.Since(began) / (time.Minute / size)) // refilled while the test ran
 	if n := allowed.Load(); n < size || n > size+came {
 		t.Errorf("%d requests were allowed", n)
 	}

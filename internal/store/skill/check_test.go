@@ -34,7 +34,7 @@ const everyType = `    text: {type: string}
     extra: {type: object}
 `
 
-// inputs reads the members of a JSON object.
+// inputs parses the members of a JSON object.
 func inputs(t testing.TB, object string) map[string]json.RawMessage {
 	t.Helper()
 	var m map[string]json.RawMessage

@@ -22,8 +22,8 @@ func TestNamesThatFoldTheSameAreTheSame(t *testing.T) {
 		"monthly_report":                   "monthly-report",
 		"a":                                "a",
 		"7":                                "7",
-		"ＡＢ":                               "ab",    // fullwidth
-		"ａ＿ｂ－ｃ":                            "a-b-c", // and its punctuation
+		"ＡＢ":                               "ab",    // fullwidth letters
+		"ａ＿ｂ－ｃ":                            "a-b-c", // fullwidth punctuation
 		"①":                                "1",
 		long:                               long,
 		strings.Repeat("Ｘ", skill.MaxName): long,
@@ -39,9 +39,9 @@ func TestNamesThatFoldTheSameAreTheSame(t *testing.T) {
 		"a.b":                   "",
 		"a/b":                   "",
 		"a\x00b":                "",
-		"a\u2010b":              "", // a hyphen that looks like ours
-		"a\u00adb":              "", // a soft one
-		"a\u200bb":              "", // a blank without width
+		"a\u2010b":              "", // a hyphen that looks like ASCII's
+		"a\u00adb":              "", // a soft hyphen
+		"a\u200bb":              "", // a zero-width space
 		"\u212aey":              "", // Kelvin sign
 		"\u017fkill":            "", // long s
 		"\u0130ndex":            "", // I with a dot

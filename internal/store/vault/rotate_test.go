@@ -61,7 +61,7 @@ func TestOneKeyringWins(t *testing.T) {
 			k := keyring(t)
 			wg.Go(func() { errs[i] = vault.New(pool, k).Prepare(t.Context()) })
 		}
-		// They begin together, when all of them are waiting.
+		// All of them begin together.
 		for waiting := 0; waiting < len(errs); {
 			err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE relation = 'vault_keys'::regclass AND NOT granted`).Scan(&waiting)
 			if err != nil {

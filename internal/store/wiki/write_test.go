@@ -28,7 +28,7 @@ func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
 		{"one", 0, 1, true}, // the same content again
 		{"two", 0, 1, false},
 		{"two", 1, 2, true},
-		{"two", 1, 2, true}, // again
+		{"two", 1, 2, true}, // a second time
 		{"three", 1, 2, false},
 		{"three", 1 << 40, 2, false},
 		{"three", 2, 3, true},

@@ -63,8 +63,8 @@ func TestServerOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreSweptUp has what killed test runs leave: an old database, a
-// young one that may still be in use, and a template that is not finished.
+// TestLeftoversAreSweptUp creates what killed test runs leave: an old database, a young one that
+// may still be in use, and an incomplete template.
 func TestLeftoversAreSweptUp(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "starts PostgreSQL")

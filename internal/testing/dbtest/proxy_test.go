@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
-// TestProxyLeadsToTheDatabase checks that a DSN through a proxy names the same database, and
-// that a prepared statement is recognised each time it is executed.
+// TestProxyLeadsToTheDatabase checks that a DSN through a proxy names the same database, and that a
+// prepared statement is recognized each time it is executed.
 func TestProxyLeadsToTheDatabase(t *testing.T) {
 	t.Parallel()
 	direct := dbtest.DSN(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// a2aFrame is as much of a frame of A2A 1.0 as it takes to put an answer together.
+// a2aFrame has the members of an A2A 1.0 frame that are needed to assemble an answer.
 type a2aFrame struct {
 	Result struct {
 		Task           *struct{ ID string }
@@ -25,8 +25,8 @@ type a2aFrame struct {
 	}
 }
 
-// TestA2AStreamSurvivesItsServer: a server dies with kill -9 while it streams a task. With the
-// id of the last frame the rest is had from another: nothing twice, nothing missing.
+// TestA2AStreamSurvivesItsServer kills a server with kill -9 while it streams a task. With the id
+// of the last frame, another server streams the rest: nothing twice, nothing missing.
 func TestA2AStreamSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,9 +97,8 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 	}
 }
 
-// TestA2AClients lets the official client in JavaScript talk to a server, in both versions, and
-// kill it in the middle of a stream.
-// Like the other clients from npm it is never required.
+// TestA2AClients runs the official client in JavaScript against a server, in both versions, which
+// it kills in the middle of a stream. Like the other clients from npm, it is never required.
 func TestA2AClients(t *testing.T) {
 	t.Parallel()
 	const dir = "../../../compat/a2a"

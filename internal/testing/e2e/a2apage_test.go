@@ -19,7 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// eightySeven is the answer, and no part of an id.
+// eightySeven matches the answer, and no part of an id.
 var eightySeven = regexp.MustCompile(`= 87\b`)
 
 // TestA2APage runs the clients of docs/reference/a2a.md, and its receiver.
@@ -42,7 +42,7 @@ func TestA2APage(t *testing.T) {
 			ran["receiver"] = true
 			t.Run("receiver", func(t *testing.T) { a2aReceiver(t, w, s, key, code, port) })
 			continue
-		case !strings.Contains(code, "PARLEY_URL"): // a command of the administrator's
+		case !strings.Contains(code, "PARLEY_URL"): // a command for the administrator
 			continue
 		}
 		ran[language] = true
@@ -119,7 +119,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 	}
 }
 
-// unheard is a proxy whose first stream breaks behind its first frame, when its task has asked.
+// unheard is a proxy whose first stream breaks after its first frame, when its task has asked.
 func unheard(t *testing.T, server string) (address string, broken *atomic.Bool) {
 	target, _ := url.Parse(server)
 	broken = new(atomic.Bool)
@@ -128,7 +128,7 @@ func unheard(t *testing.T, server string) (address string, broken *atomic.Bool) 
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // that of the address in the card
+			r.Out.Host = r.In.Host // the host of the address in the card
 		},
 		ModifyResponse: func(res *http.Response) error {
 			if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") && broken.CompareAndSwap(false, true) {

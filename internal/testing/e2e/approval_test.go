@@ -10,10 +10,10 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// question is what a turn asks before it writes a wiki page.
+// question is the question of a turn before it writes a wiki page.
 type question struct {
 	session, cursor string
-	page            string // the content that is to be approved
+	page            string // the content to approve
 
 	ApprovalID string `json:"approval_id"`
 	DecideURL  string `json:"decide_url"`
@@ -23,7 +23,7 @@ type question struct {
 	}
 }
 
-// ask has a turn want to write the wiki page travel, and reads up to its question.
+// ask starts a turn that writes the wiki page travel, and reads to its question.
 func (w *world) ask(t *testing.T, s *server) question {
 	t.Helper()
 	const content = "Trains first.\n\n“Grüße” & <b>\u00a017\u202f%</b>"
@@ -50,7 +50,7 @@ func (w *world) ask(t *testing.T, s *server) question {
 	return q
 }
 
-// decided is how a decision was answered.
+// decided is the response to a decision.
 type decided struct {
 	Data struct {
 		Status  string
@@ -69,7 +69,7 @@ func (w *world) decide(t *testing.T, s *server, q question, decision string) (in
 	return res.StatusCode, d
 }
 
-// written checks that the approved call ran once, and with what was approved.
+// written checks that the approved call ran once, with the approved content.
 func (w *world) written(t *testing.T, q question, rest []frame) {
 	t.Helper()
 	var kinds []string
@@ -93,8 +93,8 @@ func (w *world) written(t *testing.T, q question, rest []frame) {
 	}
 }
 
-// TestApprovedElsewhere kills the server of a turn that waits. Another one takes the
-// decision and runs the call.
+// TestApprovedElsewhere kills the server of a waiting turn. Another one accepts the decision and
+// runs the call.
 func TestApprovedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,8 +115,8 @@ func TestApprovedElsewhere(t *testing.T) {
 	}
 }
 
-// TestKilledAfterTheDecision kills the server that took the decision as soon as it has
-// committed, or a little later, whether or not it could still answer.
+// TestKilledAfterTheDecision kills the server that accepts the decision as soon as it has
+// committed, or a little later, whether or not it could still respond.
 func TestKilledAfterTheDecision(t *testing.T) {
 	t.Parallel()
 	for name, reached := range map[string]string{

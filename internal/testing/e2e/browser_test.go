@@ -22,8 +22,8 @@ import (
 )
 
 // page reads a session with the browser's own EventSource. The names open and error are also the
-// browser's own events; ours have data. It closes nothing at the end, as careless pages do, and
-// watch opens a source that ends at once, to see how long this one is silent.
+// browser's own events; the server's have data. It closes nothing at the end, as careless pages do,
+// and watch opens a source that ends at once, to measure how long this one is silent.
 const page = `<!doctype html><script>
 	window.frames_ = []; window.opened = {ours: 0, own: 0}; window.failed = {ours: 0, own: 0};
 	const [session, cursor] = location.hash.slice(1).split(",");
@@ -40,9 +40,9 @@ const page = `<!doctype html><script>
 	window.watch = () => new EventSource("/short");
 </script>`
 
-// TestBrowserResumesByItself lets Chromium's EventSource read a turn while the server is killed
-// and started again. Its address has a cursor that is old by then: the header wins. After done
-// it asks no more.
+// TestBrowserResumesByItself lets Chromium's EventSource read a turn while the server is killed and
+// restarted. The cursor in its address is old by then: the header takes precedence. After done it
+// sends no more requests.
 func TestBrowserResumesByItself(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -88,8 +88,8 @@ func TestBrowserResumesByItself(t *testing.T) {
 	}
 }
 
-// TestBrowserReadsALargeFrame has a browser read a frame of a megabyte, of characters that end
-// a line elsewhere.
+// TestBrowserReadsALargeFrame lets a browser read a frame of a megabyte, of characters that end a
+// line in other languages.
 func TestBrowserReadsALargeFrame(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -123,7 +123,7 @@ func TestBrowserReadsALargeFrame(t *testing.T) {
 	}
 }
 
-// sameFrames checks what a page saw against the table.
+// sameFrames compares the frames of a page with the table.
 func (w *world) sameFrames(t *testing.T, session string, tab *rod.Page) {
 	t.Helper()
 	var got []frame
@@ -135,14 +135,14 @@ func (w *world) sameFrames(t *testing.T, session string, tab *rod.Page) {
 	}
 }
 
-// front is an address with pages of its own, behind which is a server. It adds the key, which
-// an EventSource cannot send.
+// front is a proxy that serves pages of its own and forwards the rest to a server. It adds the key,
+// which an EventSource cannot send.
 func (w *world) front(t *testing.T, server string, own func(http.ResponseWriter, *http.Request) bool) string {
 	target, _ := url.Parse(server)
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Set("Authorization", "Bearer "+w.key)
-	}, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }} // as a connection that breaks
+	}, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }} // like a broken connection
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !own(rw, r) {
 			proxy.ServeHTTP(rw, r)
@@ -155,8 +155,7 @@ func (w *world) front(t *testing.T, server string, own func(http.ResponseWriter,
 	return front.URL
 }
 
-// browse starts a browser.
-// Everything that a page is asked or awaited for fails after browseLimit.
+// browse starts a browser. Every operation on a page fails after browseLimit.
 func browse(t *testing.T) *rod.Browser {
 	t.Helper()
 	bin, found := chromium()

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// callback sends a message with one and returns its id.
+// callback sends a message with a callback and returns the callback's id.
 func (w *world) callback(t *testing.T, s *server, url string) string {
 	t.Helper()
 	var got struct {
@@ -41,7 +41,7 @@ func (w *world) call(t *testing.T, r *http.Request, status int, into any) {
 	}
 }
 
-// attempts are what came of the attempts at a callback's newest report.
+// attempts returns the outcomes of the attempts at a callback's newest report.
 func (w *world) attempts(t *testing.T, s *server, id string) (errors []string) {
 	t.Helper()
 	r, _ := http.NewRequest(http.MethodGet, s.url+"/api/v1/workspaces/w/callbacks/"+id, nil)
@@ -64,8 +64,8 @@ func (w *world) attempts(t *testing.T, s *server, id string) (errors []string) {
 	return errors
 }
 
-// TestCallbackSurvivesKill kills the server while a receiver thinks. Another delivers,
-// under the same id and with the same bytes.
+// TestCallbackSurvivesKill kills the server while a receiver handles the request. Another server
+// delivers the report, under the same id and with the same bytes.
 func TestCallbackSurvivesKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +84,7 @@ func TestCallbackSurvivesKill(t *testing.T) {
 	id := w.callback(t, first, receiver.URL+"/hook")
 	before := wait.Receive(t, "a result", got)
 	first.kill()
-	// An attempt counts as lost after a minute: let it pass.
+	// An attempt counts as lost after a minute: move its time forward.
 	if _, err := w.pool.Exec(t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds'`); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func TestCallbackSurvivesKill(t *testing.T) {
 	wait.For(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
 }
 
-// TestServerIsNotReboundToItself gives a whole process a DNS server that answers a
-// public address first, and 127.0.0.1 afterwards.
+// TestServerIsNotReboundToItself runs a whole process with a DNS server that returns a public
+// address first, and 127.0.0.1 afterwards.
 func TestServerIsNotReboundToItself(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -121,7 +121,7 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 		missing(t, "bwrap: "+string(out))
 	}
 	zone := egresstest.Serve(t, nameserver+":53", map[string][][]netip.Addr{
-		name:                     {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")}, // the first is routed nowhere
+		name:                     {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")}, // the first has no route
 		name + ".inside.example": {egresstest.Addrs("127.0.0.1")},
 	})
 	canary := egresstest.NewCanary(t)
@@ -141,7 +141,7 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 	}
 }
 
-// missing skips a test whose real part is not to be had here.
+// missing skips a test whose dependency is not available.
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {

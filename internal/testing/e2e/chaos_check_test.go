@@ -46,7 +46,7 @@ func (c *chaosRun) check() {
 	c.searchLogs()
 }
 
-// invariants are queries that find what must not be, with the meaning of a row.
+// invariants are queries for violations, with the meaning of a row.
 var invariants = map[string]string{
 	"ordinals have a gap in session": `SELECT session_id FROM (
 		SELECT session_id, ord, lag(ord, 1, 0::bigint) OVER (PARTITION BY session_id ORDER BY seq) AS before FROM events) e WHERE ord <> before + 1`,
@@ -191,10 +191,10 @@ func (t *storedTurn) wrote() bool {
 	})
 }
 
-// saidBy checks a turn's text against the model's. The text of a step is what all attempts at it
-// have shown, one after the other: a resumed attempt continues where the stored text ends, so
-// together they are exactly the step's text, and those of a turn that was ended are its beginning.
-// A blank line may separate a step from the one before.
+// saidBy compares a turn's text with the model's. The text of a step is the output of all attempts
+// at it, one after the other: a resumed attempt continues where the stored text ends, so together
+// they are exactly the step's text, and those of a canceled turn are its beginning. A blank line
+// may separate a step from the one before.
 func saidBy(rows []storedRow, steps []string, whole bool) error {
 	said, step := "", 0
 	for _, r := range rows {
@@ -255,13 +255,13 @@ func (conn *connection) agrees(rows []storedRow, turn *storedTurn) error {
 		}
 	}
 	got := conn.frames
-	if conn.cursor != "" { // the first frame stands for no row
+	if conn.cursor != "" { // the first frame is not a row
 		if got[0].Event != "open" || got[0].ID != conn.cursor {
 			return fmt.Errorf("it begins with %+v", got[0])
 		}
 		got = got[1:]
 	}
-	if conn.ended && conn.all { // the last one neither
+	if conn.ended && conn.all { // nor is the last one
 		last := got[len(got)-1]
 		end, _ := strconv.ParseInt(last.ID, 10, 64)
 		want = slices.DeleteFunc(want, func(f frame) bool { id, _ := strconv.ParseInt(f.ID, 10, 64); return id > end })
@@ -288,8 +288,8 @@ func firstDifference(got, want []frame) string {
 	return fmt.Sprintf("they agree up to frame %d", min(len(got), len(want)))
 }
 
-// readAgain reads every session once more from both replicas: one from its beginning, one from its
-// middle.
+// readAgain reads every session once more from both replicas: from its beginning on one, from its
+// middle on the other.
 func (c *chaosRun) readAgain(rows map[string][]storedRow) {
 	for session, log := range rows {
 		if log[len(log)-1].Event != "done" {
@@ -318,7 +318,7 @@ func (c *chaosRun) readAgain(rows map[string][]storedRow) {
 	}
 }
 
-// readOnce reads a session to its end on one connection, as soon as the server has one to give.
+// readOnce reads a session to its end on one connection, as soon as the server accepts one.
 func (c *chaosRun) readOnce(srv *server, conn *connection) (err error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), overWithin)
 	defer cancel()
@@ -340,7 +340,7 @@ func (c *chaosRun) readOnce(srv *server, conn *connection) (err error) {
 
 var alarming = regexp.MustCompile(`panic|DATA RACE|fatal error`)
 
-// searchLogs finds what must never be in a log.
+// searchLogs finds forbidden text in the logs.
 func (c *chaosRun) searchLogs() {
 	for i := range c.replicas {
 		log, err := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)))
@@ -356,7 +356,7 @@ func (c *chaosRun) searchLogs() {
 	}
 }
 
-// unfinished lists the messages whose ends the clients have not seen in time.
+// unfinished lists the messages whose ends the clients have not received in time.
 func (c *chaosRun) unfinished(limit time.Duration) {
 	c.mu.Lock()
 	var tags []string

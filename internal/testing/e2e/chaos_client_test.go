@@ -16,14 +16,14 @@ import (
 
 // chaosMessage is a message and the whole text of each of its steps.
 type chaosMessage struct {
-	tag     string // is in the message, and is its Idempotency-Key
+	tag     string // part of the message, and its Idempotency-Key
 	command string
 	steps   []string
-	body    map[string]any // of the request, beside the command
+	body    map[string]any // members of the request besides the command
 
 	blocking    bool
-	cancelAfter int           // frames; 0: not at all
-	decision    string        // of its approvals
+	cancelAfter int           // frames; 0: never
+	decision    string        // decision on its approvals
 	page        string        // wiki page that an approved call writes
 	then        *chaosMessage // sent to the same session while this one's turn runs
 }
@@ -81,13 +81,13 @@ type connection struct {
 	ended   bool // with done
 }
 
-// sentMessage is what a client knows of a message.
+// sentMessage is a client's record of a message.
 type sentMessage struct {
 	*chaosMessage
 	session  string
-	finished bool   // the client has seen its end
-	canceled bool   // a cancel call was answered with canceled: true
-	output   string // of a blocking call
+	finished bool   // the client has received its end
+	canceled bool   // the response to a cancel call was canceled: true
+	output   string // output of a blocking call
 }
 
 // chaosClient sends messages one after the other and reads their streams, through whatever breaks.
@@ -97,7 +97,7 @@ type chaosClient struct {
 	bg  sync.WaitGroup // decisions and cancel calls
 }
 
-// work sends n messages, or fewer if the run ends.
+// chaosClient sends messages one after the other and reads their streams, through all faults.
 func (c *chaosClient) work(ctx context.Context, name string, n int) {
 	defer c.bg.Wait()
 	session := ""
@@ -132,8 +132,8 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 // read sends a message and reads its stream to the end.
 func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 	cursor, seen, decided, canceling := "", 0, map[string]bool{}, false
-	// Else the same message is sent again with the cursor. A message that may be lined up always is:
-	// replay=all would end with the turn before it.
+	// Otherwise the same message is sent again with the cursor. A message that may be queued always
+	// is: replay=all would end with the turn before it.
 	all := c.rng.IntN(4) > 0 && s.body["multitask_strategy"] == nil
 	for !s.finished && ctx.Err() == nil {
 		conn := &connection{tag: s.tag, session: s.session, cursor: cursor}
@@ -179,7 +179,7 @@ func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 	}
 }
 
-// sendNext sends the message that comes while another one's turn runs.
+// sendNext sends the message that arrives while another one's turn runs.
 func (c *chaosClient) sendNext(ctx context.Context, s *sentMessage) {
 	if s.then == nil {
 		return
@@ -193,7 +193,7 @@ func (c *chaosClient) sendNext(ctx context.Context, s *sentMessage) {
 	})
 }
 
-// call sends a blocking message until it has an answer.
+// call sends a blocking message until it gets a response.
 func (c *chaosClient) call(ctx context.Context, s *sentMessage) {
 	s.body["stream"] = false
 	for ctx.Err() == nil {
@@ -248,7 +248,7 @@ func questionIn(f frame) *question {
 	return q
 }
 
-// answer decides an approval: again and again until a server has understood.
+// answer decides an approval, and repeats that until a server accepts it.
 func (c *chaosRun) answer(ctx context.Context, url, decision string) {
 	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, url, decision) },
 		func(status int, _ []byte) bool {
@@ -256,7 +256,7 @@ func (c *chaosRun) answer(ctx context.Context, url, decision string) {
 		})
 }
 
-// cancel ends a turn and notes whether that is what ended it.
+// cancel cancels a turn and records whether that ended it.
 func (c *chaosRun) cancel(ctx context.Context, first *replica, s *sentMessage) {
 	c.insist(ctx, func(srv *server) *http.Request {
 		return srv.post("/api/v1/workspaces/w/sessions/"+s.session+"/cancel", map[string]any{})
@@ -270,7 +270,7 @@ func (c *chaosRun) cancel(ctx context.Context, first *replica, s *sentMessage) {
 	})
 }
 
-// insist repeats a request at both replicas until its answer is good.
+// insist repeats a request at both replicas until the response is good.
 func (c *chaosRun) insist(ctx context.Context, request func(*server) *http.Request, good func(int, []byte) bool) {
 	for i := 0; ctx.Err() == nil; i++ {
 		patient, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -287,8 +287,8 @@ func (c *chaosRun) insist(ctx context.Context, request func(*server) *http.Reque
 	}
 }
 
-// refused notes an answer that is not the one that was wanted: only 409, 429 and 503 are
-// acceptable, and broken connections.
+// refused records an unexpected response: only 409, 429 and 503 are acceptable, and broken
+// connections.
 func (c *chaosRun) refused(tag string, res *http.Response, body []byte) {
 	if res == nil {
 		return

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
-// appendText is in the statement that appends events.
+// appendText is part of the statement that appends events.
 const appendText = "INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)"
 
-// inject runs the plan and then heals everything.
+// inject runs the plan and then ends all faults.
 func (c *chaosRun) inject(ctx context.Context) {
 	start := time.Now()
 	for _, step := range c.plan.steps() {
@@ -42,7 +42,7 @@ func (c *chaosRun) begin(f scheduledFault) {
 	case faultRefuse: // reset new connections as well
 		r.proxy.Refuse(true)
 		r.proxy.Cut()
-	case faultMidBatch: // reset one append after some of its bytes, or of its answer's
+	case faultMidBatch: // reset one append after some of its bytes, or of its response's
 		r.proxy.OnChunk(faultproxy.CutExchange(faultproxy.Executes(appendText), f.n%1500, func() { c.logf("reset an append on replica %d", f.replica) }))
 	case faultHalfOpen, faultFreeze: // no byte passes; later the bytes are lost, or delivered late
 		r.proxy.Freeze()
@@ -59,7 +59,7 @@ func (c *chaosRun) begin(f scheduledFault) {
 		r.send(syscall.SIGTERM)
 	case faultTerminate: // the database ends some of its sessions
 		c.backends(`SELECT pg_terminate_backend(pid), pid FROM (` + chaosBackends + `) b WHERE hashint4(pid + ` + strconv.Itoa(f.n) + `) % 2 = 0`)
-	case faultBackend: // one process of the database stands still
+	case faultBackend: // one process of the database is stopped
 		if pids := c.backends(`SELECT true, pid FROM (` + chaosBackends + `) b`); len(pids) > 0 {
 			c.resumeBackend()
 			c.stopped = pids[f.n%len(pids)]
@@ -80,7 +80,7 @@ func (c *chaosRun) end(f scheduledFault) {
 		r.proxy.Refuse(false)
 	case faultMidBatch:
 		r.proxy.OnChunk(nil)
-	case faultHalfOpen: // in half of the cases the replica's side never learns of it
+	case faultHalfOpen: // in half of the cases the replica does not notice it
 		if f.n%2 == 0 {
 			r.proxy.Cut()
 		} else {
@@ -92,7 +92,7 @@ func (c *chaosRun) end(f scheduledFault) {
 	case faultDelay:
 		r.proxy.Delay(0)
 	case faultStall:
-		r.proxy.OnChunk(nil) // the connection stays as it is
+		r.proxy.OnChunk(nil) // the connection stays silent
 	case faultKill:
 		r.setUp(true)
 	case faultPause:
@@ -107,8 +107,8 @@ func (c *chaosRun) end(f scheduledFault) {
 	}
 }
 
-// heal ends every fault, whatever is in force. Connections that were stalled stay so; PostgreSQL
-// gives them up, as its keep-alives would make it.
+// heal ends every active fault. Stalled connections stay stalled; PostgreSQL closes them, as its
+// keep-alives would make it do.
 func (c *chaosRun) heal() {
 	c.resumeBackend()
 	if c.dbDown {
@@ -151,8 +151,8 @@ func stallOne(n int) faultproxy.Hook {
 // chaosBackends lists the database's processes that serve the replicas.
 const chaosBackends = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY pid`
 
-// backends runs a query for process ids on a connection of its own. If the database is down
-// there are none.
+// backends runs a query for process ids on a connection of its own. If the database is down, it
+// returns none.
 func (c *chaosRun) backends(sql string) (pids []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

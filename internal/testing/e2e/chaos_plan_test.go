@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The kinds of faults. Each is described where chaosRun.begin injects it.
+// The kinds of faults. chaosRun.begin describes each where it injects it.
 const (
 	faultCut       = "cut"
 	faultRefuse    = "refuse"
@@ -28,7 +28,7 @@ const (
 	faultDatabase  = "database"
 )
 
-// faultPlace groups the kinds of which only one can be in force at one place at a time.
+// faultPlace groups the kinds of which only one can be active in one place at a time.
 var faultPlace = map[string]string{
 	faultCut: "cut", faultRefuse: "refuse", faultMidBatch: "hook", faultStall: "hook", faultHalfOpen: "link", faultFreeze: "link",
 	faultDelay: "delay", faultKill: "process", faultPause: "process", faultTerm: "process",
@@ -55,7 +55,7 @@ type chaosPlan struct {
 	kinds   []string
 	faults  []scheduledFault
 	clients int
-	turns   int // messages of each client, at least
+	turns   int // minimum number of messages of each client
 }
 
 // newChaosPlan draws a plan. A short one is for the normal test suite.
@@ -74,7 +74,7 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 			}
 		}
 	})
-	for _, kind := range all { // a random subset, so that no kind hides what another would show
+	for _, kind := range all { // a random subset, so that one kind does not hide the effects of another
 		if rng.Float64() < 0.35 {
 			p.kinds = append(p.kinds, kind)
 		}
@@ -118,14 +118,14 @@ func (p chaosPlan) String() string {
 	return b.String()
 }
 
-// planStep is the beginning or the end of a fault.
+// planStep is the start or the end of a fault.
 type planStep struct {
 	at    time.Duration
 	begin bool
 	fault scheduledFault
 }
 
-// steps returns the beginnings and ends of all faults in the order of time.
+// steps returns the starts and ends of all faults in the order of time.
 func (p chaosPlan) steps() []planStep {
 	var steps []planStep
 	for _, f := range p.faults {
@@ -135,8 +135,8 @@ func (p chaosPlan) steps() []planStep {
 	return steps
 }
 
-// TestChaosPlans checks that a plan follows from its seed, and that the short runs have every kind
-// of fault between them.
+// TestChaosPlans checks that a plan follows from its seed, and that the short runs together have
+// every kind of fault.
 func TestChaosPlans(t *testing.T) {
 	t.Parallel()
 	missing := maps.Clone(faultPlace)

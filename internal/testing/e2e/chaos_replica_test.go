@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
-// replica is a server process behind a fault proxy of its own. It is started again whenever it
-// ends, as a service manager does, unless it is to stay down.
+// replica is a server process behind a fault proxy of its own. It is restarted whenever it ends, as
+// by a service manager, unless it must stay down.
 type replica struct {
 	server
 	addr  string
@@ -24,7 +24,7 @@ type replica struct {
 	log   *os.File
 
 	mu     sync.Mutex
-	up     bool // false: it is to stay down
+	up     bool // false: it must stay down
 	closed bool
 	change chan struct{} // up or closed has changed
 	done   chan struct{} // the supervisor has ended
@@ -85,7 +85,7 @@ func (r *replica) supervise() {
 	}
 }
 
-// send sends a signal to the process, if there is one.
+// send sends a signal to the process, if it runs.
 func (r *replica) send(sig syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ var (
 // shortSeeds are the runs of the normal test suite. Together they have every kind of fault.
 var shortSeeds = []int64{138, 139, 140, 141, 142, 143}
 
-// overWithin is how long after the last fault every turn is over.
+// overWithin is the time after the last fault within which every turn ends.
 const overWithin = 30 * time.Second
 
 // TestChaos lets clients work with two replicas and one PostgreSQL while faults happen that follow
@@ -57,14 +57,14 @@ type chaosRun struct {
 	db       *dbtest.Server
 	w        *world
 	replicas [2]*replica
-	dir      string // logs, and what is kept of a failure
+	dir      string // logs, and the records of a failure
 	log      *os.File
 
 	// Only the goroutine that injects faults uses these.
 	dbDown  bool
-	stopped int // process id of a backend that stands still
+	stopped int // process id of a stopped backend
 	healed  time.Time
-	slowest time.Duration // of the readings of readAgain
+	slowest time.Duration // the slowest reading of readAgain
 
 	mu          sync.Mutex
 	sent        []*sentMessage
@@ -180,7 +180,7 @@ func (c *chaosRun) note(m *chaosMessage) *sentMessage {
 	return s
 }
 
-// saw keeps what a connection has shown, and checks why it ended.
+// saw stores the frames of a connection, and checks why it ended.
 func (c *chaosRun) saw(conn *connection, err error) {
 	c.mu.Lock()
 	c.connections = append(c.connections, conn)

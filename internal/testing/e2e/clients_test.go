@@ -30,8 +30,8 @@ func TestChatClients(t *testing.T) {
 	w.endure(t, cmd, env, 3)
 }
 
-// endure runs clients that have a server of their own, which they kill with kill -9 so many
-// times: another one takes its place.
+// endure runs clients with a server of their own, which they kill with kill -9 so many times:
+// another one replaces it.
 func (w *world) endure(t *testing.T, cmd *exec.Cmd, env []string, kills int) {
 	t.Helper()
 	s := w.serve(t, env)
@@ -75,7 +75,7 @@ func (w *world) endure(t *testing.T, cmd *exec.Cmd, env []string, kills int) {
 	}
 }
 
-// expire lets the time of every question run out, and waits until the servers have noticed.
+// expire lets every question expire, and waits until the servers have noticed.
 func (w *world) expire(t *testing.T) {
 	if _, err := w.pool.Exec(t.Context(), `UPDATE approvals SET expires_at = now() WHERE status = 'pending'`); err != nil {
 		t.Error(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestClientsPageInABrowser runs the examples of docs/guides/clients that are for browsers, with the
-// server between them and Parley that docs/guides/clients/eventsource.md has.
+// TestClientsPageInABrowser runs the examples of docs/guides/clients for browsers, with the server
+// of docs/guides/clients/eventsource.md between them and Parley.
 func TestClientsPageInABrowser(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -170,13 +170,13 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	}
 }
 
-// between is the server that docs/guides/clients/eventsource.md has between its page and Parley.
+// between runs the server of docs/guides/clients/eventsource.md between its page and Parley.
 func (w *world) between(t *testing.T, server string) (string, *record) {
 	t.Helper()
 	return w.betweenPage(t, server, exampleOf(t, "eventsource", "html"))
 }
 
-// betweenPage is that server with another page.
+// betweenPage runs that server with another page.
 func (w *world) betweenPage(t *testing.T, server, page string) (string, *record) {
 	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
@@ -213,7 +213,7 @@ func (w *world) betweenPage(t *testing.T, server, page string) (string, *record)
 	return address, log
 }
 
-// exampleOf is the first example of a page in a language.
+// exampleOf returns the first example of a page in a language.
 func exampleOf(t *testing.T, about, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/guides/clients/" + about + ".md")

@@ -112,7 +112,7 @@ func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 	}
 }
 
-// meanness counts what an address did to a stream.
+// meanness counts the faults of an address.
 type meanness struct {
 	cuts, again atomic.Int32
 	away        away
@@ -126,7 +126,7 @@ type away struct {
 	asked atomic.Int32
 }
 
-// answers reports whether it is back.
+// answers reports whether the server is available.
 func (a *away) answers(rw http.ResponseWriter) bool {
 	a.since.CompareAndSwap(nil, new(time.Now()))
 	if time.Since(*a.since.Load()) > time.Second {
@@ -166,7 +166,7 @@ func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
 			http.Error(rw, `{"error":{"code":"CONCURRENCY_LIMIT"}}`, http.StatusTooManyRequests)
 		case !m.away.answers(rw):
 		case hangs && m.hung.CompareAndSwap(false, true):
-			_, _ = io.Copy(io.Discard, r.Body) // or it would not be seen that the client has left
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice that the client has left
 			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = rw.Write([]byte(": ping\n"))
 			_ = http.NewResponseController(rw).Flush()
@@ -182,7 +182,7 @@ func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
 	return front.URL, m
 }
 
-// untilText is a body that breaks when a text has begun.
+// untilText is a body that breaks after the start of a text.
 type untilText struct {
 	io.Closer
 	from *bufio.Reader

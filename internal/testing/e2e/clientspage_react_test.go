@@ -71,7 +71,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send := func(text string) {
 		t.Helper()
 		tab.MustElement("textarea").MustInput(text)
-		tab.MustWait(`() => { // while the page is busy the words stay
+		tab.MustWait(`() => { // while the page is busy, the draft stays
 			if (document.forms[0].elements.text.value === "") return true;
 			[...document.querySelectorAll("button")].find((b) => b.innerText === "Send").click();
 			return false;
@@ -122,7 +122,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	tab.MustWait(`() => (` + answer + `)().includes("199..")`) // from the messages of the session
 
 	send("@text 1000 deltas of 12 bytes at 20/s")
-	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`) // before that nothing is to be canceled
+	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`) // before that, nothing can be canceled
 	tab.MustElementR("button", "Cancel").MustClick()
 	tab.MustWait(`() => ![...document.querySelectorAll("button")].some((b) => b.innerText === "Cancel")`)
 	send(" ")
@@ -138,7 +138,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	if n := loads.Load(); n != 1 {
 		t.Errorf("the messages of a new chat were loaded %d times", n)
 	}
-	apart.Store(true) // and so does what has never arrived
+	apart.Store(true) // a message that never arrived is kept as well
 	send("These words get lost.")
 	tab.MustElement("[role=alert]")
 	apart.Store(false)
@@ -171,10 +171,10 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	}
 }
 
-// constantsOf is what the functions of the page stand beside in their examples.
+// constantsOf declares the constants that the functions of the page use.
 const constantsOf = "const api = \"/api/v1/workspaces/w\", headers = {};\n"
 
-// functionOf is a function of an example of a page.
+// functionOf returns a function of an example of a page.
 func functionOf(t *testing.T, about, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/guides/clients/" + about + ".md")

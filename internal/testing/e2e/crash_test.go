@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// expected is the text of `@text n deltas of 12 bytes`, as the guide writes it when
-// nothing happens to it.
+// expected returns the text of `@text n deltas of 12 bytes`, as the guide writes it without a
+// fault.
 func (w *world) expected(t *testing.T, s *server, n int) string {
 	t.Helper()
 	session, _ := w.start(t, s, fmt.Sprintf("@text %d deltas of 12 bytes", n))
@@ -30,8 +30,7 @@ func (w *world) expected(t *testing.T, s *server, n int) string {
 	return text(frames)
 }
 
-// agree checks what one reader saw, from the first frame on, against the table and
-// the stored answer.
+// agree compares all frames of one reader with the table and the stored answer.
 func (w *world) agree(t *testing.T, session string, frames []frame, want string) {
 	t.Helper()
 	if diff := cmp.Diff(w.table(t, session), frames); diff != "" {
@@ -55,8 +54,8 @@ func differ(a, b string) int {
 	return n
 }
 
-// hold has the next grep of an agent wait until it is released: nothing depends on how long
-// another server takes to start.
+// hold makes the next grep of an agent wait until it is released, so that the time in which another
+// server starts does not matter.
 func (w *world) hold(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := w.pool.Begin(t.Context())
@@ -143,8 +142,8 @@ func TestKilledMidTool(t *testing.T) {
 	}
 }
 
-// TestFrozenWorkerWritesNothing stops a worker for longer than its lease. The other
-// takes over; the first wakes and must not write a row.
+// TestFrozenWorkerWritesNothing stops a worker for longer than its lease. The other takes over; the
+// first resumes and must not write a row.
 func TestFrozenWorkerWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,8 +180,7 @@ func TestFrozenWorkerWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStoppedServerHandsOver sends SIGTERM to the one that runs the turn and that
-// the reader reads from.
+// TestStoppedServerHandsOver sends SIGTERM to the server that runs the turn and serves the reader.
 func TestStoppedServerHandsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

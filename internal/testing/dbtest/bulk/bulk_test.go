@@ -53,7 +53,7 @@ var needed = map[string]string{
 }
 
 // TestListsReadTheirPageAlone explains every list with every filter. None reads much more than its
-// page, or a partition that the time excludes; without the index that it needs, each does.
+// page, or a partition that the time excludes; without its index, each does.
 func TestListsReadTheirPageAlone(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "writes many rows")

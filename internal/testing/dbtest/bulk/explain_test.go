@@ -14,19 +14,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// node is a node of a plan, with what it did.
+// node is a node of a plan, with its actual figures.
 type node struct {
 	Type    string  `json:"Node Type"`
 	Table   string  `json:"Relation Name"`
 	Index   string  `json:"Index Name"`
-	Rows    float64 `json:"Actual Rows"` // of each loop, as are those that were removed
+	Rows    float64 `json:"Actual Rows"` // per loop, like the removed rows
 	Removed float64 `json:"Rows Removed by Filter"`
 	Recheck float64 `json:"Rows Removed by Index Recheck"`
 	Loops   float64 `json:"Actual Loops"`
 	Plans   []node  `json:"Plans"`
 }
 
-// read is how many rows the node has looked at.
+// read returns how many rows the node has read.
 func (n node) read() float64 { return (n.Rows + n.Removed + n.Recheck) * n.Loops }
 
 func (n node) walk(visit func(node)) {
@@ -42,7 +42,7 @@ type plan struct {
 	ExecutionTime float64 `json:"Execution Time"`
 }
 
-// brief names the nodes that read tables.
+// brief names the nodes of the plan that read tables.
 func (p plan) brief() string {
 	var parts []string
 	p.Plan.walk(func(n node) {
@@ -53,18 +53,18 @@ func (p plan) brief() string {
 	return strings.Join(parts, "; ")
 }
 
-// errExplained ends every call of an explainer: the statement was explained.
+// errExplained ends every call of an explainer after its statement was explained.
 var errExplained = errors.New("explained")
 
-// explainer is a db.DBTX that keeps the plan of the statement that it gets.
+// explainer is a db.DBTX that keeps the plan of its statement.
 type explainer struct {
 	conn *pgx.Conn
-	uses int // of the statement, the last of which is kept
+	uses int // executions of the statement; the last plan is kept
 	last plan
 }
 
-// settled is how often a prepared statement runs before PostgreSQL has chosen between plans for the
-// arguments and one plan for all.
+// settled is the number of executions of a prepared statement after which PostgreSQL has chosen
+// between plans for the arguments and one plan for all.
 const settled = 7
 
 func (e *explainer) explain(ctx context.Context, sql string, args []any) error {
@@ -76,7 +76,7 @@ func (e *explainer) explain(ctx context.Context, sql string, args []any) error {
 	args = slices.Clone(args)
 	for i := range args {
 		params[i] = fmt.Sprintf("$%d", i+1)
-		if ids, ok := args[i].([]uuid.UUID); ok { // the simple protocol does not know their type
+		if ids, ok := args[i].([]uuid.UUID); ok { // the simple protocol does not encode their type
 			args[i] = "{" + strings.Trim(fmt.Sprint(ids), "[]") + "}"
 		}
 	}

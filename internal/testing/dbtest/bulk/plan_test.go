@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	rowsRead = 600    // that a node may look at for one page
-	counted  = 10_000 // that a list counts
+	rowsRead = 600    // rows that a node may read for one page
+	counted  = 10_000 // rows that a list counts
 )
 
 var measureDSN = flag.String("bulk.measure", "", "print the plans on this database, which bulk.Fill has filled")
 
-// BenchmarkLists prints what the lists cost on a big database.
+// BenchmarkLists prints the costs of the lists on a big database.
 func BenchmarkLists(b *testing.B) {
 	if *measureDSN == "" {
 		b.Fatal("name the database: -bulk.measure DSN")
@@ -35,15 +35,15 @@ func BenchmarkLists(b *testing.B) {
 	}
 }
 
-// isSmall reports whether a table stays small, or is read by the rows of a page: where the test has
-// few of them, PostgreSQL joins by reading them all.
+// isSmall reports whether a table stays small, or is read by the rows of a page: if the table has
+// few rows, PostgreSQL reads all of them for a join.
 func isSmall(table string) bool {
 	return slices.Contains([]string{"workspaces", "api_keys", "skills", "skill_versions", "allowlist", "documents", "callbacks", "callback_attempts"}, table)
 }
 
 var partitionDay = regexp.MustCompile(`^events_delta_(\d{8})$`)
 
-// faultsOf returns what makes a plan slow on a big database.
+// faultsOf returns the parts of a plan that are slow on a big database.
 func faultsOf(q query, p plan) (faults []string) {
 	most := max(q.most, rowsRead)
 	p.Plan.walk(func(n node) {

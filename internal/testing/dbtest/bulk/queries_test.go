@@ -21,21 +21,22 @@ type query struct {
 	run   func(context.Context, db.DBTX) error
 	most  float64   // rows that one node may look at; 0: rowsRead
 	fresh bool      // the service has it planned for its arguments
-	since time.Time // partitions that end before are not touched; zero: any may be
+	since time.Time // partitions that end earlier are not read; zero: any may be
 }
 
-// page is the size of the pages: that of the API's largest, and a row to see whether there is more.
+// page is the size of the pages: the API's largest, and one row to find out whether another page
+// follows.
 const page = 101
 
-// known is what the queries ask for.
+// known are the arguments of the queries.
 type known struct {
 	session uuid.UUID // the newest one with events
-	long    uuid.UUID // the one with the longest conversation
-	turn    uuid.UUID // of session
-	caller  string    // of session
+	long    uuid.UUID // the session with the longest conversation
+	turn    uuid.UUID // the turn of session
+	caller  string    // the caller of session
 	middle  time.Time // half of the sessions are older
-	age     time.Time // when session began
-	seq     int64     // the newest of session
+	age     time.Time // the start of session
+	seq     int64     // the newest seq of session
 	key     string
 }
 
@@ -136,11 +137,11 @@ func queries(k known) []query {
 		}
 		turns := add("turns "+name, func(ctx context.Context, q *db.Queries) error { return one(q.TurnViews(ctx, p)) })
 		if name == "failed" {
-			turns.most = 40 * page // one turn of 33 is: the newest are found soon
+			turns.most = 40 * page // one turn of 33 matches: the newest are found soon
 		}
 		add("turns count "+name, func(ctx context.Context, q *db.Queries) error {
 			return one(q.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: w, States: p.States, Begun: p.Begun, Since: p.Since, Most: counted}))
-		}).most = counted * 3 / 2 // those of other workspaces stand among them
+		}).most = counted * 3 / 2 // other workspaces' rows are among them
 	}
 	add("egress", func(ctx context.Context, q *db.Queries) error { return one(q.EgressRequests(ctx, w, nil, page)) })
 	add("keys", func(ctx context.Context, q *db.Queries) error { return one(q.APIKeysList(ctx, w)) })

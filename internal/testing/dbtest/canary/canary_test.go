@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// writings are what programs make of a value between other bytes.
+// writings are the forms in which programs write a value between other bytes.
 var writings = map[string]func(before, value, after string) string{
 	"plain":     func(b, v, a string) string { return b + v + a },
 	"hex":       func(b, v, a string) string { return hex.EncodeToString([]byte(b + v + a)) },
@@ -66,7 +66,7 @@ func TestNoWritingHidesAValue(t *testing.T) {
 
 func TestValuesOfWordsAreFoundInEveryWriting(t *testing.T) {
 	t.Parallel()
-	const value = "a <b> & c d/e+f?g" // no part of it is long enough to be searched for
+	const value = "a <b> & c d/e+f?g" // no part of it is long enough for the search
 	for name, write := range writings {
 		if name == "cut" {
 			continue

@@ -71,8 +71,8 @@ func TestUnreachableTargetIsAReset(t *testing.T) {
 	refused(t, p)
 }
 
-// TestFreezeIsHalfOpen checks old and new connections, and that the server does not learn of a
-// client that went away until Thaw.
+// TestFreezeIsHalfOpen checks old and new connections, and that the server does not notice a
+// disconnected client until Thaw.
 func TestFreezeIsHalfOpen(t *testing.T) {
 	t.Parallel()
 	target, ended := echo(t, "tcp", "127.0.0.1:0")
@@ -111,7 +111,7 @@ func TestAbandonLeavesTheClientAlone(t *testing.T) {
 	p := faultproxy.New(t, target)
 	c := connect(t, p)
 	c.exchange("before")
-	p.Abandon(false) // nothing is silent
+	p.Abandon(false) // no connection is silent
 	c.exchange("still")
 	p.Abandon(true)
 	end(t, ended)
@@ -160,7 +160,7 @@ func TestHookSeesEachChunk(t *testing.T) {
 	first.exchange("one")
 	first.exchange("four")
 	connect(t, p).exchange("two")
-	p.OnChunk(nil) // from here seen is the test's alone
+	p.OnChunk(nil) // from here only the test uses seen
 	want := []faultproxy.Chunk{
 		{Conn: 1, Direction: faultproxy.ToServer, Offset: 0, Data: []byte("one")},
 		{Conn: 1, Direction: faultproxy.ToClient, Offset: 0, Data: []byte("one")},
@@ -208,7 +208,7 @@ func TestHookFaults(t *testing.T) {
 	swallowed.exchange("the others continue")
 }
 
-// TestCutExchangeAtEveryByte cuts an exchange of six bytes there and six back at each of them.
+// TestCutExchangeAtEveryByte cuts an exchange of six bytes in each direction at each of them.
 func TestCutExchangeAtEveryByte(t *testing.T) {
 	t.Parallel()
 	target, _ := echo(t, "tcp", "127.0.0.1:0")

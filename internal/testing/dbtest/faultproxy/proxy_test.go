@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon is how long a test waits to see that nothing arrives; late bounds everything else.
+// soon is the time after which a test concludes that nothing arrives; late bounds everything else.
 const (
 	soon = 50 * time.Millisecond
 	late = 30 * time.Second
@@ -70,7 +70,7 @@ func (c peer) send(text string) {
 	}
 }
 
-// receive reads n bytes or what there is before an error.
+// receive reads n bytes, or fewer before an error.
 func (c peer) receive(n int, within time.Duration) (string, error) {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	buf := make([]byte, n)
