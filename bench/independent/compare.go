@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// comparison runs the same workloads on several binaries in turns.
+// comparison alternates the same workloads between several binaries.
 type comparison struct {
 	rounds int
 	hosts  []*host
 	loads  []workload
-	runs   map[string][][]measured // by workload; for each host its rounds
+	runs   map[string][][]measured // by workload; the rounds of each host
 }
 
-// suite lists the workloads of a comparison. last is how long a load lasts.
+// suite lists the workloads of a comparison. last is the duration of a load.
 func suite(last time.Duration) []string {
 	s := last.String()
 	return []string{
@@ -36,7 +36,7 @@ func suite(last time.Duration) []string {
 	}
 }
 
-// many begins the workloads that take too long for every comparison.
+// many is the prefix of the workloads that take too long for every comparison.
 const many = "paced -ramp"
 
 func compare(args []string) error {
@@ -92,7 +92,7 @@ func chosen(line, only string, all bool) bool {
 	return false
 }
 
-// run runs all rounds. A run that fails leaves its figures out and does not end the others.
+// run runs all rounds. A failed run has no figures and does not end the others.
 func (c *comparison) run(statements bool) (failed error) {
 	for round := range c.rounds {
 		for _, w := range c.loads {
@@ -167,8 +167,8 @@ Twenty turns before each workload open connections and do not count; every later
 	t.Flush()
 }
 
-// printRow prints the medians of one figure. A host whose runs failed has a dash: figures of the
-// turns that happened to pass mean nothing.
+// printRow prints the medians of one figure. A host whose runs failed has a dash: figures of its
+// successful turns alone are meaningless.
 func (c *comparison) printRow(t *tabwriter.Writer, w workload, row row) {
 	var cells []string
 	found := false

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// host starts a binary with serve --dev in a directory of its own. PostgreSQL and its data stay the
-// same from one start to the next.
+// host starts a binary with serve --dev in a directory of its own. PostgreSQL and its data persist
+// between starts.
 type host struct {
 	binary   string
 	dir      string
-	settings string // of PostgreSQL, as a sentence
+	settings string // settings of PostgreSQL, as a sentence
 	knows    map[string]bool
-	running  int // default of a workspace
+	running  int // default max_running of a workspace
 
 	site site
 	cmd  *exec.Cmd
@@ -31,11 +31,11 @@ type host struct {
 	done chan error
 }
 
-// The limits of the key under load, set with the command for it. They stay on, so each request is
-// counted as in production; they are only high enough for one key to send everything.
+// The limits of the key under load, set with the command for it. They remain enabled, so each
+// request is counted as in production; they are only high enough for one key to send everything.
 var room = []string{"--messages-per-minute", "1000000", "--calls-per-minute", "1000000", "--open-streams", "1000000"}
 
-// busyByDefault is how many turns run at once without a change of any setting: the smaller one of
+// busyByDefault is the number of turns that run at once with default settings: the smaller one of
 // PARLEY_WORKERS and a workspace's max_running.
 const busyByDefault = 64
 
@@ -56,7 +56,7 @@ func newHost(binary string) (*host, error) {
 	return h, nil
 }
 
-// prepare makes the database and gives the key its limits.
+// prepare creates the database and sets the limits of the key.
 func (h *host) prepare() error {
 	if err := os.Chmod(h.dir, 0o755); err != nil { // PostgreSQL may run as another user
 		return err
@@ -94,7 +94,8 @@ func (h *host) prepare() error {
 	return err
 }
 
-// start serves with enough workers for the turns that run at once; 0 keeps every default.
+// start starts the server with enough workers for the turns that run at once; 0 keeps every
+// default.
 func (h *host) start(running int) error {
 	port, err := freePort()
 	if err != nil {
@@ -191,7 +192,7 @@ func (h *host) remove() {
 	os.RemoveAll(h.dir)
 }
 
-// environment is this process's own without settings of the product.
+// environment returns this process's environment without settings of the product.
 func (h *host) environment() []string {
 	env := []string{"HOME=" + h.dir}
 	for _, v := range os.Environ() {

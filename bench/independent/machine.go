@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// seconds is the CPU time of one process, without its children.
+// seconds returns the CPU time of one process, without its children.
 func seconds(pid int) (float64, error) {
 	f, err := stat(pid)
 	if err != nil {
@@ -20,7 +20,7 @@ func seconds(pid int) (float64, error) {
 	return f.own, nil
 }
 
-// secondsOfTree is the CPU time of a process and of all its children, those that ended included.
+// secondsOfTree returns the CPU time of a process and of all its children, including ended ones.
 func secondsOfTree(pid int) (float64, error) {
 	f, err := stat(pid)
 	if err != nil {
@@ -65,7 +65,7 @@ func stat(pid int) (t times, err error) {
 	return t, nil
 }
 
-// watchMemory looks at the memory of a process twice a second until its answer is called for.
+// watchMemory samples the memory of a process twice a second until peak is called.
 func watchMemory(pid int) (peak func() int64) {
 	stop, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -102,7 +102,7 @@ func postmasterOf(dir string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line))
 }
 
-// psql asks PostgreSQL; its client is the only thing beside the binary that must be installed.
+// psql queries PostgreSQL; its client is the only requirement besides the binary.
 func psql(database, sql string) (string, error) {
 	cmd := exec.Command("psql", "-d", database, "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", sql)
 	var stderr bytes.Buffer
@@ -122,7 +122,7 @@ func number64(database, sql string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// describe lists the settings of PostgreSQL that decide its speed, and those that differ from its
+// describe lists the settings of PostgreSQL that affect its speed, and those that differ from the
 // defaults.
 func describe(database string) (string, error) {
 	return psql(database, `SELECT 'PostgreSQL ' || current_setting('server_version') || ': ' || string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name)

@@ -83,7 +83,7 @@ func runWith(args []string) error {
 	fmt.Println(h.settings)
 	m.result.print(os.Stdout)
 	for _, row := range rows {
-		if w.args[0] == "soak" { // its lines have the figures; a sum over two kinds of turns means nothing
+		if w.args[0] == "soak" { // its lines have the figures; a sum over two kinds of turns is meaningless
 			break
 		}
 		if v, ok := row.value(m); ok {

@@ -11,7 +11,7 @@ type measured struct {
 	result *result
 	server float64 // CPU seconds of the server
 	pg     float64 // CPU seconds of PostgreSQL, all processes
-	memory int64   // bytes in RAM of the server, the most while the load ran
+	memory int64   // maximum RAM of the server while the load ran, in bytes
 	wal    int64   // bytes
 
 	counted             units // the workload that the next two belong to; empty if unknown
@@ -21,7 +21,7 @@ type measured struct {
 // units are the turns and deltas of a run.
 type units struct{ turns, deltas int }
 
-// settle is the wait after a load: the last turns end, jobs are completed.
+// settle is the wait after a load: the last turns end, and jobs complete.
 const settle = time.Second
 
 // measure starts the server, runs a workload on it and stops it.
@@ -53,7 +53,7 @@ func (h *host) measure(w workload, log io.Writer) (m measured, err error) {
 		return m, err
 	}
 	m.server, m.pg, m.wal = after.server-before.server, after.pg-before.pg, after.wal-before.wal
-	if w.quiet > 0 { // its statistics are exact without a wait: something runs all the time
+	if w.quiet > 0 { // its statistics are exact without a wait: statements run all the time
 		m.commits = float64(after.commits - before.commits)
 	}
 	return m, nil
@@ -79,12 +79,12 @@ func (h *host) meter(postmaster int) (m meter, err error) {
 	return m, err
 }
 
-// flushed is how long PostgreSQL's processes may keep their counters to themselves.
+// flushed is the time after which PostgreSQL's processes have published their counters.
 const flushed = 11 * time.Second
 
 // count runs a workload with pg_stat_statements loaded and counts statements and commits. The
-// server's own ones, seen while it rests, are taken off. Times are not measured here, since
-// counting costs some.
+// server's own, which are measured at rest, are subtracted. Times are not measured here, since
+// counting has a cost.
 func (h *host) count(w workload, m *measured) error {
 	if err := h.start(w.running); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (h *host) count(w workload, m *measured) error {
 	return nil
 }
 
-// loadStatements has the next start load pg_stat_statements.
+// loadStatements makes the next start load pg_stat_statements.
 func (h *host) loadStatements() error {
 	if err := h.start(0); err != nil {
 		return err

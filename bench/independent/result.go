@@ -16,13 +16,13 @@ type result struct {
 	mu      sync.Mutex
 	turns   int
 	deltas  int
-	frames  int             // of text, in turns with deltas
+	frames  int             // frames of text, in turns with deltas
 	first   []time.Duration // request sent to first text received
-	short   []time.Duration // the same of short turns alone
+	short   []time.Duration // the same for short turns only
 	whole   []time.Duration // request sent to done received
-	emitted []time.Duration // of each delta: emitted to received
-	due     []time.Duration // of each paced delta: due to received
-	answer  string          // to the short message; the offline model gives the same one every time
+	emitted []time.Duration // for each delta: emitted to received
+	due     []time.Duration // for each paced delta: due to received
+	answer  string          // answer to the short message; the offline model always gives the same one
 	failed  []string
 	refused map[int]int // by HTTP status
 }

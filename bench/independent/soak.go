@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// soak offers short turns and writes deltas for a long time, and prints a line for each minute. It
-// shows whether checkpoints, autovacuum and growing tables make latency grow.
+// soak sends short turns and writes deltas for a long time, and prints a line per minute. It shows
+// whether checkpoints, autovacuum and growing tables increase latency.
 func soak(f *flag.FlagSet, args []string) workload {
 	rate := f.Float64("turns", 200, "short turns a second")
 	streams := f.Int("streams", 400, "turns that write deltas at the same moment")
@@ -18,7 +18,7 @@ func soak(f *flag.FlagSet, args []string) workload {
 	every := f.Duration("every", time.Minute, "time that a line covers")
 	f.Parse(args)
 	p := newPace(int(each.Seconds()*float64(*pace)), *pace)
-	short := int(*rate) // places for the short turns, each of which lasts much less than a second
+	short := int(*rate) // places for the short turns, each of which takes much less than a second
 	return workload{running: *streams + short, run: func(s *site) *result {
 		printSizes(s, "at the beginning")
 		fmt.Printf("%8s %8s %8s  %22s  %22s  %22s\n", "time", "turns/s", "deltas/s", "first text p50/p99 ms", "emitted p50/p99 ms", "due p50/p99 ms")
@@ -44,8 +44,8 @@ func soak(f *flag.FlagSet, args []string) workload {
 	}}
 }
 
-// lines prints the figures of each span of time and forgets them: twenty minutes have ten million.
-// Short turns that end and deltas whose turn ends in the span belong to it.
+// lines prints the figures of each span of time and drops them: twenty minutes have ten million. A
+// span includes the short turns that end in it and the deltas whose turn ends in it.
 func (r *result) lines(s *site, every time.Duration, stop <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pace is the work of a turn that writes deltas.
+// pace describes a turn that writes deltas.
 type pace struct {
 	deltas int
-	rate   int           // deltas a second; 0: as fast as they are read
+	rate   int           // deltas per second; 0: as fast as they are read
 	every  time.Duration // 0 with rate 0
 }
 
@@ -27,25 +27,25 @@ func newPace(deltas, rate int) *pace {
 	return p
 }
 
-// command asks the offline model for lines that carry their time of emission and their number.
+// command makes the offline model write lines with their time of emission and their number.
 func (p *pace) command() string { return fmt.Sprintf("@bench %d deltas at %d/s", p.deltas, p.rate) }
 
-// lineSize is the length of such a line: 12 digits of time, a blank, 6 of the number, a newline,
-// both in base 36.
+// lineSize is the length of such a line: 12 digits of time, a blank, 6 digits of the number, a
+// newline, both in base 36.
 const lineSize = 20
 
-// stream is what one turn sent.
+// stream is the stream of one turn.
 type stream struct {
 	pace         *pace
-	first, whole time.Duration // from the request
-	frames       int           // of text
-	emitted      []int64       // of each delta, Unix nanoseconds on the server's clock
+	first, whole time.Duration // since the request
+	frames       int           // frames of text
+	emitted      []int64       // time of each delta, in Unix nanoseconds of the server's clock
 	received     []int64
-	answer       strings.Builder // of a turn without a pace
+	answer       strings.Builder // answer of a turn without a pace
 	rest         string
 }
 
-// send sends a message, reads its stream to the end and keeps its figures.
+// send sends a message, reads its stream to the end and stores its figures.
 func (r *result) send(s *site, command string, p *pace) {
 	got, status, err := post(s, command, p)
 	r.add(got, status, err)
@@ -128,7 +128,7 @@ func (s *stream) read(r io.Reader, began time.Time) error {
 	return nil
 }
 
-// text takes one frame of text. The deltas of a pace must arrive once and in order.
+// text processes one frame of text. The deltas of a pace must arrive once and in order.
 func (s *stream) text(data string, now int64) error {
 	s.frames++
 	var frame struct{ Text string }
@@ -155,8 +155,8 @@ func (s *stream) text(data string, now int64) error {
 	return nil
 }
 
-// waits returns for each delta the time from its emission to its arrival, and from the moment at
-// which its pace wants it. The second also counts a model that the server held up.
+// waits returns for each delta the time from its emission to its arrival, and from its due time.
+// The second also counts the delay of a model that the server blocks.
 func (s *stream) waits() (sinceEmitted, sinceDue []time.Duration) {
 	for i := range s.received {
 		sinceEmitted = append(sinceEmitted, time.Duration(s.received[i]-s.emitted[i]))

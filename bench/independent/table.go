@@ -11,10 +11,10 @@ import (
 type row struct {
 	name   string
 	value  func(m measured) (float64, bool)
-	always bool // printed for runs that failed, too
+	always bool // also printed for failed runs
 }
 
-// rows are all figures. A run has those that its workload makes.
+// rows are all figures. A run has the figures of its workload.
 var rows = []row{
 	{"failed turns", ofRun(func(r *result) float64 { return float64(len(r.failed)) }), true},
 	{"answers 503", ofRun(func(r *result) float64 { return float64(r.refused[503]) }), true},
@@ -43,7 +43,7 @@ var rows = []row{
 	{"server memory, MiB", func(m measured) (float64, bool) { return float64(m.memory) / (1 << 20), true }, false},
 }
 
-// short, long and resting pick the runs that a row is for: short turns, turns with deltas, no load.
+// short, long and resting select the runs of a row: short turns, turns with deltas, no load.
 func short(of func(measured) float64) func(measured) (float64, bool) {
 	return func(m measured) (float64, bool) { return of(m), m.result.turns > 0 && m.result.deltas == 0 }
 }
@@ -77,7 +77,7 @@ func waited(of func(*result) []time.Duration, q float64) func(measured) (float64
 	}
 }
 
-// median is the value in the middle, the lower one of two.
+// median returns the middle value, the lower one of two.
 func median(all []float64) float64 {
 	slices.Sort(all)
 	return all[(len(all)-1)/2]

@@ -15,13 +15,13 @@ type site struct {
 	Database            string // "" if unknown
 }
 
-// workload is one way to put load on a server.
+// workload is a kind of load on a server.
 type workload struct {
 	args    []string
 	run     func(s *site) *result
-	running int           // turns that run at the same moment; 0: as many as the defaults allow
+	running int           // turns that run at once; 0: as many as the defaults allow
 	count   bool          // a comparison counts its statements and commits
-	quiet   time.Duration // wait before the load, so that figures of the server at rest are known
+	quiet   time.Duration // wait before the load, to measure the server at rest
 }
 
 func (w workload) name() string { return strings.Join(w.args, " ") }
@@ -40,10 +40,10 @@ func newWorkload(args []string) (workload, error) {
 	return w, nil
 }
 
-// hello is the short message. The offline model gives the same answer every time.
+// hello is the short message, to which the offline model always gives the same answer.
 const hello = "hello"
 
-// turns has each client send one short message after the other, each in a new session.
+// turns lets each client send one short message after the other, each in a new session.
 func turns(f *flag.FlagSet, args []string) workload {
 	clients := f.Int("clients", 64, "clients at once")
 	last := f.Duration("for", 20*time.Second, "how long")
@@ -61,7 +61,7 @@ func turns(f *flag.FlagSet, args []string) workload {
 	}}
 }
 
-// offered sends short messages at a steady rate. A server that is slow does not slow the clients.
+// offered sends short messages at a steady rate. A slow server does not slow the clients.
 func offered(f *flag.FlagSet, args []string) workload {
 	rate := f.Float64("rate", 200, "messages a second")
 	last := f.Duration("for", 20*time.Second, "how long")
@@ -78,7 +78,7 @@ func (r *result) offer(s *site, rate float64, last time.Duration, all *sync.Wait
 	}
 }
 
-// burst sends many messages at the same moment.
+// burst sends many messages at once.
 func burst(f *flag.FlagSet, args []string) workload {
 	messages := f.Int("messages", 1000, "messages at once")
 	f.Parse(args)
@@ -91,7 +91,7 @@ func burst(f *flag.FlagSet, args []string) workload {
 	}}
 }
 
-// paced has many turns write deltas at a steady rate.
+// paced lets many turns write deltas at a steady rate.
 func paced(f *flag.FlagSet, args []string) workload {
 	streams := f.Int("streams", 100, "turns at once")
 	rate := f.Int("rate", 20, "deltas a second in each")
@@ -104,7 +104,7 @@ func paced(f *flag.FlagSet, args []string) workload {
 	return w
 }
 
-// flat has many turns write deltas as fast as they are read.
+// flat lets many turns write deltas as fast as they are read.
 func flat(f *flag.FlagSet, args []string) workload {
 	streams := f.Int("streams", 100, "turns at once")
 	deltas := f.Int("deltas", 3000, "deltas of each")
@@ -145,8 +145,8 @@ func collect(load func(*result, *sync.WaitGroup)) *result {
 	return r
 }
 
-// warm sends messages one after the other, whose figures are dropped: the server opens its
-// connections to the database. It only serves servers that this program has just started.
+// warm sends messages one after the other and drops their figures: the server opens its connections
+// to the database. It is only for servers that this program has just started.
 func warm(s *site) error {
 	r := &result{began: time.Now()}
 	for range 20 {

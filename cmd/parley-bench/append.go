@@ -10,11 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// errStopped ends what runs until the bench has seen enough.
+// errStopped ends a part that runs until the bench has enough data.
 var errStopped = errors.New("the run is over")
 
-// appending measures durable acknowledgements: every producer waits for the commit
-// of one event before it appends the next to its own session.
+// appending measures durable acknowledgments: every producer waits for the commit of one event
+// before it appends the next to its own session.
 func appending(producers int, span time.Duration) scenario {
 	return scenario{
 		Workload: "append", Case: fmt.Sprintf("%d producers", producers), Modes: []string{Naive, Service},
@@ -40,7 +40,7 @@ func appendOnce(ctx context.Context, b *bench, mode string, producers int, span 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	// The naive design commits on as many connections as it has writers, within reason.
+	// The naive design commits on as many connections as it has writers, up to a limit.
 	j, err := openJournal(ctx, mode, dsn, int32(min(producers, 64)+4), producers)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func appendOnce(ctx context.Context, b *bench, mode string, producers int, span 
 	return f, nil
 }
 
-// numbered checks that a session holds exactly n acknowledged events, in order.
+// numbered checks that a session contains exactly n acknowledged events, in order.
 func numbered(evs []event.Event, n int) error {
 	if len(evs) != n {
 		return fmt.Errorf("%d rows for %d acknowledgements", len(evs), n)

@@ -28,7 +28,7 @@ type child struct {
 
 // spawn runs this binary again as a server and waits until it serves.
 func spawn(ctx context.Context, t task) (*child, error) {
-	self := "/proc/self/exe" // works after a rebuild replaced the file
+	self := "/proc/self/exe" // works after a rebuild has replaced the file
 	if runtime.GOOS != "linux" {
 		var err error
 		if self, err = os.Executable(); err != nil {
@@ -60,7 +60,7 @@ func spawn(ctx context.Context, t task) (*child, error) {
 	return c, nil
 }
 
-// ask writes a line and reads the answer.
+// ask writes a line and reads the response.
 func (c *child) ask(question any) (told, error) {
 	text, err := json.Marshal(question)
 	if s, ok := question.(string); ok {
@@ -92,7 +92,7 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// stop ends the server in good order, or at once when that takes too long.
+// stop ends the server in order, or at once if that takes too long.
 func (c *child) stop() error {
 	c.in.Close()
 	kill := time.AfterFunc(20*time.Second, func() { _ = c.cmd.Process.Kill() })
@@ -105,7 +105,7 @@ func (c *child) stop() error {
 	return nil
 }
 
-// tailBuffer keeps the end of what a server writes to stderr.
+// tailBuffer stores the end of a server's stderr.
 type tailBuffer struct {
 	mu  sync.Mutex
 	buf []byte

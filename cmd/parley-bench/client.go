@@ -52,12 +52,12 @@ func (c *client) send(ctx context.Context, command string) (*connection, error) 
 	return c.open(ctx, "POST", "messages", "Content-Type: application/json\r\n", string(body))
 }
 
-// resume reads a session on after a cursor.
+// resume continues to read a session after a cursor.
 func (c *client) resume(ctx context.Context, session, cursor string) (*connection, error) {
 	return c.open(ctx, "GET", "sessions/"+session+"/events?replay=all", "Last-Event-ID: "+cursor+"\r\n", "")
 }
 
-// statusError is an answer other than a stream.
+// statusError is a response other than a stream.
 type statusError struct {
 	code int
 	text string
@@ -65,7 +65,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// patience is how long the client waits for a byte before it calls a stream dead.
+// patience is how long the client waits for a byte before a stream counts as dead.
 const patience = 60 * time.Second
 
 func (c *client) open(ctx context.Context, method, path, headers, body string) (*connection, error) {

@@ -11,7 +11,7 @@ import (
 // it.
 type usage struct {
 	Seconds  float64
-	Database float64 // the part of PostgreSQL
+	Database float64 // PostgreSQL's part
 	Known    bool
 }
 
@@ -31,7 +31,7 @@ func (u usage) perMillion(f Figures, units int) {
 	}
 }
 
-// postmaster is the process id in a data directory that this machine has, or 0.
+// postmaster returns the process id in a data directory on this machine, or 0.
 func postmaster(dataDirectory string) int {
 	if dataDirectory == "" {
 		return 0
@@ -48,5 +48,5 @@ func postmaster(dataDirectory string) int {
 	return pid
 }
 
-// tick is the unit of /proc/PID/stat, which no supported system has different.
+// tick is the unit of /proc/PID/stat, which is the same on every supported system.
 const tick = 10 * time.Millisecond

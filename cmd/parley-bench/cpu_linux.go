@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// postgresUsage is what a postmaster and all its children have used: those that
-// live, and those that it has waited for.
+// postgresUsage returns the usage of a postmaster and all its children: live ones, and those that
+// it has waited for.
 func postgresUsage(postmaster int) usage {
 	if postmaster == 0 {
 		return usage{}
@@ -25,7 +25,7 @@ func postgresUsage(postmaster int) usage {
 		}
 		for field := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(field); err == nil {
-				ticks, _ := stat(pid) // one that ended meanwhile is in the postmaster's sum
+				ticks, _ := stat(pid) // a child that ended meanwhile is in the postmaster's sum
 				total += ticks
 			}
 		}
@@ -34,13 +34,13 @@ func postgresUsage(postmaster int) usage {
 	return usage{Seconds: seconds, Database: seconds, Known: true}
 }
 
-// stat adds up a process's user and system time, and that of the children it waited for.
+// stat returns a process's user and system time, and that of the children it waited for.
 func stat(pid int) (ticks int64, ok bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	_, after, _ := strings.Cut(string(text), ") ") // the name may have blanks
+	_, after, _ := strings.Cut(string(text), ") ") // the name may contain blanks
 	fields := strings.Fields(after)
 	if len(fields) < 15 {
 		return 0, false

@@ -2,5 +2,5 @@
 
 package main
 
-// postgresUsage is known on Linux only.
+// postgresUsage is available on Linux only.
 func postgresUsage(int) usage { return usage{} }

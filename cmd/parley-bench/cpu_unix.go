@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownUsage is what this process has used.
+// ownUsage returns the usage of this process.
 func ownUsage() usage {
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {

@@ -1,4 +1,4 @@
 package main
 
-// ownUsage is known on Unix only.
+// ownUsage is available on Unix only.
 func ownUsage() usage { return usage{} }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/model/builtin"
 )
 
-// shortTurn is a message in a session of its own whose answer is one delta.
+// shortTurn is a message in a new session whose answer is one delta.
 func shortTurn(c *client) *reader {
 	return &reader{client: c, command: builtin.Script("").Bench(1, deltaSize, 0).String(), deltas: 1}
 }
@@ -33,7 +33,7 @@ func firstWaits(readers []*reader) (waits []time.Duration) {
 	return waits
 }
 
-// burst sends many messages at the same moment, with the default limits of a workspace.
+// burst sends many messages at once, with the default limits of a workspace.
 func burst(messages int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "burst", Case: fmt.Sprintf("%d messages at once", messages), Modes: []string{Service}, ratios: ratios,
@@ -67,7 +67,7 @@ func offered(rate float64, span time.Duration, ratios ...ratio) scenario {
 	}
 }
 
-// short has clients send one short message after the other, each in a new session.
+// short lets clients send one short message after the other, each in a new session.
 func short(clients int, span time.Duration, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "short", Case: fmt.Sprintf("%d clients", clients), Modes: []string{Service}, ratios: ratios,
@@ -77,7 +77,7 @@ func short(clients int, span time.Duration, ratios ...ratio) scenario {
 	}
 }
 
-// onWarm runs something on servers that have run some turns, with the default limits.
+// onWarm runs a load on servers that have run some turns, with the default limits.
 func onWarm(ctx context.Context, b *bench, mode string, do func(*world) (Figures, error)) (f Figures, err error) {
 	w, err := b.open(ctx, mode, 1)
 	if err != nil {
@@ -90,8 +90,8 @@ func onWarm(ctx context.Context, b *bench, mode string, do func(*world) (Figures
 	return do(w)
 }
 
-// crowd sends messages as plan says, without waiting for answers. An answer 503 is counted;
-// waits are given only where there is none, since those of the others alone flatter.
+// crowd sends messages according to plan, without waiting for answers. It counts 503 responses;
+// waits are reported only without them, since the waits of the other messages alone look too good.
 func crowd(ctx context.Context, w *world, plan func(send func())) (Figures, error) {
 	before, err := w.meter(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func shortOnce(ctx context.Context, w *world, clients int, span time.Duration) (
 	return f, w.turnCosts(ctx, f, before, len(waits))
 }
 
-// turnCosts adds what turns cost, the work after their last frames among it.
+// turnCosts adds the costs of turns, including the work after their last frames.
 func (w *world) turnCosts(ctx context.Context, f Figures, before meter, turns int) error {
 	sleep(ctx, afterwards)
 	after, err := w.meter(ctx)
@@ -176,5 +176,5 @@ func (w *world) turnCosts(ctx context.Context, f Figures, before meter, turns in
 	return w.commitsPerTurn(ctx, f, before, turns)
 }
 
-// afterwards is how long the servers get to complete the jobs of the last turns.
+// afterwards is the time for the servers to complete the jobs of the last turns.
 const afterwards = 500 * time.Millisecond

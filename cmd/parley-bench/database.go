@@ -21,9 +21,9 @@ import (
 // cluster is the PostgreSQL that a bench runs on. Every run gets a database of its
 // own, so that no run inherits the tables, the dead rows and the vacuum of another.
 type cluster struct {
-	admin      string // DSN of a database to make others from
+	admin      string // DSN of a database from which others are created
 	template   string
-	postmaster int           // its process id; 0 when it is not on this machine
+	postmaster int           // its process id; 0 if it is not on this machine
 	fsync      time.Duration // duration of one durable write; 0 if unknown
 	settings   string        // "PostgreSQL 15.18 with fsync on, …"
 	durable    bool          // commits survive a crash of the machine
@@ -33,15 +33,15 @@ type cluster struct {
 	dir    string
 }
 
-// The settings of PostgreSQL that the report states always, and where they were changed. A
-// private server has those that `serve --dev` gives it.
+// The settings of PostgreSQL that the report always states, and those that were changed. A private
+// server has the settings of `serve --dev`.
 var (
 	settingsAlways  = []string{"fsync", "synchronous_commit", "full_page_writes", "max_wal_size", "shared_buffers"}
 	settingsChanged = []string{"max_connections", "shared_preload_libraries", "checkpoint_timeout", "commit_delay", "wal_level",
 		"wal_buffers", "wal_compression", "work_mem", "autovacuum", "jit"}
 )
 
-// openCluster takes the given server, or starts a private one with fsync on.
+// openCluster uses the given server, or starts a private one with fsync on.
 func openCluster(ctx context.Context, dsn string, progress func(string)) (*cluster, error) {
 	c := &cluster{admin: dsn, template: "parley_bench_" + strings.ToLower(rand.Text()[:8])}
 	if dsn == "" {
@@ -75,7 +75,7 @@ func (c *cluster) start(ctx context.Context, progress func(string)) error {
 	return c.countStatements(ctx, dir, progress)
 }
 
-// countStatements starts the server again with pg_stat_statements, where it is installed.
+// countStatements restarts the server with pg_stat_statements, if it is installed.
 func (c *cluster) countStatements(ctx context.Context, dir string, progress func(string)) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(""))
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *cluster) countStatements(ctx context.Context, dir string, progress func
 	return err
 }
 
-// prepare makes the template and learns what the figures depend on.
+// prepare creates the template and reads the properties that affect the figures.
 func (c *cluster) prepare(ctx context.Context) error {
 	if err := c.exec(ctx, "CREATE DATABASE "+c.template); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, naiveSchema); err != nil {
 		return fmt.Errorf("make the naive design's table: %w", err)
 	}
-	if _, err := conn.Exec(ctx, `CREATE EXTENSION pg_stat_statements`); err == nil { // it is also installed where it is not loaded
+	if _, err := conn.Exec(ctx, `CREATE EXTENSION pg_stat_statements`); err == nil { // it may be installed without being loaded
 		_, err = conn.Exec(ctx, `SELECT count(*) FROM pg_stat_statements`)
 		c.counts = err == nil
 	}
@@ -140,7 +140,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return nil
 }
 
-// durableWrite measures what the disk below PostgreSQL asks for 8 kB that stay.
+// durableWrite measures the time of a durable write of 8 kB to the disk below PostgreSQL.
 func durableWrite(dir string) time.Duration {
 	f, err := os.CreateTemp(dir, "parley-bench-")
 	if err != nil {
@@ -160,7 +160,7 @@ func durableWrite(dir string) time.Duration {
 	return percentile(all, 50)
 }
 
-// fresh makes a database with the schema in it.
+// fresh creates a database with the schema.
 func (c *cluster) fresh(ctx context.Context) (dsn string, drop func() error, err error) {
 	name := "parley_bench_" + strings.ToLower(rand.Text()[:10])
 	if err := c.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+c.template); err != nil {
@@ -185,7 +185,7 @@ func (c *cluster) exec(ctx context.Context, sql string) error {
 	return nil
 }
 
-// name is the same server and another database.
+// name returns the DSN of another database on the same server.
 func (c *cluster) name(database string) string {
 	u, err := url.Parse(c.admin)
 	if err != nil || u.Scheme == "" {
@@ -195,7 +195,7 @@ func (c *cluster) name(database string) string {
 	return u.String()
 }
 
-// close removes everything that was made.
+// close removes everything that the cluster created.
 func (c *cluster) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -18,9 +18,9 @@ const (
 	gapTries   = 10  // tries of the naive design, until it has lost a row
 )
 
-// gap has eight processes' worth of writers append to one session while a reader
-// tails it by its cursor. The naive design loses rows for good, or the test proves
-// nothing; the service loses none.
+// gap lets the writers of eight processes append to one session while a reader tails it by its
+// cursor. The naive design loses rows permanently, or the test proves nothing; the service loses
+// none.
 func gap(each int) scenario {
 	return scenario{
 		Workload: "gap", Case: fmt.Sprintf("%d foreign writers, 1 session", gapWriters), Modes: []string{Naive, Service},
@@ -175,8 +175,7 @@ func gapNaive(ctx context.Context, dsn string) (*gapWorld, error) {
 	return g, nil
 }
 
-// gapSession gives every writer a store of its own: a process of its own, as far as
-// PostgreSQL can see.
+// gapSession gives every writer a store of its own: PostgreSQL sees separate processes.
 func gapSession(ctx context.Context, dsn string) (g *gapWorld, err error) {
 	g = &gapWorld{}
 	defer func() {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// idle opens many streams of turns that wait for an approval, and reports the memory of
-// the server for each once they have been quiet for a while. The server's garbage is in it:
-// nothing is collected for the figure. Then a load runs beside them: they must not be in its way, and they
-// must still be there afterwards.
+// idle opens many streams of turns that wait for an approval, and reports the server's memory per
+// stream once they have been quiet for a while. That includes the server's garbage: nothing is
+// collected for the figure. Then a load runs beside them: the streams must not slow it down, and
+// they must still be open afterwards.
 func idle(streams int, after time.Duration, beside load, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "idle", Case: fmt.Sprintf("%d streams, %v after attaching", streams, after), Modes: []string{Service}, ratios: ratios,
@@ -22,7 +22,7 @@ func idle(streams int, after time.Duration, beside load, ratios ...ratio) scenar
 	}
 }
 
-const openAtOnce = 32 // connections that are being opened
+const openAtOnce = 32 // connections that are opened at once
 
 func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time.Duration, beside load) (f Figures, err error) {
 	w, err := b.open(ctx, mode, beside.streams)
@@ -70,8 +70,8 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time
 	return f, nil
 }
 
-// warm opens some streams and closes them again, so that the server has its
-// connections to the database before anything counts.
+// warm opens and closes some streams, so that the server has its connections to the database before
+// the measurement.
 func warm(ctx context.Context, c *client, sessions []string) error {
 	conns, err := openAll(ctx, c, sessions[:min(len(sessions), 4*openAtOnce)])
 	for _, conn := range conns {
@@ -82,7 +82,7 @@ func warm(ctx context.Context, c *client, sessions []string) error {
 	return err
 }
 
-// openAll attaches a reader to every session and waits for what it begins with.
+// openAll attaches a reader to every session and waits for its first frames.
 func openAll(ctx context.Context, c *client, sessions []string) ([]*connection, error) {
 	conns := make([]*connection, len(sessions))
 	errs := make([]error, openAtOnce)
@@ -124,8 +124,8 @@ func silent(c *connection) error {
 	return fmt.Errorf("it is not open any more: %w", err)
 }
 
-// seedWaiting makes sessions whose turn waits for an approval, all at once: made one
-// by one, ten thousand would take longer than the run.
+// seedWaiting creates sessions whose turn waits for an approval, all at once: one by one, ten
+// thousand would take longer than the run.
 func seedWaiting(ctx context.Context, w *world, n int) (ids []string, err error) {
 	err = w.pool.QueryRow(ctx, `
 WITH made AS (

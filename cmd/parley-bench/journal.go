@@ -17,7 +17,7 @@ import (
 
 // journal is a log of events below HTTP: the service's own, or the naive one.
 type journal interface {
-	// subject makes a session that can be written to.
+	// subject creates a session that can be written to.
 	subject(ctx context.Context) (subject, error)
 	close() error
 }
@@ -26,7 +26,7 @@ type journal interface {
 type subject struct {
 	// append returns when the event is durable.
 	append func(ctx context.Context, b event.Body) error
-	// read returns everything that was appended, in the order of the cursor.
+	// read returns every appended event, in the order of the cursor.
 	read func(ctx context.Context) ([]event.Event, error)
 }
 
@@ -44,7 +44,7 @@ func openJournal(ctx context.Context, mode, dsn string, conns int32, running int
 	return j, nil
 }
 
-// background runs something next to a pool until stop is called, which closes both.
+// background runs a function with a pool until stop is called, which closes both.
 func background(ctx context.Context, p *pgxpool.Pool, run func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ran := make(chan error, 1)
@@ -74,7 +74,7 @@ func openNaive(ctx context.Context, dsn string, conns int32) (*naiveJournal, err
 	}
 }
 
-// openStore is the service's log on a pool of its own, as in one process.
+// openStore opens the service's log on a pool of its own, like one process.
 func openStore(ctx context.Context, dsn string, conns int32) (*sessionJournal, error) {
 	p, err := pool(ctx, dsn, conns)
 	if err != nil {
@@ -133,7 +133,7 @@ func (j *sessionJournal) subject(ctx context.Context) (subject, error) {
 	}, nil
 }
 
-// beginTurn makes a session with a running turn of this process.
+// beginTurn creates a session with a running turn of this process.
 func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (lease eventlog.Lease, from eventlog.From, err error) {
 	var id uuid.UUID
 	err = s.Open(ctx, session.Ref{Workspace: workspace}, func(tx *session.Tx) error {
@@ -159,7 +159,7 @@ func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (leas
 	return got.Lease, from, nil
 }
 
-// written reads what a worker appended after its claim.
+// written returns the events that a worker appended after its claim.
 func written(ctx context.Context, log *eventlog.Log, from eventlog.From) ([]event.Event, error) {
 	var all []event.Event
 	for evs, err := range log.After(ctx, from) {

@@ -1,10 +1,9 @@
-// Parley-bench measures the service against the same server without a database and
-// against the simplest design on PostgreSQL. It reports ratios of runs that were made
-// in turns on one machine, and it checks in every run that each stream received
-// exactly its deltas, in order, once.
+// Parley-bench measures the service against the same server without a database and against the
+// simplest design on PostgreSQL. It reports ratios of alternating runs on one machine, and checks
+// in every run that each stream received exactly its deltas, in order, once.
 //
-// It never decides whether something is fast enough: targets stand beside the
-// figures, and only a failed check is a failure.
+// It never decides whether a result is fast enough: it prints targets with the figures, and only a
+// failed check is a failure.
 package main
 
 import (

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// residentPeak is the most memory that this process has had in RAM.
+// residentPeak returns the maximum RAM of this process.
 func residentPeak() int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -21,7 +21,7 @@ func residentPeak() int64 {
 	return kilobytes << 10
 }
 
-// resident is the memory of this process that is in RAM.
+// resident returns the memory of this process that is in RAM.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

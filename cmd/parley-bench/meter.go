@@ -10,13 +10,13 @@ import (
 // meter is the state of all counters of a world at one moment.
 type meter struct {
 	usage      usage // processor time of the servers and of PostgreSQL
-	memory     int64 // the most bytes that a server ever had in RAM
+	memory     int64 // the maximum RAM of a server
 	wal        int64 // bytes
-	commits    int64 // of the database; PostgreSQL knows the last ones once the servers have stopped
+	commits    int64 // commits of the database; PostgreSQL has the last ones once the servers have stopped
 	statements int64
 }
 
-// meter reads the counters. Without a database only those of the servers are known.
+// meter reads the counters. Without a database, only those of the servers are available.
 func (w *world) meter(ctx context.Context) (m meter, err error) {
 	m.usage.Known = true
 	for _, c := range w.children {
@@ -43,7 +43,7 @@ func (w *world) meter(ctx context.Context) (m meter, err error) {
 	return m, nil
 }
 
-// perDelta adds what each delta cost to the figures.
+// perDelta adds the costs per delta to the figures.
 func (w *world) perDelta(f Figures, before, after meter, deltas int) {
 	after.usage.since(before.usage).perMillion(f, deltas)
 	if w.mode != Raw {
@@ -54,7 +54,7 @@ func (w *world) perDelta(f Figures, before, after meter, deltas int) {
 	}
 }
 
-// perTurn adds what each turn cost.
+// perTurn adds the costs per turn.
 func (w *world) perTurn(f Figures, before, after meter, turns int) {
 	if spent := after.usage.since(before.usage); spent.Known {
 		f[TurnCPU] = spent.Seconds * 1e3 / float64(turns)
@@ -65,8 +65,8 @@ func (w *world) perTurn(f Figures, before, after meter, turns int) {
 	}
 }
 
-// commitsPerTurn stops the servers, so that PostgreSQL has all their statistics. The
-// servers' own few dozen commits until their end are among them.
+// commitsPerTurn stops the servers, so that PostgreSQL has all their statistics. These include the
+// servers' own few dozen commits until their end.
 func (w *world) commitsPerTurn(ctx context.Context, f Figures, before meter, turns int) error {
 	if err := w.stop(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// naiveSchema is the log as one would write it down first: a serial cursor, an index
-// to read by it, and a trigger that notifies for every row.
+// naiveSchema is the log in its most obvious form: a serial cursor, an index to read by it, and a
+// trigger that notifies for every row.
 const naiveSchema = `
 CREATE TABLE naive_events (
     seq        bigserial PRIMARY KEY,
@@ -31,9 +31,9 @@ BEGIN
 END $$;
 CREATE TRIGGER naive_notify AFTER INSERT ON naive_events FOR EACH ROW EXECUTE FUNCTION naive_notify();`
 
-// naiveLog is the literal design, to compare with: one INSERT for each delta, and
-// every stream queries again at every notification. It lives here alone. Its one
-// refinement is a single listening connection for all streams of the process.
+// naiveLog is the most obvious design, for comparison: one INSERT for each delta, and every stream
+// queries again at every notification. Only the bench uses it. Its one refinement is a single
+// listening connection for all streams of the process.
 type naiveLog struct {
 	pool *pgxpool.Pool
 
@@ -136,7 +136,7 @@ func (l *naiveLog) follow(ctx context.Context, session uuid.UUID, cursor int64) 
 	}
 }
 
-// after reads the rows behind a cursor.
+// after reads the rows after a cursor.
 func (l *naiveLog) after(ctx context.Context, session uuid.UUID, cursor int64) ([]event.Event, error) {
 	rows, err := l.pool.Query(ctx, `SELECT seq, kind, data FROM naive_events WHERE session_id = $1 AND seq > $2 ORDER BY seq`, session, cursor)
 	if err != nil {

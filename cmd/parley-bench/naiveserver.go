@@ -9,10 +9,10 @@ import (
 	"github.com/parley-server/parley/internal/model/builtin"
 )
 
-// naiveConns is what the naive server may use: with fewer it commits less at once.
+// naiveConns is the naive server's limit of connections: with fewer it commits less at once.
 const naiveConns = 64
 
-// naiveSource is the naive design behind HTTP.
+// naiveSource serves the naive design over HTTP.
 type naiveSource struct {
 	log   *naiveLog
 	guide *builtin.Guide

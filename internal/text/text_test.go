@@ -32,7 +32,8 @@ func TestInvisibleCharacters(t *testing.T) {
 	}
 }
 
-// An escaped JSON string has the same value and contains no invisible character.
+// TestEscapeLosesNothing checks that an escaped JSON string has the same value and contains no
+// invisible character.
 func TestEscapeLosesNothing(t *testing.T) {
 	t.Parallel()
 	any := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune{'\\', '"'}, unicode.Cf, unicode.Zs, unicode.Mn, unicode.Lo)))

@@ -25,7 +25,7 @@ func (r *ran) Bash(_ context.Context, _ tool.Call, command string, _ time.Durati
 
 func (*ran) Unavailable() string { return "" }
 
-// TestACommandHasOneName: the command that an approval shows is the command that runs.
+// TestACommandHasOneName checks that the command that an approval shows is the command that runs.
 func TestACommandHasOneName(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{
@@ -47,7 +47,8 @@ func TestACommandHasOneName(t *testing.T) {
 	}
 }
 
-// Every tool matches the names of its input exactly, and names the member that is wrong.
+// TestEveryToolMatchesNamesExactly checks that every tool matches the names of its input exactly,
+// and names the invalid member.
 func TestEveryToolMatchesNamesExactly(t *testing.T) {
 	t.Parallel()
 	for input, tl := range map[string]tool.Tool{

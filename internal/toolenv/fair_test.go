@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// signal reports the first bytes that a command prints.
+// signal reports the first bytes of a command's output.
 type signal chan struct{}
 
 func (s signal) Write(p []byte) (int, error) {
@@ -71,7 +71,7 @@ func TestWorkspaceLeavesPlacesForCommands(t *testing.T) {
 	t.Logf("the other workspace waited %s", time.Since(began))
 }
 
-// in makes a turn in a new session of a workspace.
+// in creates a turn in a new session of a workspace.
 func (w *world) in(t *testing.T, ws uuid.UUID) toolenv.Turn {
 	t.Helper()
 	of := *w

@@ -124,7 +124,7 @@ func (w *world) replicaIn(t *testing.T, dir string) *toolenv.Runner {
 		Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
-// turn makes the session's next turn.
+// turn creates the session's next turn.
 func (w *world) turn(t *testing.T, credentials ...string) toolenv.Turn {
 	t.Helper()
 	turn := toolenv.Turn{Workspace: w.workspace, Session: w.session, Turn: uuid.Must(uuid.NewV7()), Credentials: credentials}
@@ -196,7 +196,7 @@ func fetch(t *testing.T, run *toolenv.Run, url, credential string) string {
 	return strings.TrimSpace(string(body))
 }
 
-// register makes a credential for example.com.
+// register registers a credential for example.com.
 func (w *world) register(t *testing.T, name, value string) {
 	t.Helper()
 	r := vault.Registration{Name: name, Hosts: []string{"example.com"}}

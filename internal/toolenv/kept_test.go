@@ -84,7 +84,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	if left, err := filepath.Glob(dir + "/*/file"); err != nil || len(left) != 1 {
 		t.Fatalf("kept: %v, %v", left, err)
 	}
-	if err := os.RemoveAll(dir); err != nil { // a cleaner of temporary directories
+	if err := os.RemoveAll(dir); err != nil { // like a cleaner of temporary directories
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -33,7 +33,7 @@ func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 	})
 }
 
-// testFullQueue sends more messages of one workspace than there are places and room in the queue.
+// testFullQueue sends more messages of one workspace than the places and the queue can hold.
 func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Request) {
 	const queue = 3
 	w := newWorld(t, &modeltest.Script{})

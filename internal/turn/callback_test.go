@@ -38,7 +38,7 @@ func newHook(t *testing.T, w *world) *hook {
 	t.Helper()
 	h := &hook{w: w, got: make(chan *http.Request, 100), reply: make(chan int, 100)}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection would go unnoticed
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the end of the connection would not be noticed
 		if r.URL.Path == "/at-once" {
 			return
 		}
@@ -68,7 +68,7 @@ func newHook(t *testing.T, w *world) *hook {
 
 func (h *hook) store() *callback.Store { return callback.NewStore(h.w.pool, h.keys, h.guard) }
 
-// replica makes a process that delivers.
+// replica starts a process that delivers callbacks.
 func (h *hook) replica(t *testing.T, change func(*turn.Config)) *replica {
 	return h.w.replica(t, func(c *turn.Config) {
 		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)

@@ -103,8 +103,8 @@ func TestClockDoesNotTakeATurnFromItsWorker(t *testing.T) {
 	})
 }
 
-// TestClockDoesNotKeepATurnForAFrozenWorker gives a turn to a node that lives and does not renew
-// its lease.
+// TestClockDoesNotKeepATurnForAFrozenWorker gives a turn to a live node that does not renew its
+// lease.
 func TestClockDoesNotKeepATurnForAFrozenWorker(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		l := newLedger(t, w, true)
@@ -118,7 +118,7 @@ func TestClockDoesNotKeepATurnForAFrozenWorker(t *testing.T) {
 		}
 		w.reaped(t) // before the step
 		set()
-		for range 3 { // for the abandoned call, too
+		for range 3 { // also for the abandoned call
 			l.leave <- struct{}{}
 		}
 		if got := failure(read(t, r, st)); got != "" {
@@ -172,7 +172,7 @@ func TestUnansweredApprovalsExpireUnderSkew(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		const window = 2 * time.Second
 		newLedger(t, w, true)
-		set() // a step before the question is like a skew
+		set() // a step before the question is equal to a skew
 		r := w.replica(t, asking(window))
 		began := time.Now()
 		st := w.start(t, r, "book it")

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a database, a workspace and a provider that answers by a script.
+// world is a database, a workspace and a scripted provider.
 type world struct {
 	dsn       string
 	pool      *pgxpool.Pool

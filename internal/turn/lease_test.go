@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// journal is a log that a test can wait for.
+// journal is a log whose records a test can wait for.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer

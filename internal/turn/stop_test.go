@@ -62,7 +62,7 @@ func TestInterruptStopsTheWorker(t *testing.T) {
 	}
 }
 
-// halts waits until the worker of a cancelled turn has confirmed its stop.
+// halts waits until the worker of a canceled turn has confirmed its stop.
 func (w *world) halts(t *testing.T, id uuid.UUID) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -111,8 +111,8 @@ func TestStoppingProcessHandsOver(t *testing.T) {
 	}
 }
 
-// TestLostLeaseIsTakenOver gives a turn to a node that lives and does not renew the lease, like a
-// frozen process.
+// TestLostLeaseIsTakenOver gives a turn to a live node that does not renew the lease, like a frozen
+// process.
 func TestLostLeaseIsTakenOver(t *testing.T) {
 	for _, idempotent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("idempotent=%v", idempotent), func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestLostLeaseIsTakenOver(t *testing.T) {
 			frozen := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 			st := w.start(t, r, "book it")
 			wait.Receive(t, "a call of the tool", l.entered)
-			l.leave <- struct{}{} // for the next call; the first one may take it too
+			l.leave <- struct{}{} // for the next call; the first one may receive it too
 			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', node = $2 WHERE id = $1`,
 				st.Turn, frozen.events.Node()); err != nil {
 				t.Fatal(err)
@@ -257,7 +257,7 @@ func TestCancelAgainstCompletion(t *testing.T) {
 	t.Logf("%d of %d canceled", canceled, rounds)
 }
 
-// TestConversationsStayOutOfJobs looks for a message in River's table.
+// TestConversationsStayOutOfJobs searches River's table for a message.
 func TestConversationsStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))

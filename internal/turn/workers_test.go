@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// TestMorePlacesThanJobs starts a process with more places than River works on jobs.
+// TestMorePlacesThanJobs starts a process with more places than River's workers.
 func TestMorePlacesThanJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))

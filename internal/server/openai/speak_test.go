@@ -144,7 +144,7 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	if text := apitest.CompletionText(t, s.Get(t, say("u", stale))); text != "This was denied before, and the first answer stands.\n\na joke" {
 		t.Errorf("a stale code: %q", text)
 	}
-	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always", "continue please"} { // ordinary messages
+	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always", "continue please"} { // messages
 		if r := s.Get(t, say("u", text)); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
 			t.Errorf("%s: %d %s", text, r.Status, r.Text)
 		}

@@ -23,7 +23,7 @@ import (
 
 // enforced are the limits that are the same for every workspace, with the enforced values.
 var enforced = map[string]int{
-	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // the value of net/http
+	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as in net/http
 	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": request.MaxBody, "body_depth": request.MaxDepth, "body_seconds": ceilSeconds(request.BodyTime),
 	"body_members": request.MaxMembers, "body_values": request.MaxValues,
 	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey, "violations": request.MaxViolations, "page_items": maxPage,

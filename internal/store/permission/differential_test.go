@@ -146,7 +146,7 @@ func coverNothingMore(t *rapid.T) {
 				t.Fatalf("%s covers %q", p, c+more)
 			}
 		}
-		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} { // longer than any drawn word
+		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} { // longer than any word
 			if p.Matches("bash", bash(before+c)) {
 				t.Fatalf("%s covers %q", p, before+c)
 			}

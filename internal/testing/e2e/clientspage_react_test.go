@@ -122,7 +122,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	tab.MustWait(`() => (` + answer + `)().includes("199..")`) // from the messages of the session
 
 	send("@text 1000 deltas of 12 bytes at 20/s")
-	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`) // before that, nothing can be canceled
+	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`) // else nothing to cancel
 	tab.MustElementR("button", "Cancel").MustClick()
 	tab.MustWait(`() => ![...document.querySelectorAll("button")].some((b) => b.innerText === "Cancel")`)
 	send(" ")

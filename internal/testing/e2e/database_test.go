@@ -38,7 +38,7 @@ func TestDatabaseDies(t *testing.T) {
 			}
 		}
 		db.Start()
-		db.Kill() // and once more, this time without a word
+		db.Kill() // and again, this time with SIGKILL
 	}, s)
 	if err != nil {
 		t.Fatal(err)

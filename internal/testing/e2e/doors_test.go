@@ -36,9 +36,9 @@ func (w *world) tell(t *testing.T, method, url, body string, header ...string) s
 	return string(text)
 }
 
-// TestOneTurnThroughEveryDoor: a turn that a chat began waits for an answer, and its server
-// dies. On another server every protocol shows the same question; one of them answers it, and
-// every other sees the same end.
+// TestOneTurnThroughEveryDoor kills the server of a turn that a chat started and that waits for an
+// answer. On another server every protocol shows the same question; one of them answers it, and
+// every other receives the same end.
 func TestOneTurnThroughEveryDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

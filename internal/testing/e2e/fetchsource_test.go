@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// posting sends a message with fetch-event-source, which sends it again after every drop and
-// whenever the tab is looked at again.
+// posting sends a message with fetch-event-source, which sends it again after every disconnect and
+// whenever the tab becomes visible again.
 const posting = `<!doctype html><script type="module">
 	import { fetchEventSource } from "/library/index.js";
 	window.text = ""; window.empty = 0; window.opened = 0; window.hidden_ = false;
@@ -58,7 +58,7 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	tab.MustEval(`() => window.show(true)`)
 	tab.MustWait(`() => window.opened === 2 && window.text.length > 1200`)
 	addr := strings.TrimPrefix(s.url, "http://")
-	s.signal(syscall.SIGTERM) // the stream ends in good order, and without done
+	s.signal(syscall.SIGTERM) // the stream ends cleanly, without done
 	wait.Receive(t, "the end of the connection", s.gone)
 	s = w.serveAt(t, addr, nil)
 	tab.MustWait(`() => window.opened === 3 && window.text.length > 2400`)

@@ -13,8 +13,8 @@ import (
 )
 
 // TestGeneratedClients generates clients from the document that a server serves, compiles or
-// type-checks them, and has each send a message, list sessions and read an error by its type. A
-// generator that is missing and cannot be installed skips its test: Parley needs none of them.
+// type-checks them, and lets each send a message, list sessions and read an error by its type. A
+// generator that cannot be installed skips its test: Parley needs none of them.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

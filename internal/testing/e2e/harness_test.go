@@ -1,5 +1,5 @@
-// Package e2e_test runs the real binary as real processes and does to them what
-// happens to processes: kill -9, SIGSTOP, SIGTERM, lost connections.
+// Package e2e_test runs the real binary as real processes, and tests kill -9, SIGSTOP, SIGTERM and
+// lost connections.
 package e2e_test
 
 import (
@@ -26,8 +26,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// binary is this test itself: with PARLEY_E2E set it is parley, race detector and
-// all.
+// binary is this test itself: with PARLEY_E2E set it runs as parley, including the race detector.
 var binary = os.Args[0]
 
 func TestMain(m *testing.M) {
@@ -52,7 +51,7 @@ type world struct {
 	dsn  string
 	pool *pgxpool.Pool
 	key  string
-	may  string   // a key that may allow what the agent does; made by approver
+	may  string   // a key that may allow what the agent requests; created by approver
 	wrap []string // command that starts the servers; nil: none
 
 	client *http.Client
@@ -74,7 +73,7 @@ func newWorldOn(t *testing.T, dsn string) *world {
 	return w
 }
 
-// approver returns a key that may allow a wiki_write which w.key must ask for.
+// approver returns a key that may allow a wiki_write for which w.key needs an approval.
 func (w *world) approver(t *testing.T) string {
 	t.Helper()
 	if w.may == "" {
@@ -83,7 +82,7 @@ func (w *world) approver(t *testing.T) string {
 	return w.may
 }
 
-// decision makes an approver's request.
+// decision returns an approver's request.
 func (w *world) decision(t *testing.T, s *server, path, decision string) *http.Request {
 	t.Helper()
 	req := s.post(path, map[string]string{"decision": decision})
@@ -101,7 +100,7 @@ func (w *world) parley(t *testing.T, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// run runs a command with something on stdin, or nothing.
+// run runs a command with the given stdin, which may be empty.
 func (w *world) run(stdin string, args ...string) (stdout, stderr string, err error) {
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
@@ -114,7 +113,7 @@ func (w *world) run(stdin string, args ...string) (stdout, stderr string, err er
 	return out.String(), errs.String(), err
 }
 
-// environ is ours without what would configure Parley.
+// environ returns this process's environment without Parley's settings.
 func environ() []string {
 	env := []string{"PARLEY_E2E=1"}
 	for _, e := range os.Environ() {
@@ -125,7 +124,7 @@ func environ() []string {
 	return env
 }
 
-// server is one replica: a process.
+// server is the process of one replica.
 type server struct {
 	cmd  *exec.Cmd
 	url  string
@@ -133,7 +132,7 @@ type server struct {
 	gone chan struct{}
 }
 
-// record keeps what is written to it.
+// record stores everything that is written to it.
 type record struct {
 	mu   sync.Mutex
 	text []byte
@@ -153,7 +152,7 @@ func (r *record) bytes() []byte {
 	return slices.Clone(r.text)
 }
 
-// serve starts a replica and waits until it is ready. env and flags come on top.
+// serve starts a replica with additional env and flags and waits until it is ready.
 func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,7 +164,7 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 	return w.serveAt(t, addr, env, flags...)
 }
 
-// serveAt is serve on a given address.
+// serveAt is serve with a given address.
 func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
 	t.Helper()
 	s := &server{url: "http://" + addr, said: &record{}, gone: make(chan struct{})}
@@ -204,7 +203,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 
 func (s *server) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
-// kill is kill -9. It returns when the process is gone.
+// kill sends SIGKILL and returns when the process has ended.
 func (s *server) kill() {
 	s.signal(syscall.SIGKILL)
 	<-s.gone

@@ -77,7 +77,7 @@ func (h *hook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	answer(rw, r)
 }
 
-// once has the next request to a path answered in some way.
+// once sets the handler of the next request to a path.
 func (h *hook) once(path string, answer http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *hook) same(t *testing.T, path string, times int) report {
 	return got[0]
 }
 
-// hurry has the pending attempt at a callback made now.
+// hurry makes the pending attempt at a callback due now.
 func (w *world) hurry(t *testing.T, id string) {
 	t.Helper()
 	wait.For(t, "the next attempt is scheduled", func() bool {
@@ -214,7 +214,7 @@ func TestReportSurvivesItsServer(t *testing.T) {
 			WHERE e.kind = 'done' AND c.id = $1`, completed).Scan(&seq) == nil
 	})
 	first.kill()
-	// An attempt that was under way counts as lost after a minute: let it pass.
+	// A running attempt counts as lost after a minute: move its time forward.
 	if _, err := w.pool.Exec(t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds' WHERE status = 'pending'`); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestReportSurvivesItsServer(t *testing.T) {
 	for id, want := range map[string]string{canceled: "turn.canceled", completed: "turn.completed"} {
 		wait.For(t, want+" is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
 	}
-	// The first server may have sent its report and died before it noted so.
+	// The first server may have sent its report and died before it recorded that.
 	if r := h.same(t, "/completed", 0); r.Type != "turn.completed" || !r.Data.Success || r.Data.Seq != seq {
 		t.Errorf("%s, want seq %d", r.body, seq)
 	}
@@ -258,7 +258,7 @@ func TestRolledBackTurnReportsNothing(t *testing.T) {
 	if tried != 3 || dones != 1 || r.Data.Seq != seq || !r.Data.Success {
 		t.Errorf("after %d commits there are %d ends, the last is %d, and reported was %s", tried, dones, seq, r.body)
 	}
-	// A message that is refused has nothing to report either.
+	// A rejected message has nothing to report either.
 	session, _ := w.start(t, s, "@wait 1m")
 	res, body := w.do(t, w.messages(s, map[string]any{"command": "too early", "session_id": session, "callback": h.URL + "/refused"}))
 	var callbacks int

@@ -124,7 +124,7 @@ func TestLineReaders(t *testing.T) {
 
 var inOrder = regexp.MustCompile(`^(?:retry: \d+\n)?event: (\w+)\nid: (\d+)\ndata: ([^\r\n]+)\n\n$`)
 
-// rawFrame reads a frame as it is on the wire.
+// rawFrame reads a frame as it is sent.
 func rawFrame(r *bufio.Reader) (map[string]string, error) {
 	var raw strings.Builder
 	for {
@@ -146,7 +146,8 @@ func rawFrame(r *bufio.Reader) (map[string]string, error) {
 	}
 }
 
-// TestLinesAreWholeAtEveryDoor: readers made of str.splitlines have whole frames of every protocol.
+// TestLinesAreWholeAtEveryDoor checks that readers based on str.splitlines receive whole frames of
+// every protocol.
 func TestLinesAreWholeAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

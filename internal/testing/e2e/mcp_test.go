@@ -26,8 +26,8 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// TestMCPCallSurvivesItsServer: a server dies with kill -9 in the middle of a call. The same
-// call, made again on another, has the answer, and the message was sent once.
+// TestMCPCallSurvivesItsServer kills a server with kill -9 in the middle of a call. The same call
+// on another server returns the answer, and the message was sent once.
 func TestMCPCallSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,9 +80,9 @@ func TestMCPCallSurvivesItsServer(t *testing.T) {
 	}
 }
 
-// TestMCPClients lets the official clients in TypeScript talk to a server, of the handshake's
-// revisions and of the newest, and the protocol's own conformance suite where Node.js is new
-// enough. Like the other client in TypeScript it is never required.
+// TestMCPClients runs the official clients in TypeScript against a server, with the handshake's
+// revisions and the newest, and the protocol's own conformance suite if Node.js is new enough. Like
+// the other client in TypeScript, it is never required.
 func TestMCPClients(t *testing.T) {
 	t.Parallel()
 	const dir = "../../../compat/mcp"

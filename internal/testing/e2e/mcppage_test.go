@@ -15,8 +15,8 @@ import (
 
 var snippet = regexp.MustCompile("(?ms)^```(sh|js|json)\n(.*?)^```$")
 
-// TestMCPPage runs what docs/reference/mcp.md shows: commands, the example, and the configurations of
-// clients, which lead to the server with the key.
+// TestMCPPage runs the commands and the example of docs/reference/mcp.md, and connects with the
+// configurations of clients.
 func TestMCPPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/mcp.md")
@@ -57,7 +57,7 @@ func TestMCPPage(t *testing.T) {
 	}
 }
 
-// configured connects as a client would that has a configuration.
+// configured connects like a client with a configuration.
 func configured(t *testing.T, code, key string) {
 	t.Helper()
 	var file struct {
@@ -106,7 +106,7 @@ func configured(t *testing.T, code, key string) {
 	}
 }
 
-// host is where a client finds a server.
+// host is the address of a server in a configuration.
 type host struct {
 	URL     string
 	Headers map[string]string

@@ -124,7 +124,8 @@ func TestMCPOnStdioPassesEverything(t *testing.T) {
 	}
 }
 
-// Node.js gives the programs that it starts a socket for stdin.
+// TestMCPOnStdioOfASocket checks that stdin may be a socket, which Node.js passes to the programs
+// that it starts.
 func TestMCPOnStdioOfASocket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +136,7 @@ func TestMCPOnStdioOfASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
-	cmd := exec.Command(binary, "mcp", "--url", s.url+"/mcp") // as other programs take the address
+	cmd := exec.Command(binary, "mcp", "--url", s.url+"/mcp") // the form of the address that other programs accept
 	cmd.Env = append(environ(), "PARLEY_API_KEY="+key)
 	cmd.Stdin = theirs
 	if _, err := ours.WriteString(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"); err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-var installing sync.Mutex // two tests may want the same packages
+var installing sync.Mutex // two tests may install the same packages
 
-// install installs the packages of a folder of compat where npm is, and returns npm. Nothing that
-// Parley is made of or needs comes from npm, so they are never required.
+// install installs the packages of a folder of compat if npm is available, and returns npm. Parley
+// itself needs nothing from npm, so the packages are never required.
 func install(t *testing.T, dir string) string {
 	t.Helper()
 	const why = "; it is needed for this check alone, and never required"
@@ -35,7 +35,7 @@ func install(t *testing.T, dir string) string {
 	return npm
 }
 
-// installed reports whether the packages are those of the lock file.
+// installed reports whether the packages match the lock file.
 func installed(dir string) bool {
 	want, err := os.Stat(filepath.Join(dir, "package-lock.json"))
 	if err != nil {

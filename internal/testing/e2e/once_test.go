@@ -14,14 +14,14 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// keyed is a message under an Idempotency-Key.
+// keyed returns a request for a message with an Idempotency-Key.
 func (w *world) keyed(s *server, key string, body map[string]any) *http.Request {
 	r := w.messages(s, body)
 	r.Header.Set("Idempotency-Key", key)
 	return r
 }
 
-// turns counts the turns that there are.
+// turns counts the stored turns.
 func (w *world) turns(t *testing.T) (n int) {
 	t.Helper()
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&n); err != nil {
@@ -41,7 +41,7 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 		reports <- r.Header.Get("webhook-id")
 	}))
 	t.Cleanup(receiver.Close)
-	// Without a public address links would begin with the one that was asked.
+	// Without a public address, links would begin with that of the requested server.
 	env := []string{"PARLEY_EGRESS_ALLOW=" + receiver.URL, "PARLEY_BASE_URL=https://parley.example"}
 	servers := []*server{w.serve(t, env), w.serve(t, env)}
 	const command = "@text 60 deltas of 12 bytes at 100/s"
@@ -101,8 +101,8 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsFoundAgain loses the answer after the message was stored: the client
-// hangs up, or the server is killed. The same request finds the turn.
+// TestLostAnswerIsFoundAgain loses the response after the message was stored: the client
+// disconnects, or the server is killed. The same request finds the turn.
 func TestLostAnswerIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	for _, loss := range []string{"the client hangs up", "the server is killed"} {
@@ -154,8 +154,7 @@ func TestLostAnswerIsFoundAgain(t *testing.T) {
 	}
 }
 
-// lose sends a request and hangs up when its message is stored, without having read a
-// byte.
+// lose sends a request and disconnects when its message is stored, without having read a byte.
 func (w *world) lose(t *testing.T, s *server, r *http.Request) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestFilesAreFetchedFromTheirOrigin names an address instead of sending bytes: one
-// that the operator allows, and one that leads inside.
+// TestFilesAreFetchedFromTheirOrigin sends an address in place of bytes: one that the operator
+// allows, and an internal one.
 func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 	t.Parallel()
 	const content = "Trains first.\n"
@@ -52,7 +52,7 @@ func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 	if len(list.Data) != 1 || list.Data[0].Filename != "travel.txt" || list.Data[0].Size != len(content) {
 		t.Fatalf("%+v", list)
 	}
-	res, err := http.Get(list.Data[0].URL) // the address is the right to it
+	res, err := http.Get(list.Data[0].URL) // the address is sufficient
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestProviderByOneVariable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variable, path, name string
-		cut                  int // frames of the first reply, fewer than it has
+		cut                  int // frames of the first reply; fewer than it has
 		serve                func(*modeltest.Script) *httptest.Server
 	}{
 		{"OPENAI_BASE_URL", "/v1", "openai/", 3, modeltest.OpenAI},
@@ -41,8 +41,8 @@ func TestProviderByOneVariable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A reset may swallow what was under way, so any beginning of the first
-			// reply is right; nothing of it may come twice.
+			// A reset may lose bytes in transit, so any beginning of the first reply is correct;
+			// none of it may be repeated.
 			begun, whole := strings.CutSuffix(text(frames), "(going on) \n\nReady: grüße 👩‍🚀")
 			if !whole || !strings.HasPrefix("One moment. ", begun) {
 				t.Errorf("text %q", text(frames))

@@ -56,8 +56,8 @@ func TestReaderThatNeverReads(t *testing.T) {
 	}
 }
 
-// hungUp waits, without reading the stream, until the other side has dropped the
-// connection: then writing to it fails.
+// hungUp waits, without reading the stream, until the server has closed the connection: then writes
+// to it fail.
 func hungUp(conn net.Conn) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -70,12 +70,12 @@ func hungUp(conn net.Conn) error {
 	return errors.New("it was never dropped")
 }
 
-// peakMemory is the most that a process ever held.
+// peakMemory returns the maximum memory of a process.
 func peakMemory(t *testing.T, s *server) int64 {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
-		return 0 // no Linux: the rest of the test stands
+		return 0 // not on Linux: the rest of the test applies
 	}
 	defer f.Close()
 	data, err := io.ReadAll(f)

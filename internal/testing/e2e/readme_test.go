@@ -28,7 +28,7 @@ func TestReadmeTranscript(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t) // its database serves as the development database
+	w := newWorld(t) // its database is the development database
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +140,8 @@ func TestReadmeInProduction(t *testing.T) {
 	}
 }
 
-// TestReadmeKillsTheServerAlone matches the pkill pattern of the quickstart against command
-// lines of processes that run beside the server.
+// TestReadmeKillsTheServerAlone matches the pkill pattern of the quickstart against command lines
+// of processes that run beside the server.
 func TestReadmeKillsTheServerAlone(t *testing.T) {
 	t.Parallel()
 	found := regexp.MustCompile(`pkill (.*?);`).FindStringSubmatch(readPage(t, quickstart))

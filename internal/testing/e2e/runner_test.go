@@ -24,7 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// sandboxUsers run commands where the tests run as root.
+// sandboxUsers run commands if the tests run as root.
 const sandboxUsers = "64001-64064"
 
 // contained is the environment of servers that run commands. It skips the test if sandboxes are not
@@ -46,7 +46,7 @@ func contained(t *testing.T) []string {
 	return env
 }
 
-// processes counts those on this machine whose command line holds a text.
+// processes counts the processes on this machine whose command line contains a text.
 func processes(t *testing.T, text string) (n int) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -64,8 +64,7 @@ func processes(t *testing.T, text string) (n int) {
 // seconds returns a duration that no other test sleeps for, to identify a process.
 func seconds() string { return fmt.Sprintf("1%09d", uuid.New().ID()%1e9) }
 
-// stubborn is a command that leaves descendants behind which do not want to end, and
-// sleeps for so long itself.
+// stubborn returns a command that starts descendants which resist termination, and sleeps itself.
 func stubborn(sleep string) string {
 	return fmt.Sprintf(`trap '' TERM HUP INT; setsid nohup sleep %s & (setsid sh -c "trap '' TERM; sleep %s" &) ; sleep %s`, sleep, sleep, sleep)
 }
@@ -75,7 +74,7 @@ func bash(command string) string {
 	return "@call bash " + string(input) + "\n"
 }
 
-// outputs are those of a stream's tool results.
+// outputs returns the tool results of a stream.
 func outputs(t *testing.T, frames []frame) (list []string) {
 	t.Helper()
 	for _, f := range frames {
@@ -126,8 +125,8 @@ func TestKilledMidCommand(t *testing.T) {
 	}
 }
 
-// TestCancelEndsTheProcessTree cancels a turn whose command has descendants that do not
-// want to end; through the server that runs it, and through another.
+// TestCancelEndsTheProcessTree cancels a turn whose command has descendants that resist
+// termination; through the server that runs it, and through another.
 func TestCancelEndsTheProcessTree(t *testing.T) {
 	t.Parallel()
 	env := contained(t)
@@ -178,12 +177,12 @@ func (w *world) cancel(t *testing.T, s *server, session string) canceled {
 	return answer.Data
 }
 
-// upstream is a TLS server that answers with what it was sent, as api.test.
+// upstream is a TLS server at api.test that echoes requests.
 type upstream struct {
 	*httptest.Server
 	heard record
-	env   []string // for servers that shall trust it
-	allow string   // for PARLEY_EGRESS_ALLOW, to find it
+	env   []string // for servers that must trust it
+	allow string   // value of PARLEY_EGRESS_ALLOW that makes it reachable
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -213,8 +212,8 @@ func newUpstream(t *testing.T) *upstream {
 	return u
 }
 
-// TestValuesOfARunAreNowhere gives a value to a run, in every way that there is, and
-// has it sent, echoed, written, attached and broken. Then it looks for it.
+// TestValuesOfARunAreNowhere gives a value to a run in every way, and lets the run send, receive,
+// write, attach and break it. Then it searches all output and data for the value.
 func TestValuesOfARunAreNowhere(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -290,7 +289,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 		t.Logf("looking for %s", what)
 		canary.Sweep(t, value, s.sources()...)
 	}
-	control := canary.New() // the search must see what a run leaves behind
+	control := canary.New() // the search must find what a run stores
 	s.send(srv, http.StatusOK, map[string]any{"command": bash("echo "+control+" | tee kept") + `@call attach_file {"path":"kept"}`})
 	found := fmt.Sprint(canary.Find(t, control, s.sources()...))
 	for _, where := range []string{"answers", "dump"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// hostile are schemas that make a naive server fetch, recurse, multiply or believe.
+// hostile returns schemas that make a naive server fetch, recurse, multiply or trust.
 func hostile(t *testing.T, inside string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "schema.json")
@@ -39,7 +39,7 @@ func hostile(t *testing.T, inside string) []string {
 	return list
 }
 
-// bomb is a short schema that a naive engine checks 2^18 times.
+// bomb returns a short schema that a naive engine evaluates 2^18 times.
 func bomb(word string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/l18","$defs":{"l0":{"type":"string"}`)
@@ -49,8 +49,8 @@ func bomb(word string) string {
 	return b.String() + `}}`
 }
 
-// TestHostileSchemasHurtNobody sends them from fifty clients at once. Each is refused,
-// nothing is fetched, and the answers of others are what they are without it.
+// TestHostileSchemasHurtNobody sends hostile schemas from fifty clients at once. Each is rejected,
+// nothing is fetched, and the answers to other clients are the same as without them.
 func TestHostileSchemasHurtNobody(t *testing.T) {
 	t.Parallel()
 	inside := egresstest.NewCanary(t)

@@ -25,7 +25,7 @@ type frame struct {
 
 var errDropped = errors.New("the stream ended without done")
 
-// statusError is an answer that is not a stream.
+// statusError is a response that is not a stream.
 type statusError struct {
 	res  *http.Response
 	body []byte
@@ -68,7 +68,7 @@ func (w *world) messages(s *server, body any) *http.Request {
 	return s.post("/api/v1/workspaces/w/messages", body)
 }
 
-// post makes a request with a JSON body.
+// post returns a request with a JSON body.
 func (s *server) post(path string, body any) *http.Request {
 	data, _ := json.Marshal(body)
 	req, _ := http.NewRequest(http.MethodPost, s.url+path, bytes.NewReader(data))
@@ -86,7 +86,7 @@ func (w *world) do(t *testing.T, req *http.Request) (*http.Response, []byte) {
 	return res, body
 }
 
-// try is do where no answer may come.
+// try is do for a request that may get no response.
 func (w *world) try(req *http.Request) (*http.Response, []byte, error) {
 	if req.Header.Get("Authorization") == "" {
 		req.Header.Set("Authorization", "Bearer "+w.key)
@@ -101,7 +101,7 @@ func (w *world) try(req *http.Request) (*http.Response, []byte, error) {
 }
 
 func (w *world) events(s *server, session, cursor string) *http.Request {
-	// A turn may end while its reader is away: replay=all gives the tail even then.
+	// A turn may end while its reader is disconnected: replay=all returns the rest even then.
 	req, _ := http.NewRequest(http.MethodGet, s.url+"/api/v1/workspaces/w/sessions/"+session+"/events?replay=all", nil)
 	if cursor != "" {
 		req.Header.Set("Last-Event-ID", cursor)
@@ -109,7 +109,7 @@ func (w *world) events(s *server, session, cursor string) *http.Request {
 	return req
 }
 
-// start sends a message and lets go of its stream after the first frame.
+// start sends a message and closes its stream after the first frame.
 func (w *world) start(t *testing.T, s *server, command string) (session string, open frame) {
 	t.Helper()
 	err := w.stream(t.Context(), w.messages(s, map[string]any{"command": command}), func(f frame) bool {
@@ -128,14 +128,14 @@ func (w *world) start(t *testing.T, s *server, command string) (session string, 
 	return body.SessionID, open
 }
 
-// follow reads a turn to its end, through whatever breaks: after every drop it
-// reconnects with its cursor to the next of the servers.
+// follow reads a turn to its end through all faults: after every disconnect it reconnects with its
+// cursor to the next server.
 func (w *world) follow(ctx context.Context, session, cursor string, see func(frame), servers ...*server) ([]frame, error) {
 	var all []frame
 	for i := 0; ; i++ {
 		done := false
 		err := w.stream(ctx, w.events(servers[i%len(servers)], session, cursor), func(f frame) bool {
-			if f.Event == "open" { // synthetic: no row of its own
+			if f.Event == "open" { // synthetic: not a row
 				return true
 			}
 			all, cursor, done = append(all, f), f.ID, f.Event == "done"
@@ -157,7 +157,7 @@ func (w *world) follow(ctx context.Context, session, cursor string, see func(fra
 	}
 }
 
-// table is what the log holds of a session's public events after its open row.
+// table returns the log of a session's public events after its open row.
 func (w *world) table(t *testing.T, session string) []frame {
 	t.Helper()
 	rows, err := w.pool.Query(t.Context(), `SELECT seq::text, kind, CASE WHEN kind = 'done' THEN '' ELSE data::text END FROM events
@@ -193,7 +193,7 @@ func text(frames []frame) string {
 	return b.String()
 }
 
-// answer is the stored message of the agent.
+// answer returns the stored message of the agent.
 func (w *world) answer(t *testing.T, session string) (content, status string) {
 	t.Helper()
 	err := w.pool.QueryRow(t.Context(), `SELECT coalesce(content, ''), status FROM messages WHERE session_id = $1 AND role = 'assistant'`, session).Scan(&content, &status)

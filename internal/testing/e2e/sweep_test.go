@@ -18,7 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// eavesdropper writes down every answer, headers and streams too.
+// eavesdropper records every response, including headers and streams.
 type eavesdropper struct {
 	next  http.Transport
 	heard record
@@ -38,15 +38,14 @@ func (e *eavesdropper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// spied is a world whose database, servers, answers, commands and callbacks are
-// written down.
+// spied is a world whose database, servers, responses, commands and callbacks are recorded.
 type spied struct {
 	*world
 	t       *testing.T
 	db      *dbtest.Server
 	answers *eavesdropper
-	said    record // by commands
-	told    record // to callbacks
+	said    record // output of commands
+	told    record // requests to callbacks
 	hook    string
 	env     []string // additional environment of servers
 	servers []*server
@@ -85,7 +84,7 @@ func (s *spied) command(ok bool, stdin string, args ...string) {
 	fmt.Fprint(&s.said, out, errs)
 }
 
-// send sends a message that must be answered with a status, and reads the whole answer.
+// send sends a message, expects a status, and reads the whole response.
 func (s *spied) send(srv *server, status int, body any) string {
 	s.t.Helper()
 	res, answer := s.do(s.t, s.messages(srv, body))
@@ -95,7 +94,7 @@ func (s *spied) send(srv *server, status int, body any) string {
 	return string(answer)
 }
 
-// sources are all places where something could have been left behind.
+// sources returns all places that could contain a value.
 func (s *spied) sources() []canary.Source {
 	var logs []byte
 	for _, srv := range s.servers {
@@ -207,7 +206,7 @@ func (s *spied) skills(value string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.kill() // whichever of the two runs it
+	srv.kill() // either server may run it
 	first.kill()
 	again := s.start()
 	rest, err := s.follow(t.Context(), session, cursor, nil, again)
@@ -227,7 +226,7 @@ func (s *spied) skills(value string) *server {
 	return again
 }
 
-// refused sends a value in messages that are refused.
+// refused sends a value in messages that are rejected.
 func (s *spied) refused(srv *server, value string) {
 	s.t.Helper()
 	in := map[string]any{"subject": value}
@@ -253,7 +252,7 @@ func (s *spied) refused(srv *server, value string) {
 	}
 }
 
-// secret has a turn ask for a credential and gives the value, wrongly at first.
+// secret lets a turn request a credential and provides the value, after an invalid one.
 func (s *spied) secret(srv *server, value string) {
 	t := s.t
 	t.Helper()

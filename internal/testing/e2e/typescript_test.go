@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// TestTypeScriptClient makes types of the document that a server gives out, compiles
-// the example client with them and lets it talk to that server; the document is
-// linted on the way. It is a check for developers: nothing that Parley is made of or
-// needs comes from npm, so where npm is not, this is not required.
+// TestTypeScriptClient generates types from the document that a server serves, compiles the example
+// client with them and runs it against that server; it also lints the document. It is a check for
+// developers: Parley itself needs nothing from npm, so without npm it is not required.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	const dir = "../../../compat/typescript"
 	npm := install(t, dir)
 	w := newWorld(t)
-	// Without wiki:write the guide has to ask before it writes a page.
+	// Without wiki:write the guide needs an approval to write a page.
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
 	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "example", "--scope", "chat", "--scope", "sessions:read", "--scope", "secret", "--scope", "wiki:write")
 	w.parley(t, "secrets", "set", "EXAMPLE_TOKEN", "--workspace", "w", "--host", "example.com", "--no-value")

@@ -26,7 +26,7 @@ func TestWaitsReturnResults(t *testing.T) {
 	}
 }
 
-// hung is a test that notes its failure and continues.
+// hung is a test that records its failure and continues.
 type hung struct {
 	testing.TB
 	failed chan struct{}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// library is a workspace with documents, and the tools over it.
+// library is a workspace with documents, and the tools for them.
 type library struct {
 	workspace uuid.UUID
 	tools     map[string]tool.Tool

@@ -183,11 +183,11 @@ func TestForeignCallsKill(t *testing.T) {
 	}
 }
 
-// tryForeign asks for the process's number.
+// tryForeign requests the process id.
 func tryForeign(set []string) error {
 	if set[0] == "x32" {
 		if _, _, errno := syscall.RawSyscall(0x40000000|unix.SYS_GETPID, 0, 0, 0); errno != 0 {
-			return errno // the kernel does not have the set
+			return errno // the kernel does not support the set
 		}
 		tried("x32", nil)
 		return nil

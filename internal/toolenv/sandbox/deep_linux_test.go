@@ -130,6 +130,6 @@ func TestDirectoryMayBeALink(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, sandbox.Config{Dir: link}) // and is closed
+	s := open(t, sandbox.Config{Dir: link}) // closed by the test
 	run(t, s, sandbox.Command{Argv: bash("mkdir -p a/b")})
 }

@@ -92,7 +92,7 @@ func TestNobodyIsServedWithoutAWord(t *testing.T) {
 // TestPortsOfTheHostAreNotOpened uses a bubblewrap that does not create a network namespace.
 func TestPortsOfTheHostAreNotOpened(t *testing.T) {
 	t.Parallel()
-	open(t, sandbox.Config{}) // or skips
+	open(t, sandbox.Config{}) // skips the test without a sandbox
 	real, err := exec.LookPath("bwrap")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// allocations are the ways to reserve blocks without writing them.
+// allocations are ways to reserve blocks without writing them.
 var allocations = map[string]func(fd int, size int64) error{
 	"fallocate": func(fd int, size int64) error {
 		return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, size)
@@ -37,7 +37,7 @@ func reserve(fd int, request uintptr, size int64) error {
 	return nil
 }
 
-// tryAllocate reserves blocks for a file that no directory has.
+// tryAllocate reserves blocks for a file without a name.
 func tryAllocate(args []string) error {
 	n, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if n := wait.Receive(t, "what a reader saw", seen); n < 6 && (c.cancel || c.want.Killed != "") { // the others may have ended before
+			if n := wait.Receive(t, "what a reader saw", seen); n < 6 && (c.cancel || c.want.Killed != "") { // the others may have ended earlier
 				t.Errorf("only %d processes tried to stay", n)
 			}
 			if len(left) > 0 {
@@ -135,7 +135,7 @@ func TestCancelledBeforeItsStart(t *testing.T) {
 	}
 }
 
-// TestCancelledAtAnyMoment cancels while the sandbox is being made, and later.
+// TestCancelledAtAnyMoment cancels while the sandbox is created, and later.
 func TestCancelledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs many commands")

@@ -62,7 +62,7 @@ func hoardShared() error {
 	return nil
 }
 
-// hoardTables reads a byte of every 2 MiB, which the kernel needs a page table for.
+// hoardTables reads one byte per 2 MiB, for each of which the kernel needs a page table.
 func hoardTables() error {
 	sum := byte(0)
 	for range 16 {

@@ -105,7 +105,7 @@ func TestLimitsRefuse(t *testing.T) {
 	}
 }
 
-// tryMap occupies memory and keeps it.
+// tryMap allocates memory and keeps it.
 func tryMap(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // bubblewrap's processes are not yet bound to each other.
 func TestOrphansAreSwept(t *testing.T) {
 	t.Parallel()
-	open(t, sandbox.Config{}) // or skips
+	open(t, sandbox.Config{}) // skips the test without a sandbox
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

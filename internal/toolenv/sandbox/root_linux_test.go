@@ -14,7 +14,7 @@ import (
 // TestPreparedRoot uses a system that contains only bash.
 func TestPreparedRoot(t *testing.T) {
 	t.Parallel()
-	open(t, sandbox.Config{}) // or skips
+	open(t, sandbox.Config{}) // skips the test without a sandbox
 	root := passable(t)
 	shell, err := exec.LookPath("bash")
 	if err != nil {

@@ -92,7 +92,7 @@ func TestProxyIsTheOnlyWayOut(t *testing.T) {
 	}
 }
 
-// get sends a request as most programs do.
+// get sends a request in the way of most programs.
 func get(args []string) error {
 	resp, err := http.Get(args[0])
 	if err != nil {

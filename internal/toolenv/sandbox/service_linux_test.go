@@ -43,7 +43,7 @@ func service(args []string) int {
 func TestNothingOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs many commands")
-	open(t, sandbox.Config{}) // or skips
+	open(t, sandbox.Config{}) // skips the test without a sandbox
 	dir := passable(t)
 	kill := func(t *testing.T, script, on string, least int, after time.Duration) {
 		mark := newMark()
@@ -68,7 +68,7 @@ func TestNothingOutlivesTheService(t *testing.T) {
 		if n := len(marked(mark)); n < least {
 			t.Errorf("only %d processes tried to stay", n)
 		}
-		<-time.After(after) // any moment will do
+		<-time.After(after) // at any moment
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func TestAsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the test is not root")
 	}
-	open(t, sandbox.Config{}) // or skips
+	open(t, sandbox.Config{}) // skips the test without a sandbox
 	dir := passable(t)
 	exe, err := os.Executable()
 	if err != nil {

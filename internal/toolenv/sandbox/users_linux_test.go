@@ -20,8 +20,8 @@ func owner(t *testing.T, path string) int {
 	return int(info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// TestCommandsAtOnceAreDifferentUsers starts a command in the folder of a user as which
-// another command runs.
+// TestCommandsAtOnceAreDifferentUsers starts a command in the folder of a user that runs another
+// command.
 func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

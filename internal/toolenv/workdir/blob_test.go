@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// waits returns once a statement of the database waits for a lock.
+// waits returns once a statement in the database waits for a lock.
 func (w *world) waits(t testing.TB, query string) {
 	t.Helper()
 	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`

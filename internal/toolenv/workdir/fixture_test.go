@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "15"); err != nil { // each has some dozens of steps; -rapid.checks asks for more
+	if err := flag.Set("rapid.checks", "15"); err != nil { // each has dozens of steps; -rapid.checks overrides it
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
@@ -56,7 +56,7 @@ func (w *world) tenant(t testing.TB, slug string) uuid.UUID {
 	return ws.ID
 }
 
-// begin makes a session.
+// begin creates a session.
 func (w *world) begin(t testing.TB, workspace uuid.UUID) uuid.UUID {
 	t.Helper()
 	id := uuid.Must(uuid.NewV7())

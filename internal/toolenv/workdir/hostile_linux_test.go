@@ -39,7 +39,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 		t.Errorf("a file outside has changed: %v, %v", info, err)
 	}
 
-	// A folder becomes a link between two saves.
+	// A folder is replaced by a link between two saves.
 	g, at := w.restore(t)
 	must(t, os.Remove(filepath.Join(at, "sub", "again")))
 	write(t, at, "sub/secret", "own")

@@ -141,7 +141,7 @@ func TestLimitsAreWhatFits(t *testing.T) {
 	}
 }
 
-// TestTheQuotaOfAWorkspace counts the folders of all sessions of a workspace together.
+// TestTheQuotaOfAWorkspace checks that the folders of all sessions of a workspace count together.
 func TestTheQuotaOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})

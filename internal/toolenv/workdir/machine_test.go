@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// A machine is a session's folder under random changes, saves that die anywhere, and
-// moves to other machines.
+// machine is a session's folder under random changes, saves that die anywhere, and moves to other
+// machines.
 type machine struct {
 	*world
 	t      *testing.T
