@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// peer is another server that does the same work, driven by a program of its own. The program
+// peer is another server that runs the same work, driven by a program of its own. The program
 // checks its streams and prints its figures.
 type peer struct {
 	Name   string   `json:"name"`
 	Run    []string `json:"run"`    // program and first arguments, in the peer's directory
 	Memory bool     `json:"memory"` // it keeps streams in memory only
-	Flat   int      `json:"flat"`   // deltas of each stream in flat; fewer for those that need minutes
+	Flat   int      `json:"flat"`   // deltas of each stream in flat; fewer for servers that would need minutes
 	Paced  int      `json:"paced"`  // streams of 20 deltas a second that it keeps up with
-	Least  float64  `json:"least"`  // target of the service's rate to its own; 0 for none
+	Least  float64  `json:"least"`  // target of the service's rate to the peer's; 0 for none
 
 	dir string
 }
@@ -29,7 +29,8 @@ type peer struct {
 // peerTime bounds one run of a peer.
 const peerTime = 5 * time.Minute
 
-// loadPeers reads the peers below a directory. Those that are not installed are named.
+// loadPeers reads the peers below a directory, and returns the names of those that are not
+// installed.
 func loadPeers(dir string) (peers []peer, missing []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "peer.json"))
 	if err == nil && len(files) == 0 {
@@ -54,7 +55,7 @@ func loadPeers(dir string) (peers []peer, missing []string, err error) {
 	return peers, missing, err
 }
 
-// label is the peer's mode in the report.
+// label returns the peer's mode in the report.
 func (p peer) label() string {
 	if p.Memory {
 		return p.Name + " (memory only)"
@@ -62,7 +63,7 @@ func (p peer) label() string {
 	return p.Name
 }
 
-// withPeers lets peers do the work of a scenario, too.
+// withPeers adds the peers to the modes of a scenario.
 func (s scenario) withPeers(peers []peer) scenario {
 	if s.peerWork == nil {
 		return s

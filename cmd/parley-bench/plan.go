@@ -2,14 +2,14 @@ package main
 
 import "time"
 
-// Sizes of a plan.
+// The sizes of a plan.
 type size int
 
 const (
-	tiny   size = iota // integrity alone, for the tests
+	tiny   size = iota // only integrity, for the tests
 	quick              // a first impression in less than a minute
-	normal             // what make bench runs, in about ten
-	full               // everything, about forty
+	normal             // the size of make bench, about ten minutes
+	full               // everything, about forty minutes
 )
 
 // plan lists the scenarios of a size.
@@ -87,7 +87,7 @@ func tinyPlan() []scenario {
 	}
 }
 
-// The targets. They stand beside the figures and decide nothing.
+// The targets. The report prints them beside the figures; they decide nothing.
 var (
 	flatTarget   = ratio{What: "deltas: service to naive", Metric: Rate, Of: Service, To: Naive, Least: 100}
 	shortTargets = []ratio{
@@ -129,7 +129,7 @@ var (
 		{What: "queued → running, p99, ms", Metric: StartP99, Of: Service, Most: 15},
 		{What: "request → first text, p99: ours to River's defaults", Metric: FirstP99, Of: Service, To: Default},
 	}
-	// A queue that is never empty hides River's poll interval; a single turn meets it.
+	// A queue that is never empty hides River's poll interval; a single turn is affected by it.
 	alone      = ratio{What: "queued → running, p99: ours to River's defaults", Metric: StartP99, Of: Service, To: Default, Most: 1. / 50}
 	idleTarget = ratio{What: "bytes of an idle stream", Metric: Memory, Of: Service, Most: 32 << 10}
 )

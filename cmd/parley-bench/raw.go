@@ -21,14 +21,14 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// source is where a stream of the raw and the naive server comes from.
+// source provides the streams of the raw and the naive server.
 type source interface {
 	// start runs a turn, whose events follow yields.
 	start(ctx context.Context, command string) (session uuid.UUID, err error)
 	follow(ctx context.Context, session uuid.UUID, cursor int64, each func([]event.Event) error) error
 }
 
-// serve is the service's HTTP server around another source.
+// serve runs the service's HTTP server with another source.
 func serve(ctx context.Context, src source, ready func(url string)) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +68,7 @@ func serve(ctx context.Context, src source, ready func(url string)) error {
 	return nil
 }
 
-// stream writes frames with the service's own writer, one flush for what was ready.
+// stream writes frames with the service's own writer, with one flush for all that are ready.
 func stream(w http.ResponseWriter, r *http.Request, src source, session uuid.UUID, cursor int64) {
 	sw := sse.Open(w, sse.Options{})
 	defer sw.Close()
@@ -110,14 +110,14 @@ func speak(ctx context.Context, g *builtin.Guide, session uuid.UUID, command str
 	return each(event.Done{SessionID: session})
 }
 
-// rawSource keeps the events of a turn in memory until its one stream has them.
+// rawSource keeps the events of a turn in memory until its one stream has read them.
 type rawSource struct {
 	guide *builtin.Guide
 	seq   atomic.Int64
 	pipes sync.Map // session → *pipe
 }
 
-// pipe is what waits for a stream. A writer that is far ahead waits too.
+// pipe holds the events that wait for a stream. A writer that is far ahead waits.
 type pipe struct {
 	mu      sync.Mutex
 	ready   sync.Cond

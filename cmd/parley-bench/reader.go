@@ -15,19 +15,19 @@ import (
 	"github.com/parley-server/parley/internal/model/builtin"
 )
 
-// reader takes one answer of stamped deltas off the network and checks it: exactly
-// its deltas, in order, once, then one done, and ids that rise.
+// reader reads one answer of stamped deltas from the network and checks it: exactly its deltas, in
+// order, once, then one done, and ids that rise.
 type reader struct {
 	client  *client
 	command string
-	deltas  int // how many there must be
-	cut     int // after how many the connection is cut once; 0 never
+	deltas  int // number of expected deltas
+	cut     int // number of deltas after which the connection is cut once; 0 never
 
 	session string
 	lastID  string
 	seq     int64
 	tally   builtin.Tally
-	frames  int // of text
+	frames  int // frames of text
 	began   time.Time
 	waited  time.Duration // from the request to the first delta
 	seen    []sighting
@@ -67,7 +67,7 @@ func (r *reader) run(ctx context.Context) error {
 	return nil
 }
 
-// read takes frames until done, or until the connection shall be cut.
+// read reads frames until done, or until the connection must be cut.
 func (r *reader) read(ctx context.Context, c *connection) (done bool, err error) {
 	defer c.Close()
 	renew := time.Now()
@@ -115,7 +115,7 @@ func (r *reader) read(ctx context.Context, c *connection) (done bool, err error)
 	}
 }
 
-// position checks that ids rise. Frames that no row stands for repeat the cursor.
+// position checks that ids rise. Frames without a row repeat the cursor.
 func (r *reader) position(kind event.Kind, id string) error {
 	seq, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -147,8 +147,8 @@ var (
 	textSuffix = []byte(`"}`)
 )
 
-// textOf is the text of a text frame. Stamped deltas hold nothing that is escaped
-// but newlines, and a JSON decoder would cost the client more than the rest.
+// textOf returns the text of a text frame. Newlines are the only escapes in stamped deltas, and a
+// JSON decoder would cost the client more than the rest.
 func textOf(data []byte) (string, error) {
 	inner, begins := bytes.CutPrefix(data, textPrefix)
 	inner, ends := bytes.CutSuffix(inner, textSuffix)

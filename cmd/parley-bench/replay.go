@@ -17,10 +17,9 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-const seedPage = 1000 // events of one transaction while a session is made
+const seedPage = 1000 // events per transaction while a session is created
 
-// replay has many readers take a finished session at once, from its beginning or
-// from its middle.
+// replay lets many readers read a finished session at once, from its beginning or from its middle.
 func replay(events, readers int, middle bool, ratios ...ratio) scenario {
 	skip, where := 0, "the beginning"
 	if middle {
@@ -78,7 +77,7 @@ func replayOnce(ctx context.Context, b *bench, mode string, events, readers, ski
 	return f, nil
 }
 
-// replay reads what there is after a cursor, to the end.
+// replay reads the events after a cursor to the end.
 func (r *reader) replay(ctx context.Context, cursor string) error {
 	c, err := r.client.resume(ctx, r.session, cursor)
 	if err != nil {
@@ -97,7 +96,7 @@ func (r *reader) replay(ctx context.Context, cursor string) error {
 	return nil
 }
 
-// seedDeltas makes a finished turn with one row for each delta, as slow models leave it.
+// seedDeltas creates a finished turn with one row for each delta, as slow models leave it.
 func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int64, err error) {
 	store := session.New(w.pool, eventlog.New(w.pool, eventlog.Options{}), session.Options{}) // it is not started: no stream reads here
 	lease, from, err := beginTurn(ctx, store, w.workspace.ID)
@@ -135,7 +134,7 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 	})
 }
 
-// stamped lets the model make n deltas.
+// stamped lets the model write n deltas.
 func stamped(ctx context.Context, n int) ([]event.Body, error) {
 	deltas := make([]event.Body, 0, n)
 	ask := model.Message{Role: model.User, Text: builtin.Script("").Bench(n, deltaSize, 0).String()}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is everything that was found out. Its JSON is what --json prints.
+// Report is the result of the bench. --json prints it.
 type Report struct {
 	Conditions Conditions `json:"conditions"`
 	Ratios     []Ratio    `json:"ratios"`
@@ -17,7 +17,7 @@ type Report struct {
 	Failures   []string   `json:"failures"`
 }
 
-// Conditions are what absolute figures depend on.
+// Conditions are the conditions that affect absolute figures.
 type Conditions struct {
 	At       time.Time `json:"at"`
 	Host     string    `json:"host"`
@@ -25,8 +25,8 @@ type Conditions struct {
 	Database string    `json:"database"`
 	Durable  bool      `json:"durable"`
 	Limits   string    `json:"limits"`
-	Peers    bool      `json:"peers"` // other servers were asked for
-	// PeersMissing are those that are not installed.
+	Peers    bool      `json:"peers"` // other servers were requested
+	// PeersMissing lists the peers that are not installed.
 	PeersMissing []string `json:"peers_missing,omitempty"`
 	Fsync        float64  `json:"fsync_ms,omitempty"` // one durable write of 8 kB on the database's disk
 	CPUKnown     bool     `json:"cpu_known"`          // false: the system does not report the usage of PostgreSQL
@@ -61,14 +61,14 @@ type Ratio struct {
 	of bool // a comparison of two modes, not one figure
 }
 
-// conclude makes medians, ratios and the list of failures.
+// conclude computes medians, ratios and the list of failures.
 func (r *Report) conclude() {
 	for i := range r.Results {
 		res := &r.Results[i]
 		medians := make(map[string]Figures)
 		for k := range res.Modes {
 			m := &res.Modes[k]
-			if m.Failed != "" { // figures of the rounds that happened to pass would mislead
+			if m.Failed != "" { // figures of the successful rounds alone would mislead
 				r.Failures = append(r.Failures, fmt.Sprintf("%s, %s, %s: %s", res.Workload, res.Case, m.Mode, m.Failed))
 				continue
 			}
@@ -127,7 +127,7 @@ func (want ratio) of(medians map[string]Figures) (got Ratio, ok bool) {
 	return got, true
 }
 
-// WriteJSON writes the report for machines.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

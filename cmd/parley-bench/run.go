@@ -12,7 +12,7 @@ import (
 type Options struct {
 	Workloads []string // a subset of the plan; empty for all
 	Modes     []string // empty for all
-	Rounds    int      // 0: three, or one where it is quick
+	Rounds    int      // 0: three, or one with Quick
 	Quick     bool
 	Full      bool
 	Database  string // DSN; "" starts a private server
@@ -24,7 +24,7 @@ type Options struct {
 	tiny bool // for the tests
 }
 
-// size returns how much of the plan to run. Naming a workload runs every case of it.
+// size returns how much of the plan to run. A named workload runs all of its cases.
 func (o *Options) size() size {
 	switch {
 	case o.tiny:
@@ -81,7 +81,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return r, context.Cause(ctx)
 }
 
-// scenarios picks from the plan.
+// scenarios selects from the plan.
 func (o *Options) scenarios() ([]scenario, error) {
 	size := o.size()
 	if o.Rounds <= 0 {
@@ -122,8 +122,8 @@ func (o *Options) scenarios() ([]scenario, error) {
 	return list, nil
 }
 
-// rounds runs the modes of a scenario in turns, each round beginning with another,
-// so that what the machine does meanwhile strikes all alike.
+// rounds runs the modes of a scenario in turns. Each round begins with another one, so that other
+// work on the machine affects all of them alike.
 func (b *bench) rounds(ctx context.Context, s scenario, opt Options) Result {
 	r := Result{scenario: s, Workload: s.Workload, Case: s.Case, Modes: make([]ModeResult, len(s.Modes))}
 	for i, m := range s.Modes {
@@ -153,7 +153,7 @@ func (b *bench) rounds(ctx context.Context, s scenario, opt Options) Result {
 	return r
 }
 
-// limitsText states how far limits are set from their defaults.
+// limitsText states which limits differ from their defaults.
 var limitsText = fmt.Sprintf(`One key sends the whole load, so its limits are those of
   parley workspace update --messages-per-minute %[1]d --calls-per-minute %[1]d --open-streams %[1]d
 short, burst, offered and turn have every other limit at its default; up to %[2]d turns of a workspace run at once.
@@ -162,7 +162,7 @@ are 4/3 of it, since a workspace gets three of four places.
 Percentiles cover every turn and every delta, those of the ramp among them. "first" counts from the request.`,
 	keyLimits, defaultRunning, defaultWorkers)
 
-// conditions are what the figures depend on.
+// conditions returns the conditions that affect the figures.
 func (c *cluster) conditions() Conditions {
 	host := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings, Durable: c.durable, Limits: limitsText, CPUKnown: postgresUsage(c.postmaster).Known}

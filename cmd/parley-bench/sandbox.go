@@ -26,11 +26,11 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// sandboxUID runs the commands of a bench that is root.
+// sandboxUID runs the commands if the bench runs as root.
 const sandboxUID = 64001
 
-// called measures what the walls around a command cost: the same command without any,
-// and as the tool bash runs it, with a network of its own.
+// called measures the cost of the sandbox: the same command without one, and as the tool bash runs
+// it, with a network of its own.
 func called(n int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: "one command after the other", Modes: []string{Bare, Walled},
@@ -112,8 +112,8 @@ func walled(ctx context.Context, box *sandbox.Sandbox) error {
 	return errors.Join(err, box.Remove(folder))
 }
 
-// passed measures the proxy: answers of a TLS server, fetched directly and through it,
-// with a credential put into each request and several kept out of each answer.
+// passed measures the proxy: responses of a TLS server, fetched directly and through it, with a
+// credential put into each request and several redacted from each response.
 func passed(n, size, parallel int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: fmt.Sprintf("answers of %d KiB, %d at a time", size>>10, parallel), Modes: []string{Direct, Proxied},
@@ -124,7 +124,7 @@ func passed(n, size, parallel int) scenario {
 	}
 }
 
-// hidden is how many credentials are looked for in every answer.
+// hidden is the number of credentials that are redacted from every response.
 const hidden = 10
 
 func passOnce(ctx context.Context, mode string, n, size, parallel int) (_ Figures, err error) {
@@ -182,7 +182,7 @@ func passOnce(ctx context.Context, mode string, n, size, parallel int) (_ Figure
 	return Figures{Rate: float64(n) / took.Seconds(), Volume: float64(n*size) / took.Seconds()}, err
 }
 
-// serveProxy is a run's proxy on an address of this machine.
+// serveProxy serves a run's proxy on an address of this machine.
 func serveProxy(ctx context.Context, run *egress.Run) (*url.URL, func(), error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -193,7 +193,7 @@ func serveProxy(ctx context.Context, run *egress.Run) (*url.URL, func(), error) 
 	return &url.URL{Scheme: "http", Host: l.Addr().String()}, func() { l.Close(); wg.Wait() }, nil
 }
 
-// fetchAll makes n requests and checks every answer.
+// fetchAll sends n requests and checks every response.
 func fetchAll(ctx context.Context, transport *http.Transport, n, parallel int, sent, want string) (time.Duration, error) {
 	work := make(chan struct{}, n)
 	for range n {

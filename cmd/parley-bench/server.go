@@ -35,20 +35,20 @@ type task struct {
 	Key     string // master key of the vault
 	Profile string // file for a processor profile; "" for none
 
-	Volatile bool // PostgreSQL is not durable, which the service has to accept
+	Volatile bool // PostgreSQL is not durable, which the service must accept
 }
 
 // told is one line that a server writes to its parent.
 type told struct {
 	URL   string `json:",omitempty"` // it serves
-	Error string `json:",omitempty"` // it does not
+	Error string `json:",omitempty"` // why it does not serve
 	CPU   usage
-	Bytes int64 // resident
+	Bytes int64 // RAM of the process
 	Peak  int64 // the most that were; 0 if the system does not report it
 }
 
-// serverMain serves until its input ends, which it does when the parent does. Every
-// further line of input asks for the figures.
+// serverMain serves until its input ends, which happens when the parent ends. Every further line of
+// input requests the figures.
 func serverMain() int {
 	in := bufio.NewScanner(os.Stdin)
 	var t task
@@ -103,7 +103,7 @@ func serverMain() int {
 	}
 }
 
-// heap writes what lives now, and what was allocated, beside the processor profile.
+// heap writes the live objects and all allocations, beside the processor profile.
 func (t task) heap() {
 	if t.Profile == "" {
 		return

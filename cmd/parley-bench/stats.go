@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// percentile is the nearest-rank percentile; it sorts all. 0 for no values.
+// percentile returns the nearest-rank percentile, or 0 for no values; it sorts all.
 func percentile[T cmp.Ordered](all []T, p float64) T {
 	if len(all) == 0 {
 		var zero T
@@ -17,7 +17,7 @@ func percentile[T cmp.Ordered](all []T, p float64) T {
 	return all[min(max(i, 0), len(all)-1)]
 }
 
-// median of the rounds: the lower middle one, so that it is a value that was measured.
+// median returns the lower middle value of the rounds, which is a measured value.
 func median(all []float64) float64 {
 	if len(all) == 0 {
 		return 0

@@ -13,19 +13,19 @@ import (
 const (
 	deltaSize = 32  // bytes of a delta, its stamp included: a few words
 	cutEvery  = 10  // one of so many streams loses its connection and resumes
-	arrivals  = 250 // streams that begin in a second, where they do not all begin at once
+	arrivals  = 250 // streams that begin per second, if they do not all begin at once
 )
 
-// load is many streams at once. Everything counts: the ramp, the starts of the turns and the
-// last frame.
+// load is many streams at once. The figures include the ramp, the starts of the turns and the last
+// frame.
 type load struct {
 	streams int
 	deltas  int
-	rate    float64 // deltas a second of each; 0 is as fast as it goes
+	rate    float64 // deltas per second of each; 0: as fast as possible
 }
 
-// paced asks for deltas at a steady rate, as models make them. All streams run at the same
-// time for the span.
+// paced writes deltas at a steady rate, as models do. All streams run at the same time for the
+// span.
 func paced(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
 	l := load{streams: streams, rate: rate}
 	l.deltas = int(rate * (l.ramp() + span).Seconds())
@@ -56,7 +56,7 @@ func flat(streams, deltas, naive int, ratios ...ratio) scenario {
 	}
 }
 
-// ramp is how long it takes until the last stream begins.
+// ramp returns the time until the last stream begins.
 func (l load) ramp() time.Duration {
 	if l.rate == 0 {
 		return 0
@@ -81,7 +81,7 @@ func (l load) on(ctx context.Context, w *world) (Figures, error) {
 	readers := make([]*reader, l.streams)
 	for i := range readers {
 		readers[i] = &reader{client: w.client, command: command, deltas: l.deltas}
-		if i%cutEvery == 0 && w.mode != Raw { // the raw server keeps nothing to resume from
+		if i%cutEvery == 0 && w.mode != Raw { // the raw server stores nothing to resume from
 			readers[i].cut = l.deltas / 3
 		}
 	}
@@ -157,7 +157,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

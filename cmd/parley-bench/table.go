@@ -48,7 +48,7 @@ func (c column) cell(f Figures) string {
 	return number(v)
 }
 
-// short is a run on one line, for the progress.
+// short returns the figures of a run on one line, for the progress.
 func (f Figures) short() string {
 	var parts []string
 	for _, c := range columns {
@@ -59,7 +59,7 @@ func (f Figures) short() string {
 	return strings.Join(parts, ", ")
 }
 
-// number writes three significant digits, and thousands apart.
+// number formats three significant digits, with separated thousands.
 func number(v float64) string {
 	switch a := max(v, -v); {
 	case a >= 1000:

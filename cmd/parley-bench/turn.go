@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const turnWarmUp = 5 // turns that do not count: connections are made, statements prepared
+const turnWarmUp = 5 // turns before the measurement: connections are opened, statements prepared
 
 // starting measures the time to the first text, for turns one by one or at a rate. Beside it is the
 // part of the queue, from the turn's row to the worker that has taken it, and the same with River's
@@ -67,8 +67,8 @@ func startingOnce(ctx context.Context, b *bench, mode string, n int, rate float6
 	}, nil
 }
 
-// queueTimes are from the transaction that queued a turn to the one that claimed it,
-// on PostgreSQL's clock.
+// queueTimes returns the times from the transaction that queued a turn to the one that claimed it,
+// by PostgreSQL's clock.
 func queueTimes(ctx context.Context, w *world, n int) ([]time.Duration, error) {
 	rows, err := w.pool.Query(ctx, `SELECT extract(epoch FROM started_at - created_at)::float8 FROM turns
 		WHERE state = 'completed' ORDER BY created_at OFFSET $1`, turnWarmUp)

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// world is one run's servers on a database of their own, and a client of them.
+// world is one run's servers on a database of their own, and their client.
 type world struct {
 	mode      string
 	pool      *pgxpool.Pool // the bench's own pool; nil for raw
@@ -27,7 +27,7 @@ type world struct {
 	drop       func() error
 }
 
-// slug is the workspace that every run works in.
+// slug is the workspace of every run.
 const slug = "bench"
 
 // The defaults of PARLEY_WORKERS and PARLEY_MODEL_CALLS for one process, and of max_running for one
@@ -38,8 +38,8 @@ const (
 	noTurns        = -1 // turns stay queued
 )
 
-// workers is the setting for so many turns of one workspace at once: a workspace may hold
-// three of four places (docs/reference/limits.md). It is raised only above its default.
+// workers returns the setting for so many turns of one workspace at once: a workspace may use three
+// of four places (docs/reference/limits.md). It is raised only above its default.
 func workers(running int) int {
 	if running == noTurns {
 		return 0
@@ -47,8 +47,8 @@ func workers(running int) int {
 	return max(running*4/3+1, defaultWorkers)
 }
 
-// open starts what a mode needs for so many turns at once: with the default limits as far
-// as they go.
+// open starts the servers of a mode for so many turns at once, with default limits if they are
+// sufficient.
 func (b *bench) open(ctx context.Context, mode string, running int) (w *world, err error) {
 	w = &world{mode: mode, drop: func() error { return nil }}
 	defer func() {
@@ -94,13 +94,13 @@ func (b *bench) open(ctx context.Context, mode string, running int) (w *world, e
 	return w, err
 }
 
-// keyLimits is how many messages and calls in a minute, and how many streams, the one key
-// that sends the whole load may have: the most that a workspace can be given. The limits
-// stay on, so requests are counted as in production.
+// keyLimits is the limit of messages and calls per minute and of streams for the one key that sends
+// the whole load: the maximum of a workspace. The limits remain enabled, so requests are counted as
+// in production.
 const keyLimits = 1_000_000
 
-// newWorkspace makes the workspace as `parley workspace create` does, with room for so many
-// turns at once.
+// newWorkspace creates the workspace as `parley workspace create` does, with room for so many turns
+// at once.
 func newWorkspace(ctx context.Context, p *pgxpool.Pool, running int) (workspace.Workspace, error) {
 	limits := workspace.Change{MessagesPerMinute: new(keyLimits), CallsPerMinute: new(keyLimits), OpenStreams: new(keyLimits)}
 	if running > defaultRunning {
@@ -109,7 +109,7 @@ func newWorkspace(ctx context.Context, p *pgxpool.Pool, running int) (workspace.
 	return workspace.New(p).Add(ctx, slug, limits)
 }
 
-// tenant makes the workspace and a key.
+// tenant creates the workspace and a key.
 func (w *world) tenant(ctx context.Context, running int) (key string, err error) {
 	if w.workspace, err = newWorkspace(ctx, w.pool, running); err != nil {
 		return "", err
@@ -119,7 +119,7 @@ func (w *world) tenant(ctx context.Context, running int) (key string, err error)
 	return key, err
 }
 
-// stop ends the servers, newest first. After it PostgreSQL's statistics are complete.
+// stop ends the servers, newest first. Afterwards PostgreSQL's statistics are complete.
 func (w *world) stop() error {
 	var errs []error
 	for i := len(w.children) - 1; i >= 0; i-- {

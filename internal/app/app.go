@@ -1,4 +1,4 @@
-// Package app puts the service together: it reads the configuration, opens the
-// database, starts every part and stops them in order. It is the only package
-// that knows all the others, and it decides nothing about a conversation.
+// Package app assembles the service: it reads the configuration, opens the database, starts every
+// part and stops them in order. It is the only package that imports all the others, and it decides
+// nothing about a conversation.
 package app

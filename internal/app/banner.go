@@ -24,7 +24,7 @@ func (b *banner) begin(opt Options) {
 	fmt.Fprintf(b.w, "parley %s  dev mode: data in ./%s (delete with `parley dev reset`)\n", ThisBuild().Version, DevDir)
 }
 
-// line is one step; took 0 leaves the time out.
+// line prints one step; took 0 omits the time.
 func (b *banner) line(label, text string, took time.Duration) {
 	if took == 0 {
 		fmt.Fprintf(b.w, "  %-10s %s\n", label, text)
@@ -33,7 +33,7 @@ func (b *banner) line(label, text string, took time.Duration) {
 	fmt.Fprintf(b.w, "  %-10s %-56s %5.1f s\n", label, text, took.Seconds())
 }
 
-// progress is what takes long inside a step.
+// progress prints the progress of a slow part of a step.
 func (b *banner) progress(text string) { b.line("", text, 0) }
 
 func (b *banner) database(version string, _ time.Duration) {

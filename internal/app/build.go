@@ -25,13 +25,13 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// maxFetches is how many files this process fetches at once. A fetch holds a connection and one
-// chunk in memory.
+// maxFetches is the number of files that this process fetches at once. A fetch holds a connection
+// and one chunk in memory.
 const maxFetches = 16
 
 // build creates every part without starting it. If it fails, the caller closes.
 func (s *service) build(ctx context.Context) (err error) {
-	if s.Config.HTTP { // first: links need the address
+	if s.Config.HTTP { // first, since links need the address
 		if s.listener, err = s.listen(ctx); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *service) build(ctx context.Context) (err error) {
 	return s.buildServer()
 }
 
-// buildStores makes what owns tables.
+// buildStores creates the owners of tables.
 func (s *service) buildStores(ctx context.Context) (err error) {
 	cfg := s.Config
 	s.keys = apikey.New(s.pool, s.Log)
@@ -93,7 +93,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 }
 
 // base returns the public address of the service, or "": then the addresses in events and
-// callbacks, which are stored before they are read, begin at the path.
+// callbacks, which are stored before they are read, begin with the path.
 func (s *service) base() string {
 	if s.Config.BaseURL == "" && s.DevDir != "" {
 		return s.url
@@ -126,7 +126,7 @@ func (s *service) buildTurns() (err error) {
 	return nil
 }
 
-// buildServer makes the HTTP server.
+// buildTurns creates the parts that run turns.
 func (s *service) buildServer() error {
 	handler, err := s.buildHandler()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *service) buildServer() error {
 	return nil
 }
 
-// close gives back what build took, where run is not reached.
+// close releases the resources of build if run is not reached.
 func (s *service) close() {
 	if s.listener != nil {
 		s.listener.Close()

@@ -29,7 +29,7 @@ func hintFor(t reflect.Type) string {
 	return "it cannot be read."
 }
 
-// problems lists what is wrong with the values, each taken alone.
+// problems lists the invalid values, each checked alone.
 func (c Config) problems() []string {
 	var list []string
 	bad := func(name string, value any, takes string) {
@@ -118,12 +118,12 @@ func (c Config) problems() []string {
 	return list
 }
 
-// guard decides where requests that callers ask for may go.
+// buildServer creates the HTTP server.
 func (c Config) guard() (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: c.EgressAllow, BodyMemory: int64(c.BodyMemory) << 20})
 }
 
-// trustedProxies are the networks that may name the client of a request.
+// trustedProxies returns the networks that may name the client of a request.
 func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, text := range c.TrustedProxies {

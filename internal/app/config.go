@@ -7,9 +7,9 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// Config is everything that can be set from outside. The tags are the settings'
-// names, defaults and documentation: docs/reference/configuration.md is made from them.
-// Read it with Load; a Config made by hand works where its fields do.
+// Config is everything that can be set from outside. The tags are the settings' names, defaults and
+// documentation: docs/reference/configuration.md is generated from them. Read it with Load; a
+// Config without Load works as far as its fields are set.
 type Config struct {
 	DatabaseURL Secret `env:"DATABASE_URL" secret:"url" section:"Server" doc:"PostgreSQL, as postgres://user:password@host/database. It must reach PostgreSQL directly or through a session pooler."`
 	Listen      string `env:"PARLEY_LISTEN" envDefault:":8080" doc:"Address of the HTTP server. With serve --dev it is on 127.0.0.1 where no host is given, and the next free port where this one is not set and in use."`
@@ -87,7 +87,7 @@ type Setting struct {
 
 	raw    string
 	url    bool // a database address: only its password is secret
-	keys   bool // master keys: their file must be closed to others
+	keys   bool // master keys: other users must not be able to read their file
 	choice []string
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// settings are those of every connection. Without them a replica behind a half-open link would
-// hold locks for ever. They are set by statement and not when connecting: PgBouncer rejects
-// parameters that it does not know.
+// settings are those of every connection. Without them a replica behind a half-open link would hold
+// locks forever. They are set by statement and not when connecting: PgBouncer rejects parameters
+// that it does not know.
 var settings = []struct{ name, value string }{
 	{"statement_timeout", statementTimeout.String()},
 	{"lock_timeout", "2s"},
@@ -24,8 +24,8 @@ var settings = []struct{ name, value string }{
 	{"timezone", "UTC"},
 }
 
-// applySettings returns a function that makes the settings on a new connection, except those that
-// the address chooses itself.
+// applySettings returns a function that applies the settings to a new connection, except those that
+// the address sets itself.
 func applySettings(chosen map[string]string) pgconn.AfterConnectFunc {
 	var sql strings.Builder
 	for _, s := range settings {
@@ -34,7 +34,7 @@ func applySettings(chosen map[string]string) pgconn.AfterConnectFunc {
 		}
 	}
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
-		ctx, cancel := context.WithTimeout(ctx, connectTimeout) // that of the connection ends before this
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout) // the connection's own timeout ends earlier
 		defer cancel()
 		if err := conn.Exec(ctx, sql.String()).Close(); err != nil {
 			return fmt.Errorf("set up the connection: %w", err)
@@ -43,8 +43,8 @@ func applySettings(chosen map[string]string) pgconn.AfterConnectFunc {
 	}
 }
 
-// clientLimit returns how long the client waits for a statement, given the statement_timeout that
-// the address chooses or "". 0 means for ever, as it does in PostgreSQL.
+// clientLimit returns how long the client waits for a statement, given the statement_timeout of the
+// address or "". 0 means no limit, as in PostgreSQL.
 func clientLimit(chosen string) time.Duration {
 	limit := statementTimeout
 	if ms, err := strconv.Atoi(chosen); err == nil {
@@ -52,7 +52,7 @@ func clientLimit(chosen string) time.Duration {
 	} else if d, err := time.ParseDuration(strings.ReplaceAll(chosen, " ", "")); err == nil {
 		limit = d
 	} else if chosen != "" {
-		return 0 // a unit that only PostgreSQL knows
+		return 0 // a unit that only PostgreSQL can parse
 	}
 	if limit == 0 {
 		return 0

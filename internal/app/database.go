@@ -31,8 +31,8 @@ func (e *StartError) Error() string {
 }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// reach waits for the database and returns PostgreSQL's version. Errors that need an administrator end
-// it at once; for the others it tries again until patience is over, or for ever if patience is 0.
+// reach waits for the database and returns PostgreSQL's version. Errors that need an administrator
+// end it at once; for the others it retries until patience is over, or forever if patience is 0.
 // waiting, which may be nil, is called with the reason at first and then every waitingEvery.
 func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {
 	ctx := parent
@@ -73,7 +73,7 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 // waitingEvery is how often a service that waits for its database reports it.
 const waitingEvery = 10 * time.Second
 
-// serverVersion asks once. Its time is bounded because a link that accepts connections and
+// serverVersion queries once. Its time is bounded because a link that accepts connections and
 // delivers nothing must not look like a slow start.
 func serverVersion(ctx context.Context, pool *pgxpool.Pool) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -83,7 +83,7 @@ func serverVersion(ctx context.Context, pool *pgxpool.Pool) (version string, err
 	return version, err
 }
 
-// starting reports whether an error passes. Others need an administrator: a wrong
+// starting reports whether an error is temporary. Other errors need an administrator: a wrong
 // password, a database that does not exist.
 func starting(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -103,7 +103,7 @@ func unreachable(err error) error {
 	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
 }
 
-// durable refuses a database that can lose what it acknowledged.
+// durable rejects a database that can lose acknowledged data.
 func durable(ctx context.Context, pool *pgxpool.Pool) error {
 	var fsync, commit string
 	err := pool.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(&fsync, &commit)
@@ -119,8 +119,8 @@ func durable(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// listens proves that a notification arrives. Through a transaction pooler LISTEN
-// succeeds and then stays silent for ever.
+// listens checks that a notification arrives. Through a transaction pooler, LISTEN succeeds and
+// then stays silent forever.
 func listens(parent context.Context, pool *pgxpool.Pool) error {
 	ctx, cancel := context.WithTimeout(parent, 3*time.Second)
 	defer cancel()

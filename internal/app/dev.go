@@ -20,7 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// database finds the database: DATABASE_URL, or the private one of development mode.
+// database returns the database: DATABASE_URL, or the private one of development mode.
 func (s *service) database(ctx context.Context) (dsn Secret, release func(), err error) {
 	s.banner.how = "at DATABASE_URL"
 	if s.Config.DatabaseURL != "" {
@@ -49,7 +49,7 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 	return Secret(server.DSN(devDatabase)), release, nil
 }
 
-// watchPrivate reports the end of the private PostgreSQL, without which this process is useless.
+// watchPrivate reports the end of the private PostgreSQL, which this process cannot work without.
 func (s *service) watchPrivate(ctx context.Context) error {
 	err := s.private.Watch(ctx)
 	if err == nil {
@@ -58,7 +58,7 @@ func (s *service) watchPrivate(ctx context.Context) error {
 	return &StartError{Why: "The private PostgreSQL has ended:", Do: "Run parley serve --dev again; its data are kept.", Err: err}
 }
 
-// devOptions names the private PostgreSQL of a development directory.
+// devOptions returns the options of the private PostgreSQL in a development directory.
 func (c Config) devOptions(dir string, progress func(string)) devdb.Options {
 	return devdb.Options{Dir: devPostgres(dir), Bin: c.PostgresBin, Repository: c.PostgresRepository.Reveal(), Progress: progress}
 }
@@ -85,7 +85,7 @@ const (
 		"Answer from the wiki and the files of this workspace, and say where you found it."
 )
 
-// demo makes the workspace to play with, once, and a key for this machine.
+// demo creates the demo workspace, once, and a key for this machine.
 func (s *service) demo(ctx context.Context, dsn Secret) error {
 	w, err := s.workspaces.Find(ctx, demoWorkspace)
 	if f := fault.From(err); f != nil && f.Code == fault.WorkspaceNotFound {
@@ -135,8 +135,8 @@ func (s *service) fill(ctx context.Context, w workspace.Workspace) error {
 	})
 }
 
-// demoSkills pushes the demo's skills into a workspace that never had any, and counts
-// those that are active.
+// demoSkills pushes the demo's skills into a workspace that never had any, and returns the number
+// of active ones.
 func (s *service) demoSkills(ctx context.Context, w workspace.Workspace) (active int, err error) {
 	list, err := s.skills.List(ctx, w.ID)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *service) demoSkills(ctx context.Context, w workspace.Workspace) (active
 	return len(files), nil
 }
 
-// devKey writes dev.env, with the key of the last start if that is still good.
+// devKey writes dev.env, with the key of the last start if it is still valid.
 func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret) error {
 	env, err := ReadDevEnv(s.DevDir)
 	if err != nil {
@@ -194,5 +194,5 @@ func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret)
 	return nil
 }
 
-// sentenceOf makes an error's text end like a sentence.
+// sentenceOf returns an error's text with a full stop at its end.
 func sentenceOf(err error) string { return strings.TrimSuffix(err.Error(), ".") + "." }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 )
 
-// DevDir is where `serve --dev` keeps everything, below the current directory.
+// DevDir is the directory of `serve --dev`, below the current directory.
 const DevDir = ".parley"
 
 // devDatabase is the database in the private PostgreSQL.
@@ -21,10 +21,10 @@ const devDatabase = "parley"
 func devPostgres(dir string) string { return filepath.Join(dir, "pg") }
 func devEnvFile(dir string) string  { return filepath.Join(dir, "dev.env") }
 
-// DevEnv is what `serve --dev` writes for the shells next to it.
+// DevEnv is the content of dev.env, which `serve --dev` writes for shells.
 type DevEnv struct{ URL, Workspace, APIKey, DatabaseURL string }
 
-// write replaces dev.env as a whole: a shell never sources half of it.
+// write replaces dev.env atomically: a shell never sources half of it.
 func (e DevEnv) write(dir string) error {
 	var b strings.Builder
 	for _, line := range []envLine{
@@ -50,7 +50,7 @@ func (e DevEnv) write(dir string) error {
 	return nil
 }
 
-// ResetDev deletes the development data. It refuses while a server uses them.
+// ResetDev deletes the development data. It fails while a server uses them.
 func ResetDev(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

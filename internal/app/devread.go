@@ -16,8 +16,8 @@ import (
 // maxDevEnv bounds dev.env, in bytes.
 const maxDevEnv = 64 << 10
 
-// ReadDevEnv reads dev.env, or nothing where there is none. Commands obey this file because they
-// run beside it, so it fails where another user could have written it.
+// ReadDevEnv reads dev.env, or returns an empty DevEnv if it does not exist. Commands obey this
+// file because they run beside it, so it fails if another user could have written it.
 func ReadDevEnv(dir string) (DevEnv, error) {
 	text, err := readOwn(devEnvFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +49,7 @@ func ReadDevEnv(dir string) (DevEnv, error) {
 	return e, nil
 }
 
-// readOwn reads a file that belongs to this user and is closed to all others.
+// readOwn reads a file that belongs to this user and that no other user can access.
 func readOwn(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
@@ -68,8 +68,8 @@ func readOwn(path string) (string, error) {
 	return string(text), err
 }
 
-// CheckURL fails unless the server is on this machine. A folder that was copied or checked out
-// must not send a command and its secrets elsewhere.
+// CheckURL fails unless the server is on this machine. A folder that was copied or checked out must
+// not direct a command and its secrets elsewhere.
 func (e DevEnv) CheckURL() error {
 	u, err := url.Parse(e.URL)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(u.Hostname()) {
@@ -98,7 +98,7 @@ func (e DevEnv) CheckDatabase() error {
 		"Set DATABASE_URL to use it, or delete the file and start parley serve --dev again."}}
 }
 
-// isLocalHost reports whether a host of PostgreSQL is a socket or this machine.
+// isLocalHost reports whether a PostgreSQL host is a socket or this machine.
 func isLocalHost(host string) bool { return strings.HasPrefix(host, "/") || isLoopback(host) }
 
 // isLoopback reports whether a host name or address is this machine's own.

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// openNonblock keeps a FIFO in the place of a file from blocking its reader.
+// openNonblock keeps a FIFO in place of a file from blocking its reader.
 const openNonblock = syscall.O_NONBLOCK
 
-// notOwn returns why an open file may hold the words of another user, or "".
+// notOwn returns the reason why another user may have written an open file, or "".
 func notOwn(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode(); {

@@ -2,12 +2,11 @@ package app
 
 import "syscall"
 
-// tcpUserTimeout is TCP_USER_TIMEOUT: how long, in milliseconds, sent data may stay
-// without an acknowledgement.
+// tcpUserTimeout is TCP_USER_TIMEOUT: how long, in milliseconds, sent data may stay unacknowledged.
 const tcpUserTimeout = 0x12
 
-// setUserTimeout lets a connection fail when the other side has gone silent in the middle
-// of a statement, where keep-alives do not help.
+// setUserTimeout makes a connection fail if the other side goes silent in the middle of a
+// statement, where keep-alives do not help.
 func setUserTimeout(network, _ string, c syscall.RawConn) error {
 	if network == "unix" {
 		return nil

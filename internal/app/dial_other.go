@@ -4,5 +4,5 @@ package app
 
 import "syscall"
 
-// setUserTimeout has no counterpart here; keep-alives do the work.
+// setUserTimeout does nothing on this system; keep-alives have to suffice.
 func setUserTimeout(string, string, syscall.RawConn) error { return nil }

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// envLine is one setting of a file.
+// envLine is one setting in a file.
 type envLine struct {
 	n           int
 	name, value string
 }
 
-// parseEnvFile reads lines of NAME=value: with or without "export", with or
-// without one pair of quotes around the value, and # comments on lines of their
-// own. Nothing is expanded. It reads on after a bad line and reports the first.
+// parseEnvFile parses lines of NAME=value: with or without "export", with or without one pair of
+// quotes around the value, and # comments on lines of their own. It expands nothing. After an
+// invalid line it continues, and returns the first error.
 func parseEnvFile(text string) ([]envLine, error) {
 	var lines []envLine
 	var bad error

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/rest"
 )
 
-// buildHandler makes the handler of all protocols.
+// buildHandler creates the handler of all protocols.
 func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
 		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys,

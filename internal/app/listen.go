@@ -9,12 +9,11 @@ import (
 	"syscall"
 )
 
-// portTries is how many ports development mode looks at.
+// portTries is the number of ports that development mode tries.
 const portTries = 20
 
-// listen opens the port. Development mode listens to this machine alone, and takes
-// the next free port where the default one is in use; a port that was asked for is
-// taken or refused.
+// listen opens the port. Development mode listens only to this machine, and uses the next free port
+// if the default one is in use; a configured port is used or the start fails.
 func (s *service) listen(ctx context.Context) (net.Listener, error) {
 	address := s.Config.Listen
 	tries := 1
@@ -47,7 +46,7 @@ func (s *service) listen(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// next is the address with the next port.
+// next returns the address with the next port.
 func next(address string) (string, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -60,7 +59,7 @@ func next(address string) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(port+1)), nil
 }
 
-// addressOf is where a listener can be reached from this machine.
+// addressOf returns the address of a listener on this machine.
 func addressOf(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

@@ -14,28 +14,28 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// Sources are where settings come from: a flag wins over the environment, the
+// Sources are the sources of settings: a flag takes precedence over the environment, the
 // environment over the file, the file over the default.
 type Sources struct {
 	Flags   []Flag
 	Environ []string // "NAME=value", as from os.Environ
-	File    string   // a file of NAME=value lines; "" takes PARLEY_CONFIG
+	File    string   // a file of NAME=value lines; "" uses PARLEY_CONFIG
 }
 
-// Flag is a command-line flag that stands for a setting.
+// Flag is a command-line flag for a setting.
 type Flag struct {
 	Name    string // "--listen"
 	Setting string // "PARLEY_LISTEN"
 	Value   string
 }
 
-// ConfigError holds everything that is wrong with a configuration.
+// ConfigError lists every problem of a configuration.
 type ConfigError struct{ Problems []string }
 
 func (e *ConfigError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// Load reads the settings, or fails with a *ConfigError that lists every problem.
-// It checks each value; what a command needs besides is the command's business.
+// Load reads the settings, or fails with a *ConfigError that lists every problem. It checks each
+// value; a command checks its other requirements itself.
 func Load(src Sources) (Config, error) {
 	l := &loader{settings: Documented()}
 	environ := l.environ(src.Environ)
@@ -57,7 +57,7 @@ func Load(src Sources) (Config, error) {
 		values[s.Name] = s.raw
 	}
 	l.parsed(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
-	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // as a file or a command brings them
+	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // files and commands add white space
 	cfg.settings = l.settings
 	l.problems = append(l.problems, cfg.problems()...)
 	if len(l.problems) > 0 {
@@ -66,7 +66,7 @@ func Load(src Sources) (Config, error) {
 	return cfg, nil
 }
 
-// loader gathers values and problems.
+// loader collects values and problems.
 type loader struct {
 	settings []Setting
 	problems []string
@@ -76,7 +76,7 @@ func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// environ splits the environment and finds names that look like ours and are not.
+// environ splits the environment and finds unknown names with our prefix.
 func (l *loader) environ(list []string) map[string]string {
 	values := make(map[string]string)
 	for _, line := range list {
@@ -110,8 +110,8 @@ func (l *loader) file(path string) {
 	l.layer(values, func(name string) string { return fmt.Sprintf("%s:%d", path, at[name]) })
 }
 
-// layer applies one source. An empty value counts as not set, and a secret may
-// stand in a file of its own that NAME_FILE points to.
+// layer applies one source. An empty value counts as not set, and NAME_FILE may name a file that
+// contains a secret.
 func (l *loader) layer(values map[string]string, source func(name string) string) {
 	for _, s := range l.settings {
 		value, path := values[s.Name], values[s.Name+"_FILE"]

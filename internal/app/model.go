@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// The models that are taken where a provider is set up and no model is named.
+// The default models of a provider that is configured without a model.
 const (
 	defaultOpenAI    = "openai/gpt-5-mini"
 	defaultAnthropic = "anthropic/claude-sonnet-4-5"
@@ -24,8 +24,8 @@ const (
 	builtinGuide     = "builtin/guide"
 )
 
-// modelName is a model's full name in two halves: "ollama/llama3.2:3b", and
-// whatever stands after the first slash is the provider's own.
+// modelName is the two parts of a model's full name, such as "ollama/llama3.2:3b": all text after
+// the first slash is the provider's own name.
 type modelName struct{ provider, name string }
 
 func (m modelName) String() string { return m.provider + "/" + m.name }
@@ -52,7 +52,7 @@ func parseModel(full string) (modelName, error) {
 	return m, fmt.Errorf("there is no model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
 }
 
-// DefaultModel is the model of workspaces that name none, and why it is.
+// DefaultModel returns the model of workspaces that name none, and the reason for it.
 func (c Config) DefaultModel() (name, because string) {
 	switch {
 	case c.Model != "":
@@ -71,7 +71,7 @@ func (c Config) DefaultModel() (name, because string) {
 	return builtinGuide, "no key is set"
 }
 
-// models resolves full names to models and keeps one of each.
+// models resolves full names to models and caches one of each.
 type models struct {
 	cfg   Config
 	guide func() (model.Model, error)
@@ -84,7 +84,7 @@ func newModels(cfg Config, guide func() (model.Model, error)) *models {
 	return &models{cfg: cfg, guide: guide, open: make(map[string]model.Model)}
 }
 
-// Model returns the model of a full name, the service's own for "".
+// Model returns the model with a full name, the service's own for "".
 func (m *models) Model(full string) (model.Model, error) {
 	if full == "" {
 		full, _ = m.cfg.DefaultModel()
@@ -155,8 +155,8 @@ func ollamaURL(host string) (string, error) {
 	return u.JoinPath("v1").String(), nil
 }
 
-// CheckModel rejects a model that no provider has, with all else that is wrong with the change. The
-// store of workspaces does not know the providers.
+// CheckModel rejects a model that no provider has, together with every other mistake of the change.
+// The store of workspaces does not know the providers.
 func CheckModel(c workspace.Change) error {
 	if c.Model == nil || *c.Model == "" {
 		return nil

@@ -27,7 +27,7 @@ func (p *Period) UnmarshalText(text []byte) error {
 	return err
 }
 
-// String writes whole days as such.
+// String formats whole days as days.
 func (p Period) String() string {
 	if d := time.Duration(p); d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)

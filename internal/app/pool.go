@@ -22,7 +22,7 @@ const commandConnections = 4
 const (
 	dialTimeout    = 2 * time.Second
 	connectTimeout = 3 * time.Second
-	// pingTimeout bounds the test of a connection that was idle for a second. After a lost link
+	// pingTimeout bounds the check of a connection that was idle for a second. After a lost link
 	// every idle connection can cost this much once.
 	pingTimeout = 500 * time.Millisecond
 	// statementTimeout is PostgreSQL's own limit. The client gives up clientSlack later.
@@ -30,8 +30,8 @@ const (
 	clientSlack      = time.Second
 )
 
-// openPool prepares connections to the database; it does not need to be there yet. There are at
-// most size of them, unless the address has pool_max_conns.
+// openPool prepares connections to the database, which does not need to be available yet. It opens
+// at most size connections, unless the address has pool_max_conns.
 func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.Logger) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
@@ -57,9 +57,9 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 	return pool, nil
 }
 
-// boundConnection gives every wait for the network a limit, so that a dead link cannot hold up
-// its user: dialling, connecting, statements, and a peer that stops acknowledging packets.
-// Listeners and River take their connections from the same configuration.
+// boundConnection limits every wait for the network, so that a dead link cannot block its user:
+// dialing, connecting, statements, and a peer that stops acknowledging packets. Listeners and River
+// use the same configuration.
 func boundConnection(conn *pgx.ConnConfig, name string) {
 	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], name)
 	if conn.ConnectTimeout == 0 || conn.ConnectTimeout > connectTimeout {
@@ -75,16 +75,16 @@ func boundConnection(conn *pgx.ConnConfig, name string) {
 	conn.AfterConnect = applySettings(conn.RuntimeParams)
 }
 
-// freeSlot closes the socket of a connection that broke. Otherwise pgx would wait 15 s for a
-// farewell from the other side and keep the connection's place in the pool for so long.
+// freeSlot closes the socket of a broken connection. Otherwise pgx would wait 15 s for the other
+// side to close, and keep the connection's place in the pool meanwhile.
 func freeSlot(c *pgx.Conn) {
 	if c.IsClosed() {
 		_ = c.PgConn().Conn().Close()
 	}
 }
 
-// closePool closes a pool, or leaves it to the end of the process if a
-// connection is not returned.
+// closePool closes a pool, or leaves it open until the process ends if a connection is not
+// returned.
 func closePool(pool *pgxpool.Pool, patience time.Duration) {
 	closed := make(chan struct{})
 	go func() {

@@ -10,12 +10,12 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// readyTimeout bounds each check of ready. It is below the time that a request to /readyz may take.
+// readyTimeout bounds each check of ready. It is shorter than the time limit of /readyz.
 const readyTimeout = 2 * time.Second
 
-// ready reports whether this process can do its work, for load balancers: whether a commit reaches
-// the disk, whether it receives notifications from the other replicas, and whether it runs turns. The first failure is a
-// fault that names it.
+// ready reports whether this process can work, for load balancers: whether a commit reaches the
+// disk, whether it receives notifications from the other replicas, and whether it runs turns. The
+// first failure is a fault that names it.
 func (s *service) ready(ctx context.Context) error {
 	checks := []struct {
 		lacks string

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// The stop takes 15 s at most: a supervisor kills the process after that.
+// The stop takes at most 15 s: a supervisor kills the process after that.
 const (
-	drainTime = 8 * time.Second // for tools that are under way
+	drainTime = 8 * time.Second // for running tools
 	handOver  = drainTime + time.Second
-	closeTime = 3 * time.Second // for requests that are under way
+	closeTime = 3 * time.Second // for running requests
 	storeTime = 2 * time.Second
 )
 
-// run starts every part and waits for the end: of ctx, or of a part that fails.
+// run starts every part and waits for the end of ctx, or of a part that fails.
 func (s *service) run(ctx context.Context) error {
 	failed := make(chan error, 9)
 	base := context.WithoutCancel(ctx)
@@ -60,11 +60,11 @@ func (s *service) run(ctx context.Context) error {
 	case err = <-failed:
 		s.Log.ErrorContext(ctx, "a part failed, stopping", "err", err)
 	}
-	// In this order: while turns are handed over their streams still show it, and
-	// what was accepted is still written.
+	// The order matters: while turns are handed over, their streams still show it, and accepted
+	// events are still written.
 	err = errors.Join(err, turns.stop(handOver))
 	if web != nil {
-		err = errors.Join(err, limits.stop(storeTime)) // its streams leave room on the replicas to which their readers go
+		err = errors.Join(err, limits.stop(storeTime)) // frees its streams' places for the replicas to which their readers reconnect
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
@@ -77,8 +77,8 @@ func (s *service) run(ctx context.Context) error {
 	return err
 }
 
-// awaitListening gives the listening connection a moment, so that the first call of /readyz after
-// the start finds it. A longer wait is left to the caller of /readyz.
+// awaitListening waits briefly for the listening connection, so that the first call of /readyz
+// after the start finds it. The caller of /readyz has to wait longer if necessary.
 func (s *service) awaitListening(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (s *service) awaitListening(ctx context.Context) {
 	}
 }
 
-// hangUp lets requests that are under way end, then closes what is left.
+// hangUp lets running requests end, then closes the remaining ones.
 func (s *service) hangUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s *service) hangUp(ctx context.Context) error {
 	return nil
 }
 
-// task is a part that runs.
+// task is a running part.
 type task struct {
 	name     string
 	cancel   context.CancelFunc
@@ -116,7 +116,7 @@ type task struct {
 	done     chan error
 }
 
-// start runs a part. One that ends by itself is a failure of the service.
+// start runs a part. A part that ends by itself is a failure of the service.
 func start(ctx context.Context, failed chan<- error, name string, run func(context.Context) error) *task {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &task{name: name, cancel: cancel, done: make(chan error, 1)}

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// buildRunner makes what tools act with.
+// buildRunner creates the runner of tools.
 func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	if err := s.buildSandbox(ctx); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	return nil
 }
 
-// give hands a folder to the user that commands run as.
+// give changes the owner of a folder to the user that runs commands.
 func (s *service) give(dir string) error {
 	if s.box == nil {
 		return nil
@@ -40,10 +40,10 @@ func (s *service) give(dir string) error {
 	return s.box.Give(dir)
 }
 
-// devUsers is how many user ids development mode picks for commands.
+// devUsers is the number of user ids that development mode reserves for commands.
 const devUsers = 64
 
-// buildSandbox makes the sandbox if one is possible and needed.
+// buildSandbox creates the sandbox if one is possible and needed.
 func (s *service) buildSandbox(ctx context.Context) error {
 	if s.Config.Workers == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	case ok && s.Config.Sandbox != "auto":
 		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
 	case ok:
-		if s.DevDir == "" { // else the banner reports it
+		if s.DevDir == "" { // otherwise the banner reports it
 			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
 		}
 		s.banner.line("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
@@ -80,8 +80,8 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	return s.reportLimits(ctx)
 }
 
-// reportLimits reports whether the memory of commands is only watched, and fails if that is not
-// enough.
+// reportLimits logs whether the memory of commands is only watched, and fails if that is not
+// sufficient.
 func (s *service) reportLimits(ctx context.Context) error {
 	unlimited, ok := errors.AsType[*sandbox.Unavailable](s.box.Limited())
 	if !ok {
@@ -96,13 +96,13 @@ func (s *service) reportLimits(ctx context.Context) error {
 	return nil
 }
 
-// OpenSandbox makes the sandbox of a configuration, or fails with *sandbox.Unavailable.
-// The caller closes it.
+// OpenSandbox creates the configured sandbox, or fails with *sandbox.Unavailable. The caller closes
+// it.
 func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, Users: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
 }
 
-// tools are what the agent can do in a run.
+// tools returns the agent's tools in a run.
 func (s *service) tools(run *toolenv.Run) []tool.Tool {
 	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
 }

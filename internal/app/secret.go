@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// Secret is a setting that must not be printed: formatted, logged or marshalled it
-// is "[secret]". Reveal is the one way to its value.
+// Secret is a setting that must not be printed: formatted, logged or marshaled it is "[secret]".
+// Only Reveal returns its value.
 type Secret string
 
 // Reveal returns the value.
@@ -23,7 +23,7 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 func redactURL(value string) string {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme == "" {
-		return hidden // host=… password=… has no part that is surely harmless
+		return hidden // host=… password=… has no part that is certainly harmless
 	}
 	q := u.Query()
 	for _, name := range []string{"password", "sslpassword"} {

@@ -37,18 +37,18 @@ import (
 // Options configure Serve. Config is the result of Load.
 type Options struct {
 	Config Config
-	// DevDir turns development mode on: a private PostgreSQL and a demo workspace
-	// in this directory, and only this machine may come in.
+	// DevDir enables development mode: a private PostgreSQL and a demo workspace in this directory,
+	// accessible only from this machine.
 	DevDir string
 
 	Out   io.Writer        // receives the progress of the start in development mode; nil discards it
 	Log   *slog.Logger     // nil discards
-	Ready func(url string) // called once requests are served; may be nil
-	// Turns changes what has no setting, before the turns run. For the bench; may be nil.
+	Ready func(url string) // called when requests are served; may be nil
+	// Turns changes options that have no setting, before the turns run. For the bench; may be nil.
 	Turns func(*turn.Config)
 }
 
-// service is what one process runs.
+// service is the service of one process.
 type service struct {
 	Options
 	banner  banner
@@ -91,7 +91,7 @@ func Serve(ctx context.Context, opt Options) error {
 	if lacking := opt.lacking(); len(lacking) > 0 {
 		return &ConfigError{lacking}
 	}
-	log.SetOutput(io.Discard) // net/http writes there what servers have sent it, which may be anything
+	log.SetOutput(io.Discard) // net/http logs arbitrary data from servers there
 	s := &service{Options: opt}
 	s.banner.begin(opt)
 	if opt.DevDir != "" && opt.Config.HTTP {
@@ -127,7 +127,7 @@ func Serve(ctx context.Context, opt Options) error {
 	return s.run(ctx)
 }
 
-// lacking lists what has to be set before anything can start.
+// lacking lists the settings that are missing for a start.
 func (opt Options) lacking() []string {
 	var list []string
 	if !opt.Config.HTTP && opt.Config.Workers == 0 {
@@ -142,7 +142,7 @@ func (opt Options) lacking() []string {
 	return list
 }
 
-// prepare checks the database and brings it to this release's schema.
+// prepare checks the database and migrates it to this release's schema.
 func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	began := time.Now()
 	waits := outage.New(s.Log, "wait for the database")
@@ -169,7 +169,8 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	return s.migrate(ctx, dsn)
 }
 
-// migrate brings the database to this release's schema, or fails if that is left to others.
+// migrate migrates the database to this release's schema, or fails if migrations are not this
+// process's task.
 func (s *service) migrate(ctx context.Context, dsn Secret) error {
 	began := time.Now()
 	if s.Config.Migrate == "check" {
@@ -191,14 +192,14 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 		return err
 	}
 	if done != (migrations.Result{}) {
-		s.pool.Reset() // its connections have plans for the old schema, and could not read the lineage
+		s.pool.Reset() // its connections have plans for the old schema, and cannot read the lineage
 	}
 	s.banner.line("migrations", done.String(), time.Since(began))
 	return nil
 }
 
-// patiently repeats a step of the start for as long as it fails because of the link to the
-// database or a limit that passes. An error that needs an administrator ends the start.
+// patiently retries a step of the start while it fails because of the link to the database or a
+// temporary limit. An error that needs an administrator ends the start.
 func (s *service) patiently(ctx context.Context, step func(context.Context) error) error {
 	waits := outage.New(s.Log, "wait for the database: a step of the start")
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, waitingEvery) {

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// fromDefault is the source of a value that is not set.
+// fromDefault is the source of a default value.
 const fromDefault = "default"
 
-// Documented returns the settings as the binary declares them, with their
-// defaults as values.
+// Documented returns the settings as the binary declares them, with their defaults as values.
 func Documented() []Setting {
 	t := reflect.TypeFor[Config]()
 	var settings []Setting

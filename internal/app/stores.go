@@ -27,7 +27,7 @@ import (
 )
 
 // Stores are the owners of the tables, opened on the database without a server. The commands for
-// administrators call them. None of them runs anything in the background. Close them.
+// administrators call them. None of them runs anything in the background. The caller closes them.
 type Stores struct {
 	DSN         Secret // the database
 	Workspaces  *workspace.Store
@@ -35,22 +35,22 @@ type Stores struct {
 	Wiki        *wiki.Store
 	Skills      *skill.Store
 	Permissions *permission.Store
-	Secrets     *vault.Store     // without master keys: it lists and removes; see OpenVault
+	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
 	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
 	Sessions    *session.Store   // with the retention of the settings
-	Files       *filestore.Store // without master keys: it erases
+	Files       *filestore.Store // without master keys: it can erase
 	Folders     *workdir.Store   // the files of sessions' agents
-	Runner      *toolenv.Runner  // for its records; it runs nothing
+	Runner      *toolenv.Runner  // for its records; it runs no commands
 
 	pool  *pgxpool.Pool
 	guard *egress.Guard
-	keys  Secret // master keys; "" where there are none
-	noKey string // how to make one
+	keys  Secret // master keys; "" if there are none
+	noKey string // how to create one
 	dev   *devdb.Server
 }
 
 // OpenStores connects to DATABASE_URL, else to the development database: that of
-// PARLEY_DATABASE_URL, or the one in dir, which is started if it does not run.
+// PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary.
 func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err error) {
 	s := &Stores{DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
 	defer func() {
@@ -72,7 +72,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	if _, err = reach(ctx, s.pool, 2*connectTimeout, nil); err != nil {
 		return nil, err
 	}
-	if s.guard, err = egress.New(egress.Config{}); err != nil { // nothing is sent from here
+	if s.guard, err = egress.New(egress.Config{}); err != nil { // these commands send no requests
 		return nil, err
 	}
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
@@ -86,7 +86,8 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	return s, nil
 }
 
-// OpenVault opens the vault with the master keys, or fails with how to make one.
+// OpenVault opens the vault with the master keys. Without them, its error explains how to create
+// one.
 func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 	if s.keys == "" {
 		return nil, &ConfigError{[]string{s.noKey}}
@@ -103,9 +104,9 @@ func (s *Stores) OpenCallbacks(ctx context.Context) (*callback.Store, error) {
 	return callback.NewStore(s.pool, v.Keyring(), s.guard), nil
 }
 
-// DeleteWorkspace removes a workspace with all that it has, in this order: its keys, so that no client
-// starts a turn; its sessions, whose running turns are canceled; its files; the rest. It can be
-// repeated after an error.
+// DeleteWorkspace removes a workspace with everything in it, in this order: its keys, so that no
+// client starts a turn; its sessions, whose running turns are canceled; its files; the rest. It can
+// be repeated after an error.
 func (s *Stores) DeleteWorkspace(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {
 	keys, err := s.Keys.List(ctx, id)
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *Stores) Close() {
 	if s.dev != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = s.dev.Stop(ctx) // the guard finishes what is left
+		_ = s.dev.Stop(ctx) // the guard completes it
 	}
 }
 
@@ -166,8 +167,8 @@ func (s *Stores) findDev(ctx context.Context, cfg Config, dir string) error {
 	return nil
 }
 
-// findKeys uses the development keys for the development database, and for no other: the first keys
-// that a database sees are its own from then on.
+// findKeys uses the development keys only for the development database: a database is bound to the
+// first keys that it is opened with.
 func (s *Stores) findKeys(dir string) error {
 	env, err := ReadDevEnv(dir)
 	if err != nil || s.keys != "" || s.DSN.Reveal() != env.DatabaseURL {

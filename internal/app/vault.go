@@ -12,10 +12,10 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// devKeys is where serve --dev keeps its master key.
+// devKeys returns the file with the master key of serve --dev.
 func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 
-// noKey describes how to make a master key.
+// noKey explains how to create a master key.
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
 
 // vault opens the vault with the configured keys, or with those of development mode, which it
@@ -55,7 +55,7 @@ func readKeys(file string) (Secret, error) {
 	return Secret(text), nil
 }
 
-// openVault compares the keys with the database before anything is sealed.
+// openVault compares the keys with the database before it seals anything.
 func openVault(ctx context.Context, pool *pgxpool.Pool, text Secret) (*vault.Store, error) {
 	keys, err := vault.ParseKeys(text.Reveal())
 	if err != nil {

@@ -18,7 +18,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// ThisBuild reads what the linker and the Go command wrote into this binary.
+// ThisBuild returns what the linker and the Go command wrote into this binary.
 func ThisBuild() Build {
 	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// admin is what a command for administrators works on.
+// admin is the input of a command for administrators.
 type admin struct {
 	*app.Stores
 	Config    app.Config
@@ -19,7 +19,7 @@ type admin struct {
 }
 
 // onDatabase wraps the work of a command for administrators: settings, database, clean-up. Ctrl-C
-// ends it.
+// cancels it.
 func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.load(cmd)
@@ -37,7 +37,7 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 	}
 }
 
-// inWorkspace is onDatabase for a command that works in one workspace.
+// inWorkspace is onDatabase for a command in one workspace.
 func (c *command) inWorkspace(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
 	return c.onDatabase(func(ctx context.Context, a *admin, args []string) (err error) {
 		if a.Workspace, err = selectWorkspace(ctx, a); err != nil {
@@ -47,7 +47,7 @@ func (c *command) inWorkspace(work func(ctx context.Context, a *admin, args []st
 	})
 }
 
-// workspaceFlag adds --workspace for commands that work in one.
+// workspaceFlag adds --workspace to a command in one workspace.
 func workspaceFlag(cmd *cobra.Command) {
 	setting(cmd, "workspace,w", "PARLEY_WORKSPACE", "workspace, by its name or id")
 }
@@ -82,7 +82,7 @@ func withWorkspace(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// argument is the value of a flag, or the file that @FILE names.
+// argument returns the value of a flag, or the content of the file that @FILE names.
 func (c *command) argument(value string) (string, error) {
 	path, ok := strings.CutPrefix(value, "@")
 	if !ok {

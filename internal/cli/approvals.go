@@ -62,7 +62,7 @@ func asked(a client.Approval) (ask event.InputRequired) {
 	return ask
 }
 
-// left is the time that there is to answer.
+// left returns the time left to answer.
 func left(a client.Approval) string {
 	if a.Status != "pending" {
 		return ""
@@ -87,7 +87,7 @@ func (c *command) actorFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.approver, "actor", "", "record this name as the person behind your key")
 }
 
-// decisionFlags adds the flags of a command that decides.
+// decisionFlags adds the flags of a command that decides approvals.
 func (c *command) decisionFlags(cmd *cobra.Command) {
 	remoteFlags(cmd)
 	c.actorFlag(cmd)

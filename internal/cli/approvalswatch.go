@@ -36,14 +36,14 @@ one it prints each approval on a line of stdout.`,
 	return cmd
 }
 
-// watcher shows the questions of a workspace as they come.
+// watcher shows the questions of a workspace as they arrive.
 type watcher struct {
 	c      *command
 	remote *client.Client
-	seen   map[string]bool // that waited at the last look
+	seen   map[string]bool // pending at the last poll
 }
 
-// look shows what is new. It looks at the newest hundred.
+// look shows new questions, among the newest hundred.
 func (w *watcher) look(ctx context.Context) error {
 	page, err := w.remote.Approvals(ctx, client.ApprovalQuery{Status: "pending", Limit: 100})
 	if err != nil {
@@ -81,8 +81,8 @@ func (w *watcher) show(ctx context.Context, a client.Approval) error {
 	return w.ask(ctx, a)
 }
 
-// ask puts a question, unless it was answered while another was put, and takes it
-// back when it is answered elsewhere.
+// ask asks a question, unless it was answered while another was open, and withdraws it when it is
+// answered elsewhere.
 func (w *watcher) ask(ctx context.Context, a client.Approval) error {
 	if waits, err := w.waits(ctx, a.ApprovalID); err != nil || !waits {
 		return err
@@ -123,10 +123,10 @@ func (w *watcher) waits(ctx context.Context, id string) (bool, error) {
 	return err == nil && a.Status == "pending", err
 }
 
-// pollPause is the time between two looks at the server.
+// pollPause is the time between two polls of the server.
 const pollPause = time.Second
 
-// poll looks again and again until Ctrl-C, or until the server refuses. It reports a transient
+// poll calls look repeatedly until Ctrl-C, or until the server rejects it. It reports a transient
 // error once.
 func (c *command) poll(ctx context.Context, look func(context.Context) error) error {
 	for failing := false; ; {

@@ -14,8 +14,8 @@ import (
 // The values of --approve.
 const (
 	approveAsk   = "ask"   // ask at the terminal; without one the question stays open
-	approveNever = "never" // approvals are denied at once
-	approveWait  = "wait"  // for an answer from elsewhere
+	approveNever = "never" // deny approvals at once
+	approveWait  = "wait"  // wait for an answer from elsewhere
 )
 
 // approving configures how the questions of a turn are answered.
@@ -23,7 +23,7 @@ type approving struct {
 	given    []string
 	rule     string // one of the above
 	patterns []permission.Pattern
-	noInput  bool // ask nothing at this terminal
+	noInput  bool // ask no question at this terminal
 }
 
 const approveHelp = `--approve decides how an approval is answered: ask (at this terminal; without a terminal the command
@@ -38,7 +38,7 @@ func (a *approving) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nothing, even at a terminal, and read no stdin beside a message")
 }
 
-// read understands the flags.
+// read parses the flags.
 func (a *approving) read(cmd *cobra.Command) error {
 	for _, word := range a.given {
 		pattern, isPattern := strings.CutPrefix(word, "pattern:")
@@ -60,7 +60,7 @@ func (a *approving) read(cmd *cobra.Command) error {
 	return nil
 }
 
-// covered reports whether patterns stand for everything that is asked.
+// covered reports whether the patterns cover every operation of a question.
 func (a *approving) covered(ask event.InputRequired) bool {
 	for _, op := range ask.Operations {
 		if !slices.ContainsFunc(a.patterns, func(p permission.Pattern) bool { return p.Matches(op.Tool, op.Input) }) {

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// nothing is for commands without arguments.
+// nothing rejects all arguments.
 var nothing = exactly()
 
 // exactly accepts these arguments. Its error names a missing or extra one.
 func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }
 
-// between takes at least the first n of these arguments.
+// between requires at least the first n of these arguments.
 func between(n int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -45,8 +45,8 @@ func maybeEmpty(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// filled refuses a flag with an empty value, such as a variable leaves that is not set:
-// without what it names, the command would do something else.
+// filled rejects a flag with an empty value, which an unset shell variable produces: without its
+// value, the command would do something else.
 func filled(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		empty := f.Value.Type() == "string" && f.Value.String() == ""
@@ -67,7 +67,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// invalidValue is how pflag refuses a value.
+// invalidValue matches pflag's error for an invalid value.
 var invalidValue = regexp.MustCompile(`(?s)^invalid argument "(.*)" for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
 
 // flagRefusal describes an error of pflag; what is "" for any other error.

@@ -58,7 +58,7 @@ func noAnswer(err error) error {
 	return err
 }
 
-// choices are what may be typed.
+// choices returns the accepted inputs.
 func choices(ask event.InputRequired) string {
 	if ask.What == event.InputSecret {
 		return "[p]rovide  [s]kip  [l]ater: "
@@ -70,8 +70,8 @@ func choices(ask event.InputRequired) string {
 	return "[a]llow  [p]attern " + pattern + "  [d]eny REASON  [l]ater: "
 }
 
-// suggested is the pattern that the server suggests for all operations, "" where
-// there is not just one.
+// suggested returns the pattern that the server suggests for all operations, "" unless there is
+// exactly one.
 func suggested(ask event.InputRequired) (pattern string) {
 	for _, op := range ask.Operations {
 		if pattern != "" && op.SuggestedPattern != pattern {
@@ -123,8 +123,8 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 	return d, "Type a, p, d or l.", nil
 }
 
-// sent interprets the response to an answer: that another answer came first is an outcome too, and
-// for an error that a new input can correct it returns a text.
+// sent interprets the response to an answer: an earlier answer is also an outcome, and for an error
+// that another input can correct it returns a text.
 func sent(d client.Decided, err error) (client.Decided, string, error) {
 	if d, ok := beaten(err); ok {
 		return d, "", nil
@@ -141,7 +141,7 @@ func sent(d client.Decided, err error) (client.Decided, string, error) {
 	return d, "", err
 }
 
-// beaten reports whether an answer was refused because there is another.
+// beaten reports whether an answer was rejected because of an earlier one.
 func beaten(err error) (client.Decided, bool) {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Code == "" || e.Status != http.StatusConflict && e.Status != http.StatusGone {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// block waits for the whole answer. Without a caller id it makes one, so that the session can be
-// found before there is an answer.
+// block waits for the whole answer. Without a caller id it generates one, so that the session can
+// be found before the answer.
 func (s *sending) block(ctx context.Context) error {
 	if s.message.SessionID == "" && s.message.CallerID == "" {
 		s.message.CallerID = "cli-" + strings.ToLower(rand.Text())
@@ -45,8 +45,8 @@ func (s *sending) block(ctx context.Context) error {
 	return s.print(answer.Raw, answer.Error, interrupted > 0)
 }
 
-// goOn waits with a turn that has a question. A blocking call has ended there, and
-// would again: the rest comes from the stream and from the session's messages.
+// goOn waits for the rest of a turn that has asked a question. A blocking call has ended at the
+// question, and would again: the rest comes from the stream and from the session's messages.
 func (s *sending) goOn(ctx context.Context, answer client.Answer) error {
 	v := s.viewer()
 	v.replayed, v.session = true, answer.SessionID
@@ -90,7 +90,7 @@ func (s *sending) goOn(ctx context.Context, answer client.Answer) error {
 	return exitError(exit)
 }
 
-// complete makes the answer that a blocking call would have given at the end of a turn.
+// complete returns the answer that a blocking call would have returned at the end of a turn.
 func (s *sending) complete(ctx context.Context, a *client.Answer, turn string) error {
 	messages, err := s.remote.AllMessages(ctx, a.SessionID)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *sending) print(raw json.RawMessage, failed *string, interrupted bool) e
 	return exitError(exitOf(*failed, interrupted))
 }
 
-// cancel ends the turn of a session that may not have answered yet.
+// cancel cancels the turn of a session that may not have responded yet.
 func (s *sending) cancel(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()

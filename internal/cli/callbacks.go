@@ -53,7 +53,7 @@ func (c *command) callbacksList() *cobra.Command {
 	return cmd
 }
 
-// cameOf is the outcome of an attempt in a word.
+// cameOf returns the outcome of an attempt in a word.
 func cameOf(a client.Attempt) string {
 	switch {
 	case a.Status == 0:

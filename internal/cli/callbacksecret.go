@@ -62,5 +62,5 @@ after the other.`,
 	return cmd
 }
 
-// longestOverlap is how long two signing secrets may live side by side.
+// longestOverlap is how long two signing secrets may be valid at once.
 const longestOverlap = 30 * 24 * time.Hour

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// card renders a whole question for an approver: each line behind a bar, so that none can pass for
-// a line of the program, then the agent's text behind another mark, so that it cannot pass for the
-// question; and every invisible character escaped. Width 0 does not wrap.
+// card renders a whole question for an approver. Each line is behind a bar, so that none can pass
+// for a line of the program; then the agent's text is behind another mark, so that it cannot pass
+// for the question; and every invisible character is escaped. Width 0 does not wrap.
 func card(ask event.InputRequired, width int, plan bool) string {
 	s := &sheet{width: width}
 	if ask.What == event.InputSecret {
@@ -37,7 +37,7 @@ func card(ask event.InputRequired, width int, plan bool) string {
 		s.b.WriteString(text.Escape(needs) + "\n")
 	}
 	s.said(ask.Reason)
-	if plan && ask.Plan != strings.Join(summaries, "; ") { // a plan without text of the model is its summaries
+	if plan && ask.Plan != strings.Join(summaries, "; ") { // without text of the model, a plan equals its summaries
 		s.said(ask.Plan)
 	}
 	if s.escaped {
@@ -46,7 +46,7 @@ func card(ask event.InputRequired, width int, plan bool) string {
 	return s.b.String()
 }
 
-// brief is a question on one line.
+// brief returns a question on one line.
 func brief(ask event.InputRequired) string {
 	if ask.What == event.InputSecret {
 		return text.Escape("secret " + ask.KeyName + ": " + ask.Reason)
@@ -59,15 +59,15 @@ func brief(ask event.InputRequired) string {
 	return strings.Join(calls, "; ")
 }
 
-// sheet is a card that is being written.
+// sheet builds a card.
 type sheet struct {
 	b       strings.Builder
 	width   int
 	escaped bool
 }
 
-// member shows an argument: a text of one line as it is, longer ones line by line,
-// anything else as JSON.
+// member adds an argument: a one-line text as it is, a longer one line by line, any other value as
+// JSON.
 func (s *sheet) member(name string, value json.RawMessage) {
 	var text string
 	switch isText := json.Unmarshal(value, &text) == nil && value[0] == '"'; {
@@ -94,15 +94,15 @@ func (s *sheet) said(text string) {
 	s.text("> ", text)
 }
 
-// text is a text of several lines.
+// text adds a text of several lines.
 func (s *sheet) text(bar, text string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		s.line(bar, strings.ReplaceAll(line, "\t", "    "))
 	}
 }
 
-// line is one line, wrapped here: a terminal would wrap it past the bar. A broken bar
-// marks the continuation of a line.
+// line adds one line, wrapped here: a terminal would wrap it past the bar. A broken bar marks the
+// continuation of a line.
 func (s *sheet) line(bar, line string) {
 	shown := text.Escape(line)
 	s.escaped = s.escaped || shown != line
@@ -119,7 +119,7 @@ func (s *sheet) line(bar, line string) {
 	}
 }
 
-// split cuts a line at a width, counting what may be wide as wide.
+// split cuts a line at a width, and counts ambiguous characters as wide.
 func split(line string, width int) (head, rest string) {
 	for i, r := range line {
 		if r < 0x1100 {

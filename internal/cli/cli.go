@@ -16,23 +16,22 @@ import (
 	"github.com/parley-server/parley/internal/app"
 )
 
-// Host is the surroundings that a command sees.
+// Host is the environment of a command.
 type Host struct {
-	Stdin   io.Reader // nil: nothing is piped in
+	Stdin   io.Reader // nil: no input
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Environ []string
 	Dir     string // the current directory
-	// Interrupts delivers Ctrl-C and SIGTERM. The first asks a command to stop in
-	// good order, the second is obeyed at once.
+	// Interrupts delivers Ctrl-C and SIGTERM. The first stops a command in order, the second at
+	// once.
 	Interrupts <-chan os.Signal
-	Exit       func(code int) // ends the process; nil: nothing does
-	// Patience is how long parley mcp waits for answers behind the end of its stdin; 0: 10 s.
+	Exit       func(code int) // ends the process; nil: never
+	// Patience is how long parley mcp waits for responses after the end of its stdin; 0: 10 s.
 	Patience time.Duration
 }
 
-// Run executes a command line and returns its exit code. More commands can be
-// added from outside.
+// Run executes a command line and returns its exit code. Callers can add more commands.
 func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) int {
 	c := &command{Host: host, ctrlC: make(chan struct{})}
 	defer func() { c.typist.close() }()
@@ -59,18 +58,18 @@ func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) 
 	return p.Exit
 }
 
-// command is what all commands share.
+// command is the state that all commands share.
 type command struct {
 	Host
 	configFile string
 	json       bool // --json was given: errors are JSON too
-	started    bool // the command line was understood
+	started    bool // the command line was parsed
 	typist     *keyboard
-	ctrlC      chan struct{} // an interrupt that came as a key
+	ctrlC      chan struct{} // an interrupt that was typed as a key
 	approver   string        // --actor: the approver behind the key, recorded with a decision
 }
 
-// devDir is the development directory below the current one.
+// devDir returns the development directory below the current one.
 func (c *command) devDir() string { return filepath.Join(c.Dir, app.DevDir) }
 
 func (c *command) root() *cobra.Command {
@@ -99,14 +98,14 @@ func (c *command) root() *cobra.Command {
 	return root
 }
 
-// groupOf makes a command that only has commands below it.
+// groupOf makes a command with subcommands only.
 func groupOf(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.RunE, cmd.Args = group, cobra.ArbitraryArgs
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// group is the work of a command that only has commands below it.
+// group runs a command with subcommands only.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])

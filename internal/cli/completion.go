@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// initCompletion adds cobra's completion command in the words of the other commands. Its scripts go
-// to root's stdout, so set that before.
+// initCompletion adds cobra's completion command with texts in the style of the other commands. Its
+// scripts go to root's stdout, so set that before.
 func initCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	cmd, _, err := root.Find([]string{"completion"})

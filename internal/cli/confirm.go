@@ -12,7 +12,8 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 
-// confirmed asks, unless --yes was given. Without consent it reports what was left undone.
+// confirmed asks for consent, unless --yes was given. Without it, confirmed reports what was not
+// done.
 func (c *command) confirmed(yes bool, question, undone string) error {
 	if yes || c.confirm(question) {
 		return nil

@@ -21,7 +21,7 @@ func (c *command) egress() *cobra.Command {
 	}, c.egressList(), c.egressAllow(), c.egressRemove(), c.egressPublic(), c.egressLog())
 }
 
-// policyShown is where tools may send requests in --json.
+// policyShown is the egress policy in --json.
 type policyShown struct {
 	Public bool     `json:"public"`
 	Hosts  []string `json:"hosts"`
@@ -128,7 +128,7 @@ type requestShown struct {
 	Credentials []string  `json:"credentials"`
 	Refused     []string  `json:"refused_credentials"`
 	Decision    string    `json:"decision"`
-	Times       int       `json:"times"` // refused requests to one host within a minute
+	Times       int       `json:"times"` // rejected requests to one host within a minute
 	Status      *int      `json:"status"`
 }
 

@@ -79,7 +79,7 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 	return lines(c.Stdout, messages, events)
 }
 
-// gone is why a session has no events: it was erased, or they are too old.
+// gone returns the reason why a session has no events: it was erased, or they are too old.
 func gone(ctx context.Context, remote *client.Client, session string, e client.TurnError) error {
 	messages, err := remote.AllMessages(ctx, session)
 	if err != nil {
@@ -92,7 +92,7 @@ func gone(ctx context.Context, remote *client.Client, session string, e client.T
 	return p
 }
 
-// failed is the body of an error frame.
+// failed returns the body of an error frame.
 func failed(f client.Frame) (client.TurnError, bool) {
 	body, err := f.Body()
 	e, ok := body.(client.TurnError)
@@ -132,8 +132,8 @@ func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame)
 	return nil
 }
 
-// markdown writes a session for readers. The user's text is quoted, so that its headings are not
-// the page's. Control characters are escaped: a page is read at a terminal too.
+// markdown writes a session as a page. The user's text is quoted, so that its headings do not
+// become the page's. Control characters are escaped: a page is also read at a terminal.
 func markdown(w io.Writer, session string, messages []client.HistoryMessage) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Session %s\n", session)

@@ -149,7 +149,7 @@ func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []c
 	defer root.Close()
 	saved := make([]object, 0, len(list))
 	for _, d := range list {
-		f, err := create(root, filestore.Name(d.Filename)) // the server has cleaned it; this is our own disk
+		f, err := create(root, filestore.Name(d.Filename)) // the server has sanitized it, but this is a local disk
 		if err != nil {
 			return unwritable(err)
 		}
@@ -170,7 +170,7 @@ func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []c
 	return nil
 }
 
-// create makes a file that was not there: "report.csv", else "report (2).csv" …
+// create creates a new file: "report.csv", else "report (2).csv" …
 func create(root *os.Root, name string) (*os.File, error) {
 	ext := path.Ext(name)
 	for n := 1; ; n++ {

@@ -61,24 +61,24 @@ the signature instead.`,
 	return cmd
 }
 
-// listenSecret is the secret that forwarded callbacks are signed with. It is derived
-// from the key, so that it is the same every time and nothing must be kept.
+// listenSecret returns the secret that signs forwarded callbacks. It is derived from the key, so
+// that it is always the same and need not be stored.
 func listenSecret(key string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte("parley listen"))
 	return mac.Sum(nil)
 }
 
-// forwarder brings reports that no receiver can get to one on this machine.
+// forwarder forwards reports that the server cannot deliver to a receiver on this machine.
 type forwarder struct {
 	c      *command
 	to     string
 	secret []byte
 	http   http.Client
-	seen   map[string]bool // at the last look, by webhook-id and attempt
+	seen   map[string]bool // at the last poll, by webhook-id and attempt
 }
 
-// run looks once a second for reports that the server did not send.
+// run polls once a second for reports that the server did not send.
 func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) error {
 	f.http = http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -93,15 +93,14 @@ func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) 
 				err = f.forward(ctx, remote, d)
 			}
 			if err != nil {
-				delete(f.seen, attempt(d)) // it is new at the next look, too
+				delete(f.seen, attempt(d)) // retry it at the next poll
 			}
 		}
 		return err
 	})
 }
 
-// news are the reports that were made since the last look, oldest first. It looks at
-// the newest hundred.
+// news returns the reports since the last poll, oldest first, among the newest hundred.
 func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []client.Delivery, err error) {
 	page, err := remote.Deliveries(ctx, client.DeliveryQuery{Status: "failed", Limit: 100})
 	if err != nil {
@@ -121,7 +120,7 @@ func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []cli
 	return news, nil
 }
 
-// attempt names a report as it was last tried.
+// attempt identifies a report with its last attempt.
 func attempt(d client.Delivery) string {
 	return d.WebhookID + "/" + strconv.Itoa(d.LastAttempt.N)
 }
@@ -142,7 +141,7 @@ func (f *forwarder) forward(ctx context.Context, remote *client.Client, d client
 	return nil
 }
 
-// post is one signed request; it returns the status, or why there is none.
+// post sends one signed request and returns the status or the error.
 func (f *forwarder) post(ctx context.Context, id string, body []byte) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.to, bytes.NewReader(body))
 	if err != nil {

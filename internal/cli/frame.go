@@ -94,8 +94,8 @@ func (v *viewer) show(f client.Frame) error {
 	return nil
 }
 
-// text prints a piece of the answer. A terminal gets no control characters from a
-// model; a file gets the exact text.
+// text prints a piece of the answer. A terminal receives no control characters from a model; a file
+// receives the exact text.
 func (v *viewer) text(s string) error {
 	if v.first == 0 {
 		v.first = time.Since(v.began)
@@ -111,7 +111,7 @@ func (v *viewer) text(s string) error {
 	return err
 }
 
-// structured prints the answer in the schema that was asked for.
+// structured prints the answer in the requested schema.
 func (v *viewer) structured(result json.RawMessage) error {
 	if v.output != "text" {
 		return nil
@@ -130,8 +130,7 @@ func (v *viewer) usage(in, out int64, cost *float64, model string) {
 	v.tell(usageLine(in, out, cost, v.first, model))
 }
 
-// usageLine returns tokens and cost on a line; first, the time until the first text, may
-// be 0.
+// usageLine returns tokens and cost on a line; first, the time until the first text, may be 0.
 func usageLine(in, out int64, cost *float64, first time.Duration, model string) string {
 	line := fmt.Sprintf("%s in · %s out", thousands(in), thousands(out))
 	switch {
@@ -162,7 +161,7 @@ func (v *viewer) tell(line string) {
 	fmt.Fprintln(v.c.Stderr, v.dim(line))
 }
 
-// breakLine begins a line on stderr. The answer's line stays open if stdout is not the same
+// breakLine begins a line on stderr. The line of the answer stays open if stdout is not the same
 // terminal.
 func (v *viewer) breakLine() {
 	if v.inLine && v.screen {
@@ -171,7 +170,7 @@ func (v *viewer) breakLine() {
 	}
 }
 
-// endLine ends the answer with a line end.
+// endLine ends the answer with a newline.
 func (v *viewer) endLine() {
 	if v.inLine && v.output == "text" {
 		fmt.Fprintln(v.c.Stdout)
@@ -184,7 +183,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// thousands writes 2914 as 2,914.
+// thousands formats 2914 as 2,914.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -33,7 +33,7 @@ More help:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
   parley help {{.Name}}    {{.Short}}{{end}}{{end}}
 {{end}}`
 
-// polish gives every command the same help and the same way to refuse.
+// polish gives every command the same help and the same errors.
 func (c *command) polish(cmd *cobra.Command) {
 	cmd.SetHelpTemplate(help)
 	cmd.SetFlagErrorFunc(unknownFlag)
@@ -66,7 +66,7 @@ func usage(cmd *cobra.Command, what, why string) error {
 	return &problem{Exit: exitUsage, Code: "USAGE", What: what, Why: why, Do: "See " + cmd.CommandPath() + " --help."}
 }
 
-// helpCommand is cobra's, but for its success with what it does not know.
+// helpCommand is cobra's, except that it fails for an unknown topic.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]…",
@@ -122,7 +122,7 @@ func unknown(cmd *cobra.Command, name string, topics bool) error {
 	return p
 }
 
-// unknownFlag adds the flag that was meant to pflag's refusal.
+// unknownFlag adds the most similar flag to pflag's error.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	p := &problem{
 		Exit: exitUsage, Code: "USAGE",

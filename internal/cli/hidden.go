@@ -14,15 +14,15 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// fileFlag is the flag for a secret in a file.
+// fileFlag adds the flag for a secret in a file.
 func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "file", "", "read the value from a file, such as a private key; its last line end is not part of the value")
 	_ = cmd.MarkFlagFilename("file")
 }
 
 // hiddenInput reads a secret from a file, from stdin or from the keyboard, without showing it. The
-// last line end is not part of it. It never comes from the command line, where other users could
-// see it.
+// last newline is not part of it. It never comes from the command line, where other users could see
+// it.
 func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.Value, error) {
 	if file != "" {
 		f, err := os.Open(c.path(file))
@@ -45,16 +45,16 @@ func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.V
 	return readSecret(c.Stdin)
 }
 
-// readSecret reads a secret without its last line end.
+// readSecret reads a secret without its last newline.
 func readSecret(from io.Reader) (vault.Value, error) {
-	plain, err := io.ReadAll(io.LimitReader(from, vault.MaxValue+3)) // the vault rejects less, with an error
+	plain, err := io.ReadAll(io.LimitReader(from, vault.MaxValue+3)) // the vault's limit is lower, and its error explains it
 	if err != nil {
 		return vault.Value{}, fmt.Errorf("read the value: %w", err)
 	}
 	return vault.NewValue(bytes.TrimSuffix(bytes.TrimSuffix(plain, []byte("\n")), []byte("\r"))), nil
 }
 
-// warnAboutValue warns of a value that Parley can protect less than others.
+// warnAboutValue warns about a value that Parley can protect less well than others.
 func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
 	if value.HasLines() && !inBody {
 		fmt.Fprintf(c.Stderr, "Warning: the value of %s has several lines, and such a value is sent in request bodies only. "+
@@ -67,7 +67,7 @@ func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
 	}
 }
 
-// typedInput asks for a secret at the keyboard. Ctrl-C is what it always is.
+// typedInput asks for a secret at the keyboard. Ctrl-C keeps its meaning.
 func (c *command) typedInput(ctx context.Context, prompt string) (vault.Value, error) {
 	fmt.Fprintf(c.Stderr, "%s (not shown): ", prompt)
 	defer fmt.Fprintln(c.Stderr)

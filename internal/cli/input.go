@@ -11,13 +11,13 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// inputHelp describes how to give the inputs of a skill.
+// inputHelp explains how to pass the inputs of a skill.
 const inputHelp = `Inputs of a skill: --input name=text sets a string, --input name:=json another type (count:=3,
 words:='["a","b"]'), and --input-json an object, from @FILE or from stdin with @-. --input overrides
 --input-json. Put sensitive values into a file: other users can read command lines.
 `
 
-// inputFlags are the values for a skill as the command line gives them.
+// inputFlags are a skill's inputs on the command line.
 type inputFlags struct {
 	pairs  []string
 	object string
@@ -31,7 +31,7 @@ func (i *inputFlags) flags(cmd *cobra.Command) {
 
 func (i *inputFlags) given() bool { return len(i.pairs) > 0 || i.object != "" }
 
-// read makes the input of a message. Errors do not repeat values.
+// read returns the input of a message. Errors do not repeat values.
 func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) {
 	if !i.given() {
 		return nil, nil
@@ -74,7 +74,7 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 	return input, nil
 }
 
-// text is what --input-json holds or names.
+// text returns the content of --input-json or of the file that it names.
 func (i *inputFlags) text(c *command) (string, error) {
 	if i.object != "@-" {
 		return c.argument(i.object)

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// interruptible returns a context that the first Ctrl-C ends. The second ends the
-// process.
+// interruptible returns a context that the first Ctrl-C cancels. The second ends the process.
 func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped, done := make(chan struct{}), make(chan struct{})
@@ -29,8 +28,8 @@ func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(); close(stopped); <-done }
 }
 
-// onInterrupt calls what for every Ctrl-C, with how many there were before. stop
-// ends that and returns their number.
+// onInterrupt calls what for every Ctrl-C, with the number of earlier ones. stop ends that and
+// returns their number.
 func (c *command) onInterrupt(what func(before int)) (stop func() int) {
 	n := 0
 	stopped := make(chan struct{})
@@ -51,7 +50,7 @@ func (c *command) onInterrupt(what func(before int)) (stop func() int) {
 	return func() int { close(stopped); g.Wait(); return n }
 }
 
-// reattach is the command that takes a stream up again.
+// reattach returns the command that resumes a stream.
 func reattach(session, lastID string) string {
 	if session == "" {
 		return "parley sessions list shows it."
@@ -63,5 +62,5 @@ func reattach(session, lastID string) string {
 	return line
 }
 
-// errLeft ends a stream whose reader wants no more of it.
+// errLeft ends a stream that the reader has left.
 var errLeft = errors.New("left by its reader")

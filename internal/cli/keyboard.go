@@ -17,14 +17,14 @@ import (
 )
 
 // keyboard reads the user's input at a terminal. One goroutine reads for as long as the command
-// runs: a read cannot be canceled, and a question that is answered elsewhere must not swallow the
+// runs: a read cannot be canceled, and a question that is answered elsewhere must not consume the
 // answer to the next one.
 type keyboard struct {
 	tty   *os.File
 	start sync.Once
 	typed chan []byte   // closed: end of input
 	gone  chan struct{} // closed: the command ends
-	rest  []byte        // typed and not read
+	rest  []byte        // typed and not read yet
 }
 
 // keyboard returns nil if stdin is not a terminal.
@@ -39,7 +39,7 @@ func (c *command) keyboard() *keyboard {
 // attended reports whether a user at a terminal can see and answer a question.
 func (c *command) attended() bool { return c.keyboard() != nil && terminal(c.Stderr) }
 
-// close lets go of the terminal, but for a read that waits.
+// close releases the terminal, except for a pending read.
 func (k *keyboard) close() {
 	if k != nil {
 		close(k.gone)
@@ -62,7 +62,7 @@ func (k *keyboard) pump() {
 	}
 }
 
-// more waits for something to be typed; io.EOF is Ctrl-D, or a terminal that is gone.
+// more waits for input; io.EOF is Ctrl-D, or a terminal that was closed.
 func (k *keyboard) more(ctx context.Context) error {
 	k.start.Do(func() { go k.pump() })
 	select {
@@ -91,7 +91,7 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 }
 
 const (
-	calm     = 425 * time.Millisecond  // without a key: the user is not typing something else
+	calm     = 425 * time.Millisecond  // time without a key: the user is not typing something else
 	calmWait = 1500 * time.Millisecond // a cat on the keyboard
 )
 
@@ -113,10 +113,10 @@ func (k *keyboard) settle(ctx context.Context) error {
 
 var errCalm = errors.New("nothing is typed")
 
-// errKeyInterrupt is a Ctrl-C that came as a key.
+// errKeyInterrupt is a Ctrl-C that was typed as a key.
 var errKeyInterrupt = errors.New("interrupted")
 
-// secret reads a line that the terminal does not show.
+// secret reads a line that the terminal does not echo.
 func (k *keyboard) secret(ctx context.Context) (vault.Value, error) {
 	before, err := term.MakeRaw(int(k.tty.Fd()))
 	if err != nil {

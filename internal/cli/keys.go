@@ -155,17 +155,17 @@ func (c *command) keysRevoke() *cobra.Command {
 	})
 }
 
-// keyID accepts an id with what lists show around it, and whole keys, of which it
-// takes the id alone.
+// keyID accepts an id with the text that lists print around it, and whole keys, from which it
+// extracts the id.
 func keyID(s string) string {
 	s, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(s, "prl_"), "whtok_"), "…")
 	return s[:min(len(s), 8)]
 }
 
-// longest is as far as an expiry can lie ahead.
+// longest is the maximum time to an expiry.
 const longest = 100 * 365 * 24 * time.Hour
 
-// duration reads a time such as 2w, 90d or 12h; nil is never.
+// duration parses a time such as 2w, 90d or 12h; nil means never.
 func duration(s string) (*time.Duration, error) {
 	if s == "never" {
 		return nil, nil

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// Main is the process: it runs the command line it was given and returns its exit
-// code.
+// Main runs the command line of the process and returns its exit code.
 func Main() int {
 	dir, err := os.Getwd()
 	if err != nil {

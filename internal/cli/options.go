@@ -39,7 +39,7 @@ func (o *optionFlags) flags(cmd *cobra.Command) {
 	f.IntVar(&o.limits.MaxResponseSeconds, "max-seconds", 0, "end the turn after this many seconds")
 }
 
-// read puts the options into a message.
+// read copies the options into a message.
 func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) error {
 	if o.ifBusy != "" && !slices.Contains(strategies, o.ifBusy) {
 		return usage(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")

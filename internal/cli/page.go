@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// paged adds the flags of a command that lists what a server has in pages.
+// paged adds the flags of a command that lists the server's data in pages.
 func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 	remoteFlags(cmd)
 	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")

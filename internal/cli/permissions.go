@@ -23,7 +23,7 @@ func (c *command) permissions() *cobra.Command {
 // ruleShown is a tool's rule in --json.
 type ruleShown struct {
 	Tool      string     `json:"tool"`
-	Rule      *string    `json:"rule"` // null: the built-in one holds
+	Rule      *string    `json:"rule"` // null: the built-in one applies
 	Default   string     `json:"default"`
 	UpdatedAt *time.Time `json:"updated_at"`
 }

@@ -51,12 +51,12 @@ func exitCodes() *cobra.Command {
 	}
 }
 
-// exitError ends a command that has reported everything already.
+// exitError ends a command that has already reported everything.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// exitCode is how a command ends that ends so.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -70,7 +70,7 @@ func exitCode(err error) int {
 // problem is an error as the user sees it: three lines and an exit code.
 type problem struct {
 	Exit      int
-	Code      string // for machines
+	Code      string // for programs
 	What      string
 	Why       string
 	Do        string
@@ -103,7 +103,7 @@ func (c *command) report(p *problem) {
 	}
 }
 
-// explain turns any error into a problem.
+// explain converts any error to a problem.
 func explain(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -139,7 +139,7 @@ func explain(err error) *problem {
 	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: sentence(err)}
 }
 
-// storeRefusal returns the sentence of an error of a store that the caller can correct, with a line for
+// storeRefusal returns the message of a store's error that the caller can correct, with a line for
 // each violation, or "".
 func storeRefusal(err error) string {
 	f := fault.From(err)
@@ -167,7 +167,7 @@ func explainAnswer(e *client.Error) *problem {
 		return notParley(e)
 	}
 	p := &problem{Exit: exitUsage, Code: e.Code, What: "The server refused the request.", Why: e.Message, RequestID: e.RequestID}
-	if len(e.Violations) > 1 { // the message is that of the first, and how many more
+	if len(e.Violations) > 1 { // the message has the first one and the number of the others
 		lines := make([]string, len(e.Violations))
 		for i, v := range e.Violations {
 			lines[i] = strings.TrimPrefix(strings.TrimPrefix(v.Param, "/")+": "+v.Message, ": ")
@@ -208,7 +208,7 @@ func notParley(e *client.Error) *problem {
 	return p
 }
 
-// exitOfApproval is the exit code of an answer that came after another.
+// exitOfApproval returns the exit code for an answer that came after another.
 func exitOfApproval(standing string) int {
 	switch standing {
 	case "denied", "expired":

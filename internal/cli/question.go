@@ -11,11 +11,11 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// question is one that a turn waits for, and what is done about it meanwhile.
+// question is the question that a turn waits for, and the state of its answer.
 type question struct {
 	event.InputRequired
 	raw     json.RawMessage
-	close   context.CancelCauseFunc // ends the asking
+	close   context.CancelCauseFunc // ends the question
 	done    chan struct{}           // closed: no question is open
 	decided client.Decided          // the answer from here
 	err     error
@@ -40,7 +40,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	v.mu.Lock()
 	v.breakLine()
 	if v.first == 0 {
-		v.first = -1 // from now on it would measure the user's time
+		v.first = -1 // from now on it would include the user's time
 	}
 	v.mu.Unlock()
 	open, closed := context.WithCancelCause(ctx)
@@ -59,7 +59,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	case here:
 		go func() {
 			defer close(q.done)
-			plan := v.output != "text" || v.result || !v.screen // it was shown before
+			plan := v.output != "text" || v.result || !v.screen // it was printed before
 			q.decided, q.err = v.c.put(ctx, open, v.remote, asked, plan)
 			if q.err != nil && !errors.Is(q.err, errClosed) {
 				leave(q.err)
@@ -73,7 +73,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	return nil
 }
 
-// unattended prints the open question for a program that answers it.
+// unattended prints the open question for a program that can answer it.
 func (v *viewer) unattended() {
 	fmt.Fprintln(v.c.Stderr, text.Escape(string(v.open.raw))) // still JSON: escapes are JSON's own
 }
@@ -82,11 +82,11 @@ func (v *viewer) unattended() {
 type answerer int
 
 const (
-	nobody   answerer = iota // it is left open
+	nobody   answerer = iota // the question stays open
 	here                     // the user at the terminal
-	somebody                 // elsewhere
-	patterns                 // it is allowed
-	refusal                  // it is denied
+	somebody                 // a user elsewhere
+	patterns                 // allowed by a pattern
+	refusal                  // denied
 )
 
 // who returns the source of a question's answer, by --approve.
@@ -118,13 +118,14 @@ func (v *viewer) decide(ctx context.Context, d client.Decision) error {
 	return err
 }
 
-// end ends the asking. It does not wait for what is typed, only for what is sent.
+// end ends the question. It does not wait for the user's input, only for a request that is being
+// sent.
 func (q *question) end() {
 	q.close(errClosed)
 	<-q.done
 }
 
-// answered notes how the open question was answered.
+// answered records how the open question was answered.
 func (v *viewer) answered(ctx context.Context) error {
 	q := v.open
 	if q == nil {
@@ -136,7 +137,7 @@ func (v *viewer) answered(ctx context.Context) error {
 	}
 	v.open = nil
 	d := q.decided
-	if d.Status == "" { // without the scope to look it up it stays unknown
+	if d.Status == "" { // it stays unknown without the scope to read it
 		if a, err := v.remote.Approval(ctx, q.ApprovalID.String()); err == nil {
 			d = client.Decided{Status: a.Status, Already: true}
 		}
@@ -145,7 +146,7 @@ func (v *viewer) answered(ctx context.Context) error {
 	return nil
 }
 
-// note records what the exit code depends on, and reports decisions from elsewhere.
+// note records the outcome for the exit code, and reports decisions from elsewhere.
 func (v *viewer) note(d client.Decided) {
 	switch d.Status {
 	case string(event.Expired):
@@ -158,7 +159,7 @@ func (v *viewer) note(d client.Decided) {
 	v.denied = v.denied || d.Status == string(event.Denied) || d.Status == string(event.Expired)
 }
 
-// hint is how a question can be answered from anywhere.
+// hint explains how to answer a question from anywhere.
 func (q *question) hint() string {
 	words := "parley approvals allow %s (or deny)"
 	if q.What == event.InputSecret {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/app"
 )
 
-// remoteFlags adds the flags of every command that uses a server. The key is not a flag: command
-// lines are public.
+// remoteFlags adds the flags of every command that uses a server. The key is not a flag, since
+// other users can see command lines.
 func remoteFlags(cmd *cobra.Command) {
 	setting(cmd, "url", "PARLEY_URL", "the server")
 	workspaceFlag(cmd)
@@ -25,7 +25,7 @@ func withServer(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// dial makes a client of the server that the settings name.
+// dial returns a client of the configured server.
 func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
 	if err := sendable(cmd); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 	return remote, nil
 }
 
-// remotely wraps the work of a command that asks the server: settings, client, Ctrl-C.
+// remotely wraps the work of a command that calls the server: settings, client, Ctrl-C.
 func (c *command) remotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		remote, err := c.dial(cmd, nil)
@@ -136,7 +136,7 @@ func (c *command) ready() *cobra.Command {
 	return cmd
 }
 
-// await asks until the server is ready, or the time is over.
+// await polls until the server is ready, or the time is over.
 func (c *command) await(ctx context.Context, remote *client.Client, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {

@@ -87,7 +87,7 @@ goes only into request bodies: --in-body.`,
 // commandLine is the author of these changes in the audit table.
 const commandLine = "command line"
 
-// storeSecret registers a secret that has hosts, and else gives a registered one another value.
+// storeSecret registers a secret that has hosts, and otherwise sets the value of a registered one.
 func storeSecret(ctx context.Context, a *admin, r vault.Registration) (vault.Credential, error) {
 	secrets, err := a.OpenVault(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *command) secretsList() *cobra.Command {
 	})
 }
 
-// surfaces names where else than in headers over TLS a value may stand.
+// surfaces lists the places of a value besides headers over TLS.
 func surfaces(s vault.Credential) string {
 	var list []string
 	for _, surface := range []struct {

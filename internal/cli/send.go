@@ -68,7 +68,7 @@ them the command uses parley serve --dev in this directory.`,
 	return cmd
 }
 
-// flags are those of every command that sends.
+// flags adds the flags of every command that sends.
 func (s *sending) flags(cmd *cobra.Command) {
 	remoteFlags(cmd)
 	s.inputs.flags(cmd)
@@ -135,7 +135,7 @@ func (c *command) tellRetry(r client.Retry, quiet bool) {
 	}
 }
 
-// exitOf is the exit code of a turn that ended with an error code.
+// exitOf returns the exit code of a turn that ended with an error code.
 func exitOf(code string, interrupted bool) int {
 	switch code {
 	case "":

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// sendable refuses a command line that is not UTF-8: the server would be sent something
-// similar. Names of files may have any bytes, and stay here.
+// sendable rejects a command line that is not UTF-8, which cannot be sent unchanged. Names of files
+// may have any bytes, since they are not sent.
 func sendable(cmd *cobra.Command) error {
 	if !strings.Contains(cmd.Use, "FILE") && !utf8.ValidString(strings.Join(cmd.Flags().Args(), " ")) {
 		return notText(cmd, "An argument")
@@ -25,7 +25,7 @@ func sendable(cmd *cobra.Command) error {
 	return bad
 }
 
-// notText refuses what is not UTF-8. It repeats nothing of it.
+// notText returns the error for input that is not UTF-8, without repeating it.
 func notText(cmd *cobra.Command, what string) error {
 	return usage(cmd, what+" is not UTF-8.", "The server takes text in UTF-8 alone. Convert it, with iconv for example.")
 }

@@ -34,7 +34,7 @@ next start, and ends streams so that clients reconnect. A second Ctrl-C ends it 
 			defer stop()
 			err = app.Serve(ctx, opt)
 			if ctx.Err() != nil && cmd.Context().Err() == nil && err == nil {
-				return nil // stopped in good order
+				return nil // stopped in order
 			}
 			return err
 		},

@@ -81,7 +81,7 @@ func (c *command) printFile(ctx context.Context, a *admin, id uuid.UUID, path st
 	return f.Copy(ctx, c.Stdout)
 }
 
-// printable is a path as it is where all of it can be printed and read, else in quotes.
+// printable returns a path as it is if all of it can be printed and read, else in quotes.
 func printable(path string) string {
 	if quoted := strconv.Quote(path); quoted != `"`+path+`"` || strings.Join(strings.Fields(path), " ") != path {
 		return quoted

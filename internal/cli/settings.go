@@ -12,22 +12,20 @@ import (
 
 const settingKey = "parley_setting"
 
-// setting adds a flag that stands for a setting. Its name may bring its letter:
-// "workspace,w".
+// setting adds a flag for a setting. Its name may include its letter: "workspace,w".
 func setting(cmd *cobra.Command, name, setting, usage string) {
 	name, letter, _ := strings.Cut(name, ",")
 	cmd.Flags().StringP(name, letter, "", fmt.Sprintf("%s (%s)", usage, setting))
 	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting})
 }
 
-// switchOff adds a flag without a value that gives a setting one.
+// switchOff adds a flag without a value that sets a setting.
 func switchOff(cmd *cobra.Command, name, setting, value, usage string) {
 	cmd.Flags().Bool(name, false, fmt.Sprintf("%s (%s=%s)", usage, setting, value))
 	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting, value})
 }
 
-// load reads the settings as the command's flags, the environment and the
-// configuration file give them.
+// load reads the settings from the command's flags, the environment and the configuration file.
 func (c *command) load(cmd *cobra.Command) (app.Config, error) {
 	src := app.Sources{Environ: c.Environ, File: c.configFile}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -70,7 +68,7 @@ func (c *command) config() *cobra.Command {
 			}); printErr != nil {
 				return printErr
 			}
-			return err // after the table, which helps to mend it
+			return err // after the table, which helps to fix it
 		},
 	}
 	cmd.AddCommand(show)

@@ -18,7 +18,7 @@ type skillShown struct {
 	Version     int           `json:"version"`
 	Newest      int           `json:"newest_version"`
 	Description string        `json:"description"`
-	Inputs      []skill.Input `json:"inputs"` // null: it takes any
+	Inputs      []skill.Input `json:"inputs"` // null: it accepts any
 	CreatedAt   time.Time     `json:"created_at"`
 	UpdatedAt   time.Time     `json:"updated_at"`
 }
@@ -62,7 +62,7 @@ func inputsOf(contract *skill.Contract) []skill.Input {
 	return contract.Inputs
 }
 
-// inputNames are the inputs in a table; a star marks those that must be given.
+// inputNames returns the inputs for a table; a star marks the required ones.
 func inputNames(contract *skill.Contract) string {
 	if contract == nil {
 		return "any"
@@ -115,7 +115,7 @@ type versionShown struct {
 	Version     int           `json:"version"`
 	Active      bool          `json:"active"` // this version runs
 	Description string        `json:"description"`
-	Inputs      []skill.Input `json:"inputs"` // null: it takes any
+	Inputs      []skill.Input `json:"inputs"` // null: it accepts any
 	Document    string        `json:"document"`
 	CreatedAt   time.Time     `json:"created_at"`
 }

@@ -36,7 +36,7 @@ func (c *command) skillsNew() *cobra.Command {
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			document := skill.Template(args[0])
-			if _, problems := skill.Parse(document); len(problems) > 0 { // the name is all that can be wrong
+			if _, problems := skill.Parse(document); len(problems) > 0 { // only the name can be invalid
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "Invalid name of a skill.", Why: problems[0].Message, Do: "Choose another one."}
 			}
 			file := filepath.Join(in, args[0], skill.File)
@@ -90,12 +90,12 @@ func (c *command) skillsLint() *cobra.Command {
 
 // skillFile is a SKILL.md in the file system.
 type skillFile struct {
-	path     string // as the command's caller names it
+	path     string // as the user named it
 	document string
 	beside   []string // the other files of its folder
 }
 
-// skillFiles reads folders, each of which is a skill or holds folders that are.
+// skillFiles reads folders, each of which is a skill or contains skills.
 func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 	var files []skillFile
 	for _, dir := range dirs {
@@ -151,7 +151,7 @@ func (c *command) skillFile(dir string) (skillFile, error) {
 	return f, err
 }
 
-// lint lists the problems of skills, one a line. Two that would be one are one.
+// lint lists the problems of skills, one per line. Identical problems are listed once.
 func lint(files []skillFile) []string {
 	var lines []string
 	seen := make(map[string]string)
@@ -169,7 +169,7 @@ func lint(files []skillFile) []string {
 	return lines
 }
 
-// atLeast takes one argument or more.
+// atLeast requires one argument or more.
 func atLeast(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {

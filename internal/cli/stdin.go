@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxStdin is more than the server accepts; its error reports the limit.
+// maxStdin is above the server's limit; the server's error reports the limit.
 const maxStdin = 2 << 20
 
-// slowStdin is the wait for stdin before it is reported.
+// slowStdin is how long a command waits for stdin before it reports that.
 const slowStdin = time.Second
 
-// stdin reads what is piped in. After a while it prints waiting on stderr, unless it is
-// "". Ctrl-C ends it; a read of stdin cannot be interrupted, and ends with the process.
+// stdin reads the standard input. After a while it prints waiting on stderr, unless it is "".
+// Ctrl-C ends it; a read of stdin cannot be interrupted, and ends with the process.
 func (c *command) stdin(waiting string) ([]byte, error) {
 	type read struct {
 		text []byte
@@ -96,7 +96,7 @@ func (s *sending) piped(cmd *cobra.Command, beside bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be cut off in the middle of a character
+	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be in the middle of a character
 		return "", usage(cmd, "stdin is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
 	}
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ownOutput marks a command that does not take --json; the value states why.
+// ownOutput marks a command without --json; the value states why.
 const ownOutput = "parley_own_output"
 
 // jsonFlag adds --json to every command that prints something.
@@ -43,7 +43,7 @@ func (c *command) done(result any, format string, args ...any) error {
 	return nil
 }
 
-// named is done for a change whose result has a text that scripts need: it stands alone on stdout.
+// named is done for a change whose result has a text that scripts need: stdout has only this text.
 func (c *command) named(text string, result any, format string, args ...any) error {
 	if !c.json {
 		fmt.Fprintln(c.Stdout, text)

@@ -13,7 +13,7 @@ import (
 // terminal reports whether w is a terminal.
 func terminal(w any) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) // /dev/null is a device too
+	return ok && term.IsTerminal(int(f.Fd())) // /dev/null is a device as well
 }
 
 // columns returns the width of the terminal w, 80 if it is unknown, 0 if w is not a terminal.
@@ -49,7 +49,7 @@ func fed(r io.Reader) bool {
 	return piped(r)
 }
 
-// env is a variable of the surroundings.
+// env returns a variable of the environment.
 func (h Host) env(name string) string {
 	for _, line := range h.Environ {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {
@@ -59,7 +59,7 @@ func (h Host) env(name string) string {
 	return ""
 }
 
-// colours reports whether stderr may be coloured.
+// colours reports whether stderr may be colored.
 func (h Host) colours() bool {
 	switch {
 	case h.env("NO_COLOR") != "":
@@ -70,13 +70,13 @@ func (h Host) colours() bool {
 	return terminal(h.Stderr) && h.env("TERM") != "dumb"
 }
 
-// visible writes control characters out, so that a model cannot control the
-// terminal. Line ends and tabs stay.
+// visible escapes control characters, so that a model cannot control the terminal. Newlines and
+// tabs stay.
 func visible(s string) string {
 	return text.EscapeFunc(s, func(r rune) bool { return text.IsTerminalControl(r) && r != '\n' && r != '\t' })
 }
 
-// plainLine is visible on one line, for names and summaries.
+// plainLine is visible for names and summaries, on one line.
 func plainLine(s string) string {
 	return text.EscapeFunc(strings.Join(strings.Fields(s), " "), text.IsTerminalControl)
 }

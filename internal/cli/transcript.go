@@ -42,7 +42,7 @@ func (c *command) sessionsShow() *cobra.Command {
 	})
 }
 
-// showMessage prints a message for a reader.
+// showMessage prints a message for a user.
 func (c *command) showMessage(m client.HistoryMessage) error {
 	bold := func(s string) string { return s }
 	if terminal(c.Stdout) && c.colours() {
@@ -87,7 +87,7 @@ func said(m client.HistoryMessage) string {
 		return m.Label
 	case m.StructuredResult != nil:
 		var b strings.Builder
-		_ = printJSON(&b, m.StructuredResult) // it came as JSON
+		_ = printJSON(&b, m.StructuredResult) // it was parsed from JSON
 		return strings.TrimSpace(b.String())
 	case m.Content != nil:
 		return strings.TrimRight(*m.Content, "\n")
@@ -108,7 +108,7 @@ func ending(m client.HistoryMessage) string {
 	return ""
 }
 
-// raws are messages as they came.
+// raws returns messages in their original JSON.
 func raws(messages []client.HistoryMessage) []any {
 	list := make([]any, len(messages))
 	for i, m := range messages {

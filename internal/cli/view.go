@@ -11,33 +11,33 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// viewer shows a stream: the answer on stdout, the rest on stderr. It answers the
-// questions of the turn, or asks the user.
+// viewer shows a stream: the answer on stdout, the rest on stderr. It answers the questions of the
+// turn, or asks the user.
 type viewer struct {
 	c         *command
 	remote    *client.Client
 	output    string
 	quiet     bool
 	verbose   bool
-	result    bool // the answer is the structured result alone
+	result    bool // print only the structured result
 	replayed  bool // questions may be old
 	reading   bool // the turn was started elsewhere: Ctrl-C leaves it running
 	approving approving
 	dim       func(string) string
 	screen    bool // stdout is a terminal
 
-	mu      sync.Mutex // Ctrl-C comes in between; guards these and what is written
+	mu      sync.Mutex // guards these fields and the output against Ctrl-C
 	began   time.Time
-	first   time.Duration // until the first text; negative: it is not known
-	inLine  bool          // the answer so far does not end with a line end
+	first   time.Duration // time until the first text; negative: unknown
+	inLine  bool          // the answer so far does not end with a newline
 	failed  *failure
 	session string
 	lastID  string
 	shown   int  // frames after open
 	wanted  bool // a cancel waits for the session's id
 
-	// Those of the goroutine that watches.
-	open   *question // the one that the turn waits for
+	// Only the goroutine that watches uses these.
+	open   *question // the question that the turn waits for
 	denied bool      // an approval was denied or expired
 }
 
@@ -73,7 +73,7 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 	var end error
 	for f, err := range frames(ctx) {
 		if err == nil {
-			err = v.answered(ctx) // or there would be no frame
+			err = v.answered(ctx) // otherwise no frame would report it
 		}
 		if err == nil {
 			err = v.show(f)
@@ -95,8 +95,8 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 	return v.finish(end, stop())
 }
 
-// cancel asks the server to end the turn. Before the open frame the turn is unknown:
-// then it is canceled when the frame comes.
+// cancel asks the server to cancel the turn. Before the open frame the turn is unknown: then it is
+// canceled when the frame arrives.
 func (v *viewer) cancel(ctx context.Context) {
 	v.mu.Lock()
 	session := v.session
@@ -121,7 +121,7 @@ func (v *viewer) late() bool {
 	return late
 }
 
-// finish turns the end of a stream into the command's.
+// finish returns the error of the command for the end of a stream.
 func (v *viewer) finish(err error, interrupts int) error {
 	v.endLine()
 	switch {

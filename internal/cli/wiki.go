@@ -46,9 +46,9 @@ func (c *command) wikiPut() *cobra.Command {
 	})
 }
 
-// document is the content to write: a file's, or what is piped in.
+// document returns the content to write, from a file or from stdin.
 func (c *command) document(args []string) ([]byte, error) {
-	const limit = 2 << 20 // the store rejects less, with an error
+	const limit = 2 << 20 // the store's limit is lower, and its error explains it
 	if len(args) == 1 && args[0] != "-" {
 		f, err := os.Open(c.path(args[0]))
 		if err != nil {
@@ -156,7 +156,7 @@ func (c *command) wikiList() *cobra.Command {
 	})
 }
 
-// path is a file as the command's caller names it.
+// path resolves a file name against the command's directory.
 func (c *command) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -131,8 +131,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 	return cmd
 }
 
-// changeFlags adds the flags for what can be set of a workspace. Those that are
-// given are what change returns.
+// changeFlags adds the flags for the settings of a workspace. change returns those that are given.
 func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Change, error)) {
 	f := cmd.Flags()
 	name := f.String("name", "", "title of the workspace")
@@ -183,7 +182,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	}
 }
 
-// given sets what a flag stands for where the flag is given.
+// given copies the value of a flag if the flag is given.
 func given[T any](cmd *cobra.Command, flag string, to **T, value *T) {
 	if cmd.Flags().Changed(flag) {
 		*to = value
@@ -284,7 +283,7 @@ type workspaceShown struct {
 	MaxTurns           int     `json:"max_turns"`
 	MaxRunning         int     `json:"max_running"`
 	HistoryTokens      int     `json:"history_tokens"`
-	MessagesPerMinute  *int    `json:"messages_per_minute"` // null: the server's own, as the next two
+	MessagesPerMinute  *int    `json:"messages_per_minute"` // null: the server's own, like the next two
 	CallsPerMinute     *int    `json:"calls_per_minute"`
 	OpenStreams        *int    `json:"open_streams"`
 	StorageQuota       int64   `json:"storage_quota"` // bytes; 0: none

@@ -21,7 +21,7 @@ type account struct {
 	drop     bool
 }
 
-// accountFor takes the owner of existing data, since PostgreSQL insists on that.
+// accountFor returns the owner of existing data, which PostgreSQL requires.
 func accountFor(data string) (account, error) {
 	me := account{uid: os.Getuid(), gid: os.Getgid()}
 	owner, err := ownerOf(data)
@@ -77,7 +77,7 @@ func userName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// own makes a directory that only this account can look into.
+// own creates a directory that only this account can access.
 func (a account) own(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -88,7 +88,8 @@ func (a account) own(dir string) error {
 	return nil
 }
 
-// cache is where fetched programs are kept. Root's own is closed to other users.
+// cache returns the directory of downloaded programs. Root's own cache directory is closed to other
+// users.
 func (a account) cache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -104,7 +105,7 @@ func (a account) cache() (string, error) {
 	return dir, nil
 }
 
-// opens makes everything below dir readable to the account.
+// opens makes everything below dir readable for the account.
 func (a account) opens(dir string) error {
 	if !a.drop {
 		return nil
@@ -125,8 +126,8 @@ func (a account) opens(dir string) error {
 	})
 }
 
-// reaches reports whether the account can enter dir. The kernel answers, because
-// mode bits alone do not know of access lists.
+// reaches reports whether the account can enter dir. It asks the kernel, because mode bits do not
+// include access lists.
 func (a account) reaches(dir string) bool {
 	cmd := exec.Command("/bin/sh", "-c", ":")
 	cmd.Dir = dir
@@ -134,8 +135,8 @@ func (a account) reaches(dir string) bool {
 	return cmd.Run() == nil
 }
 
-// apply makes cmd run as the account, with nothing of our environment that could
-// steer PostgreSQL or that is none of its business, such as API keys.
+// apply makes cmd run as the account, without variables of our environment that could configure
+// PostgreSQL or that it does not need, such as API keys.
 func (a account) apply(cmd *exec.Cmd) {
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "HOME=/"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// major is that of the data directory, 0 when there is none.
+// major returns the version of the data directory, 0 if there is none.
 func (p place) major() (int, error) {
 	text, err := os.ReadFile(filepath.Join(p.data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (p place) major() (int, error) {
 	return n, nil
 }
 
-// create makes the data directory. It removes the remains of a crashed attempt.
+// create creates the data directory. It removes the remains of a crashed attempt.
 func (p place) create(prog programs, disposable bool) error {
 	if err := os.RemoveAll(p.fresh); err != nil {
 		return err

@@ -4,6 +4,6 @@ package devdb
 
 import "syscall"
 
-// dieWithParent has no counterpart here. PostgreSQL outlives a guard that was
-// killed, and the next Start adopts it.
+// dieWithParent does nothing on this system. PostgreSQL outlives a guard that was killed, and the
+// next Start adopts it.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -25,10 +25,10 @@ import (
 	"time"
 )
 
-// ErrNoPostgres is returned if PostgreSQL's programs are not installed and cannot be fetched.
+// ErrNoPostgres is returned if PostgreSQL's programs are not installed and cannot be downloaded.
 var ErrNoPostgres = errors.New("no PostgreSQL found")
 
-// ErrEnded is reported of a server that was stopped, that keeps dying or whose guard was killed.
+// ErrEnded is returned for a server that was stopped, that keeps dying or whose guard was killed.
 var ErrEnded = errors.New("PostgreSQL was stopped or keeps dying")
 
 // User is the role that owns everything in a private server.
@@ -39,13 +39,13 @@ const User = "parley"
 type Options struct {
 	Dir      string            // holds data, log and locks; a test run by root passes it to Remove
 	Progress func(line string) // receives slow and unusual steps; may be nil
-	Settings map[string]string // PostgreSQL's, beside or instead of our own
+	Settings map[string]string // PostgreSQL's, in addition to our own or overriding them
 
-	Bin        string // as PARLEY_POSTGRES_BIN, which counts where this is empty
-	Repository string // as PARLEY_POSTGRES_REPOSITORY
+	Bin        string // like PARLEY_POSTGRES_BIN, which is used if this is empty
+	Repository string // like PARLEY_POSTGRES_REPOSITORY
 
-	// Disposable gives durability up for speed. For tests.
+	// Disposable trades durability for speed. For tests.
 	Disposable bool
-	// Linger keeps the server for a while after its last user is gone.
+	// Linger keeps the server running for a while after its last user has ended.
 	Linger time.Duration
 }

@@ -18,18 +18,18 @@ import (
 	"time"
 )
 
-// RepositoryVariable names a mirror of Maven Central, where the programs are.
+// RepositoryVariable names a mirror of Maven Central, which has the programs.
 const RepositoryVariable = "PARLEY_POSTGRES_REPOSITORY"
 
 const mavenCentral = "https://repo1.maven.org/maven2"
 
-// The bounds of a download.
+// The limits of a download.
 const (
 	maxDownload  = 128 << 20 // bytes
 	downloadTime = 15 * time.Minute
 )
 
-// source is where programs come from and where they are kept.
+// source is the repository of programs and their cache.
 type source struct {
 	repository string
 	cache      string
@@ -49,8 +49,8 @@ func sourceFor(as account, opts Options) (source, error) {
 	}, err
 }
 
-// fetch returns programs from the cache, and downloads them first if need be. Nothing of a
-// download is unpacked, let alone run, unless it has the pinned checksum.
+// fetch returns programs from the cache, and downloads them first if necessary. It unpacks and runs
+// a download only if it has the pinned checksum.
 func (s source) fetch(ctx context.Context, major int) (programs, error) {
 	r := s.releases[cmp.Or(major, newest)]
 	sum := r.sums[s.platform]
@@ -73,7 +73,7 @@ func (s source) fetch(ctx context.Context, major int) (programs, error) {
 	}
 	defer lock.close()
 	if prog, err := s.inspect(ctx, home); err == nil {
-		return prog, nil // by the process we waited for
+		return prog, nil // by the process that had the lock
 	}
 	s.progress(fmt.Sprintf("fetching PostgreSQL %s for %s from %s (15 to 35 MB)", r.version, s.platform, s.host()))
 	if err := s.install(ctx, r.version, sum, home); err != nil {
@@ -83,7 +83,7 @@ func (s source) fetch(ctx context.Context, major int) (programs, error) {
 	return s.inspect(ctx, home)
 }
 
-// inspect reads the version of fetched programs, as the account that will run them.
+// inspect reads the version of downloaded programs, as the account that will run them.
 func (s source) inspect(ctx context.Context, home string) (programs, error) {
 	return inspectAs(ctx, filepath.Join(home, "bin"), s.as.apply)
 }
@@ -123,7 +123,7 @@ func (s source) download(ctx context.Context, version, path string) (sum string,
 	address := fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%[2]s-%[3]s.jar", s.repository, name, version)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", errors.New("the address of the repository is not valid") // and may hold a password
+		return "", errors.New("the address of the repository is not valid") // it may contain a password
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -162,7 +162,8 @@ func (s source) save(body io.Reader, path string) (sum string, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), f.Close()
 }
 
-// host is what may be shown of the repository's address: it can hold a password.
+// host returns the part of the repository's address that may be shown: the rest can contain a
+// password.
 func (s source) host() string {
 	u, err := url.Parse(s.repository)
 	if err != nil || u.Host == "" {

@@ -18,7 +18,7 @@ const (
 
 const poll = 10 * time.Millisecond
 
-// flock is a lock that the kernel takes back when its process dies.
+// flock is a lock that the kernel releases when its process dies.
 type flock struct {
 	file *os.File
 }
@@ -58,7 +58,7 @@ func (l *flock) wait(kind int) error {
 
 func (l *flock) unlock() { syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
 
-// close unlocks first: a child that is just being forked still has the file open.
+// close unlocks first: a child that is being forked still has the file open.
 func (l *flock) close() {
 	l.unlock()
 	l.file.Close()
@@ -78,7 +78,7 @@ func TryLock(path string) (release func(), held bool, err error) {
 	return l.close, held, nil
 }
 
-// lockFile polls, because a blocked flock cannot be cancelled.
+// lockFile polls, because a blocked flock cannot be canceled.
 func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
 	l, err := openLock(path)
 	if err != nil {
@@ -92,7 +92,7 @@ func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
 	return l, nil
 }
 
-// until polls done.
+// until polls done until it returns true, or ctx ends.
 func until(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// guardName is argument zero of a guard: ps shows it, and it marks this binary
-// as a guard.
+// guardName is argument zero of a guard: ps shows it, and it makes this binary run as a guard.
 const guardName = "parley-postgres-guard"
 
-// init and not a function that main calls: a binary that forgot the call would
-// start copies of itself.
+// init is used instead of a function that main calls: a binary that forgot the call would start
+// copies of itself.
 func init() {
 	if len(os.Args) == 2 && os.Args[0] == guardName {
 		os.Exit(keep(os.Args[1]))
@@ -34,9 +33,9 @@ type task struct {
 	Adopt             int // a postmaster that lost its guard
 }
 
-// keep is the guard's life. The parent reads one line from it: "ready" or why not.
+// keep is the main function of the guard. The parent reads one line from it: "ready" or the error.
 func keep(text string) int {
-	runtime.LockOSThread() // the death signal comes when this thread ends, not this process
+	runtime.LockOSThread() // the death signal is sent when this thread ends, not this process
 	const report = 3
 	syscall.CloseOnExec(report)
 	parent := os.NewFile(report, "parent")
@@ -99,7 +98,7 @@ func (g *guard) begin(text string) (err error) {
 	return err
 }
 
-// watch ends when no process uses the server any more or one has stopped it.
+// watch ends when no process uses the server anymore or one has stopped it.
 func (g *guard) watch() error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
@@ -117,7 +116,7 @@ func (g *guard) watch() error {
 			}
 			unused = g.unused()
 		case err := <-g.ended:
-			if err == nil { // pg_ctl stop
+			if err == nil { // stopped by pg_ctl
 				g.say("PostgreSQL was stopped")
 				return nil
 			}

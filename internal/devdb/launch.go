@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// join reports whether a guard keeps a server here, once that is ready.
+// join reports whether a guard runs a server here, once the server is ready.
 func (s *Server) join(ctx context.Context) (bool, error) {
 	guard, err := openLock(s.place.guard)
 	if err != nil {
@@ -38,13 +38,13 @@ func (s *Server) join(ctx context.Context) (bool, error) {
 		}
 		s.at, err = readPidfile(s.place.data)
 		joined = err == nil && s.at.ready() && alive(s.at.pid)
-		return joined, nil // no file yet, or no longer: the guard is at work
+		return joined, nil // no file yet, or not anymore: the guard is starting or stopping PostgreSQL
 	})
 	s.Version = s.task.Version
 	return joined, err
 }
 
-// launch starts a guard and waits for its word.
+// launch starts a guard and waits for its report.
 func (s *Server) launch(ctx context.Context, opts Options) error {
 	p := s.place
 	major, err := p.major()
@@ -85,8 +85,8 @@ func (s *Server) launch(ctx context.Context, opts Options) error {
 	return err
 }
 
-// arguments are PostgreSQL's. They are not written into its configuration file,
-// so that a newer binary does not have to edit what an older one left.
+// arguments returns PostgreSQL's arguments. They are not written into its configuration file, so
+// that a newer binary does not have to edit the file of an older one.
 func arguments(data, sockets string, opts Options) []string {
 	set := map[string]string{
 		"listen_addresses":        "",
@@ -110,14 +110,14 @@ func arguments(data, sockets string, opts Options) []string {
 	return args
 }
 
-// spawn runs this binary again as the guard. It gets a session of its own, so
-// that Ctrl-C reaches us and not PostgreSQL, and none of our open files.
+// spawn runs this binary again as the guard, in a session of its own, so that Ctrl-C reaches this
+// process and not PostgreSQL, and without open files of this process.
 func (s *Server) spawn(ctx context.Context) error {
 	text, err := json.Marshal(s.task)
 	if err != nil {
 		return err
 	}
-	self := "/proc/self/exe" // works after a rebuild replaced the file
+	self := "/proc/self/exe" // works after a rebuild has replaced the file
 	if runtime.GOOS != "linux" {
 		if self, err = os.Executable(); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 
 const maxLog = 16 << 20
 
-// openLog appends to the log; one that grew big becomes the old one first.
+// openLog opens the log for appending; a log that has grown large is renamed first.
 func openLog(path string) (*os.File, error) {
 	if logSize(path) > maxLog {
 		if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func logSize(path string) int64 {
 
 var fatalLine = regexp.MustCompile(`(?m)(?:FATAL|PANIC): +(.+)$`)
 
-// reason is what PostgreSQL wrote before it gave up, or how it ended.
+// reason returns what PostgreSQL logged before it ended, or its exit status.
 func reason(path string, from int64, ended error) string {
 	if f, err := os.Open(path); err == nil {
 		defer f.Close()

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// orphan finds a postmaster that runs without a guard. One that is stopping is
-// waited for. It is called when no guard can be at work.
+// orphan finds a postmaster that runs without a guard. It waits for one that is stopping. It is
+// called when no guard can be running.
 func (p place) orphan(ctx context.Context) (pid int, err error) {
 	err = until(ctx, func() (bool, error) {
 		at, err := readPidfile(p.data)
@@ -27,8 +27,8 @@ func (p place) orphan(ctx context.Context) (pid int, err error) {
 			return true, err
 		}
 		if !alive(at.pid) {
-			// PostgreSQL replaces the file itself, after it made sure that no
-			// backend of the old server is left.
+			// PostgreSQL replaces the file itself, after it has checked that no backend of the old
+			// server is left.
 			return true, nil
 		}
 		if !isPostmaster(at.pid, p.data) {
@@ -45,10 +45,9 @@ func (p place) orphan(ctx context.Context) (pid int, err error) {
 	return pid, err
 }
 
-// forget puts the lock files of a postmaster aside whose number is now another
-// program's, after a reboot, or a zombie's, in a container without an init. To
-// PostgreSQL both look like a server that runs. Backends that are left of it are
-// still found, by the shared memory they hold.
+// forget renames the lock files of a postmaster whose pid now belongs to another program, after a
+// reboot, or to a zombie, in a container without an init. PostgreSQL would take both for a running
+// server. It still finds the remaining backends of the old server, by the shared memory they hold.
 func (p place) forget(at pidfile) error {
 	locks := []string{pidfilePath(p.data)}
 	if at.sockets != "" {
@@ -63,7 +62,7 @@ func (p place) forget(at pidfile) error {
 }
 
 func isPostmaster(pid int, data string) bool {
-	if runtime.GOOS == "linux" { // a postmaster works in its data directory
+	if runtime.GOOS == "linux" { // the working directory of a postmaster is its data directory
 		dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 		return err == nil && dir == data
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Server cannot exist on this system.
+// Server is not supported on this system.
 type Server struct {
 	Version, Dir string
 	Joined       bool
@@ -15,7 +15,7 @@ type Server struct {
 
 var errSystem = errors.New("a private PostgreSQL needs Unix; set DATABASE_URL")
 
-// TryLock has no counterpart here: it reports the lock as taken by this process.
+// TryLock does nothing on this system and reports success.
 func TryLock(string) (release func(), held bool, err error) { return func() {}, true, nil }
 
 // Start fails.

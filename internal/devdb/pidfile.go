@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pidfile is what a postmaster writes about itself into its data directory.
+// pidfile is the file that a postmaster writes into its data directory.
 type pidfile struct {
 	pid     int
 	port    int
@@ -18,8 +18,8 @@ type pidfile struct {
 
 func pidfilePath(data string) string { return filepath.Join(data, "postmaster.pid") }
 
-// readPidfile returns fs.ErrNotExist when there is none. A file that is still
-// being written gives zero fields, not an error.
+// readPidfile returns fs.ErrNotExist if there is no file. For a file that is still being written it
+// returns zero fields, not an error.
 func readPidfile(data string) (pidfile, error) {
 	text, err := os.ReadFile(pidfilePath(data))
 	if err != nil {

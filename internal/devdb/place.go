@@ -16,12 +16,12 @@ import (
 // place contains the paths in one directory, and the account that owns them.
 type place struct {
 	dir   string
-	data  string // the data directory: whole or absent
-	fresh string // a data directory in the making
+	data  string // the data directory: complete or absent
+	fresh string // a data directory that is being created
 	log   string
 	start string // lock: one process decides between joining and starting
 	users string // lock: shared by all users of the server; the guard waits for it
-	peers string // lock: the same without the guard; shows the last process that it is the last
+	peers string // lock: the same without the guard; by it the last process knows that it is the last
 	guard string // lock: held by the guard; its text is PostgreSQL's version
 	as    account
 }
@@ -34,7 +34,7 @@ func placeAt(dir string, as account) place {
 	}
 }
 
-// settle makes the directory, or one that PostgreSQL's user can reach instead.
+// settle creates the directory, or another one that PostgreSQL's user can reach.
 func settle(dir string, progress func(string)) (place, error) {
 	as, err := accountFor(filepath.Join(dir, "data"))
 	if err != nil {
@@ -49,7 +49,7 @@ func settle(dir string, progress func(string)) (place, error) {
 		if err := makeDir(refuge); err != nil {
 			return place{}, err
 		}
-		if err := ours(refuge, os.Getuid()); err != nil { // any user can make directories there
+		if err := ours(refuge, os.Getuid()); err != nil { // any user can create directories there
 			return place{}, err
 		}
 		dir = refuge
@@ -78,8 +78,8 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// prepare makes the files that root would otherwise make as its own, and the
-// owner of the data could not open later.
+// prepare creates the files that root would otherwise create as its own, so that the owner of the
+// data could not open them.
 func (p place) prepare() error {
 	for _, path := range []string{p.start, p.users, p.peers, p.guard, p.log} {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -112,8 +112,8 @@ func ours(dir string, uid int) error {
 // maxSocket is the longest socket path that every system allows, with room.
 const maxSocket = 90
 
-// sockets is the directory of the socket: in our own if the path is short and
-// plain enough, else in the system's temporary one.
+// sockets returns the directory of the socket: our own if the path is short and has no special
+// characters, else one in the system's temporary directory.
 func (p place) sockets() (string, error) {
 	plain := func(dir string) bool {
 		return len(dir)+len("/.s.PGSQL.5432") <= maxSocket && strings.Trim(dir, pathLetters) == ""
@@ -128,7 +128,7 @@ func (p place) sockets() (string, error) {
 	err := p.as.own(dir)
 	if errors.Is(err, fs.ErrExist) {
 		if err = ours(dir, p.as.uid); err != nil && ours(dir, os.Getuid()) == nil {
-			err = os.Lchown(dir, p.as.uid, p.as.gid) // a crash came before it
+			err = os.Lchown(dir, p.as.uid, p.as.gid) // it may be left from a crash
 		}
 	}
 	return dir, err

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// up starts PostgreSQL and waits until it takes connections. Backends of a
-// postmaster that was killed can outlive it for a moment, and PostgreSQL waits for
-// them by refusing to start.
+// up starts PostgreSQL and waits until it accepts connections. Backends of a postmaster that was
+// killed can outlive it for a moment, and PostgreSQL refuses to start until they end.
 func (g *guard) up() error {
 	tries := 1
 	if _, err := os.Stat(pidfilePath(g.place.data)); !errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +55,7 @@ func (g *guard) launch() error {
 	}
 }
 
-// adopt watches a postmaster without a parent here.
+// adopt watches a postmaster that is not a child of this process.
 func (g *guard) adopt() {
 	g.say("adopting PostgreSQL, process %d", g.Adopt)
 	g.pid, g.ended = g.Adopt, make(chan error, 1)
@@ -66,14 +65,13 @@ func (g *guard) adopt() {
 		}
 		var err error
 		if _, left := os.Stat(pidfilePath(g.place.data)); left == nil {
-			err = errors.New("killed") // a clean end removes the file
+			err = errors.New("killed") // a clean shutdown removes the file
 		}
 		g.ended <- err
 	}()
 }
 
-// down asks for a fast shutdown, then for an immediate one. Both keep every
-// commit.
+// down requests a fast shutdown, then an immediate one. Both keep every commit.
 func (g *guard) down() error {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		if err := syscall.Kill(g.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {

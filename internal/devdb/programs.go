@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// BinVariable names the directory with PostgreSQL's programs and ends the search
-// for others. The word "fetch" passes by what is installed.
+// BinVariable names the directory of PostgreSQL's programs and replaces the search for them. The
+// value "fetch" ignores installed programs.
 const BinVariable = "PARLEY_POSTGRES_BIN"
 
-// oldest is the first major version that has what the schema uses.
+// oldest is the first major version with all features that the schema uses.
 const oldest = 15
 
-// programs are one installation of PostgreSQL.
+// programs is one installation of PostgreSQL.
 type programs struct {
 	dir     string
 	version string // "15.18"
 	major   int
 }
 
-// wellKnown are the places of Debian, Red Hat, Homebrew, Postgres.app, MacPorts,
-// Alpine and FreeBSD. PATH comes before them.
+// wellKnown are the directories of Debian, Red Hat, Homebrew, Postgres.app, MacPorts, Alpine and
+// FreeBSD. PATH precedes them.
 var wellKnown = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -44,8 +44,8 @@ var wellKnown = []string{
 	"/usr/local/bin",
 }
 
-// installed lists what is on this machine, best first: PATH, then the newest.
-// bin is Options.Bin.
+// installed lists the installations on this machine, best first: PATH, then the newest. bin is
+// Options.Bin.
 func installed(ctx context.Context, bin string) ([]programs, error) {
 	if dir := cmp.Or(bin, os.Getenv(BinVariable)); dir == "fetch" {
 		return nil, nil
@@ -76,7 +76,7 @@ func installed(ctx context.Context, bin string) ([]programs, error) {
 
 var versionText = regexp.MustCompile(`\b(\d+)(\.\d+)?`)
 
-// inspect accepts a directory that has the two programs we use.
+// inspect accepts a directory that contains the two programs that this package uses.
 func inspect(ctx context.Context, dir string) (programs, error) {
 	return inspectAs(ctx, dir, func(*exec.Cmd) {})
 }
@@ -110,7 +110,7 @@ func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (progra
 	return programs{dir: dir, version: found[0], major: major}, err
 }
 
-// choose takes the first that fits the data, major 0 being a new directory.
+// choose returns the first installation that fits the data; major 0 is a new directory.
 func choose(all []programs, major int) (programs, bool) {
 	for _, prog := range all {
 		if prog.major == major || major == 0 && prog.major >= oldest {

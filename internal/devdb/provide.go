@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// provide finds the programs for the data directory, or for a new one if major is
-// 0, and fetches them where nothing is installed.
+// provide finds the programs for the data directory, or for a new one if major is 0, and downloads
+// them if none are installed.
 func provide(ctx context.Context, p place, major int, opts Options) (programs, error) {
 	all, err := installed(ctx, opts.Bin)
 	if err != nil {
@@ -47,7 +47,7 @@ func versions(all []programs) string {
 	return strings.Join(names, ", ")
 }
 
-// install is the command that this system's user would type.
+// install returns the command that installs PostgreSQL on this system.
 func install() string {
 	sudo := "sudo "
 	if os.Getuid() == 0 {

@@ -14,11 +14,11 @@ type release struct {
 	sums    map[string]string // SHA-256 of the jar, by platform
 }
 
-// newest is the major version that a new data directory gets.
+// newest is the major version of a new data directory.
 const newest = 18
 
-// releases are by major version. A platform that has no sum has no download. To add a version,
-// run this for each platform and compare a few sums with those on other machines:
+// releases are by major version. A platform without a sum has no download. To add a version, run
+// this for each platform and compare a few sums with those on other machines:
 //
 //	p=linux-amd64 v=18.3.0; mvn -q dependency:get -Dtransitive=false \
 //	  -Dartifact=io.zonky.test.postgres:embedded-postgres-binaries-$p:$v &&
@@ -52,7 +52,7 @@ var releases = map[int]release{
 	}},
 }
 
-// platform is this machine in the names of the downloads.
+// platform returns the name of this machine's platform in downloads.
 func platform() string {
 	arch := runtime.GOARCH
 	if arch == "arm64" {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Remove deletes a private server with its data, which nothing else here does. It
-// fails while a process uses it.
+// Remove deletes a private server with its data; no other function deletes data. It fails while a
+// process uses the server.
 func Remove(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

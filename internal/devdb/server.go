@@ -18,7 +18,7 @@ import (
 type Server struct {
 	Version string // "15.18"
 	Dir     string // the actual data directory; can differ from Options.Dir, see Start
-	Joined  bool   // it was running already
+	Joined  bool   // it was already running
 
 	place place
 	users *flock
@@ -53,8 +53,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// enter decides between joining and starting. The start lock makes that one
-// process at a time; the guard holds it while it stops PostgreSQL.
+// enter either joins the server or starts it. The start lock admits one process at a time; the
+// guard holds it while it stops PostgreSQL.
 func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
 	slow := time.AfterFunc(time.Second, func() { opts.Progress("waiting for another process that starts or stops PostgreSQL") })
 	turn, err := lockFile(ctx, p.start, exclusive)
@@ -86,12 +86,12 @@ func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// held keeps what a caller forgot: the garbage collector would close its files,
-// and with them go the locks, long before the process ends.
+// held keeps servers that a caller forgot: the garbage collector would close their files, and
+// release their locks, long before the process ends.
 var held sync.Map
 
-// DSN names a database of this server, "postgres" when name is empty. It is a URL
-// that psql understands too.
+// DSN returns the URL of a database of this server, "postgres" if name is empty. psql accepts it
+// too.
 func (s *Server) DSN(name string) string {
 	if name == "" {
 		name = "postgres"
@@ -101,16 +101,16 @@ func (s *Server) DSN(name string) string {
 	return u.String()
 }
 
-// LogFile is where PostgreSQL writes.
+// LogFile returns the path of PostgreSQL's log.
 func (s *Server) LogFile() string { return s.place.log }
 
-// PID is the postmaster's at this moment.
+// PID returns the current process id of the postmaster.
 func (s *Server) PID() (int, error) {
 	at, err := readPidfile(s.place.data)
 	return at.pid, err
 }
 
-// watchEvery is how often Watch looks.
+// watchEvery is the interval of Watch's checks.
 const watchEvery = 500 * time.Millisecond
 
 // Watch waits until the server ends permanently, and reports that, or until ctx ends. The guard
@@ -140,9 +140,8 @@ func (s *Server) Watch(ctx context.Context) error {
 	}
 }
 
-// Stop gives this process's share up. If it was the last one and the server does
-// not linger, Stop waits until PostgreSQL has shut down, or for ctx; the guard
-// finishes either way.
+// Stop releases this process's share. If it was the last one and the server does not linger, Stop
+// waits until PostgreSQL has shut down, or for ctx; the guard completes the shutdown either way.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.users == nil {
 		return nil

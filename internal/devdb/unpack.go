@@ -65,7 +65,7 @@ func unpackPrograms(f *zip.File, dir string) error {
 	}
 }
 
-// extract makes one file, directory or link. Other kinds have no place among programs.
+// extract creates one file, directory or link, and rejects every other kind.
 func extract(root *os.Root, h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if name == "." {

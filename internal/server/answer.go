@@ -11,18 +11,17 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// answer is a response on its way out. It knows whether anything was sent, and
-// gives every response a deadline: the one of an earlier response may still be set
-// on the connection.
+// answer is a response that is being written. It records whether anything was sent, and gives every
+// response a deadline: that of an earlier response may still be set on the connection.
 type answer struct {
 	http.ResponseWriter
 	id      string // id of the request
 	timeout time.Duration
-	body    bool // the request has one
+	body    bool // the request has a body
 	status  int  // 0: nothing was sent
 }
 
-// Unwrap leads http.ResponseController to the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -31,7 +30,7 @@ func (a *answer) WriteHeader(status int) {
 		a.status = status
 		rc, until := http.NewResponseController(a.ResponseWriter), time.Now().Add(a.timeout)
 		if a.body && !strings.HasPrefix(a.Header().Get("Content-Type"), request.StreamType) {
-			// net/http first reads the rest of the body, which may never come.
+			// net/http first reads the rest of the body, which may never arrive.
 			_ = rc.SetReadDeadline(until)
 			until = until.Add(a.timeout)
 		}
@@ -48,8 +47,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// Handler is around everything: it has the request's id, the error envelope, and what to
-// do about panics. next writes only on success.
+// Handler wraps all handlers: it sets the request's id, writes the error envelope and handles
+// panics. next writes only on success.
 func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, id: requestID(r), timeout: s.WriteTimeout, body: r.ContentLength != 0}
@@ -75,7 +74,7 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 	})
 }
 
-// panicked answers for a handler that panicked. It cuts off a response that has begun, so that no
+// panicked responds for a handler that panicked. It aborts a response that has begun, so that no
 // client takes it for complete.
 func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	stack := debug.Stack()
@@ -92,10 +91,10 @@ func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	s.refuse(a, fault.New(fault.Internal, "Internal error."))
 }
 
-// MaxRequestID is how long a caller's name for a request may be.
+// MaxRequestID is the maximum length of a caller's id for a request.
 const MaxRequestID = 128
 
-// requestID is the caller's name for the request, or a new one.
+// requestID returns the caller's id for the request, or a new one.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get("X-Request-Id"); len(id) <= MaxRequestID && request.Printable(id) {
 		return id

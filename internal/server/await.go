@@ -41,13 +41,13 @@ func (s *Server) TurnOutcome(ctx context.Context, c Caller, id uuid.UUID) (turn.
 	return outcome, err
 }
 
-// WaitInterruption returns why this server cannot wait for a turn any more whose message is stored,
-// as the end of a sentence about it; "" if err is something else. ctx is the request's.
+// WaitInterruption returns why this server cannot continue to wait for a turn whose message is
+// stored, as the end of a sentence about it; "" if err is another error. ctx is the request's.
 func (s *Server) WaitInterruption(ctx context.Context, session, turn uuid.UUID, err error) string {
 	switch {
 	case fault.From(err) != nil:
 		return ""
-	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // or the client is gone
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the client may also have left
 		return "is stopping"
 	case pgerr.IsTransient(err):
 		s.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", session, "turn", turn, "err", err)

@@ -32,7 +32,8 @@ func (s *Server) authenticate(ctx context.Context, r *http.Request) (apikey.Prin
 	return p, err
 }
 
-// forwarding are the headers by which proxies and content networks name the client of a request.
+// forwarding are the headers by which proxies and content delivery networks name the client of a
+// request.
 var forwarding = []string{
 	"Forwarded", "Via", "Client-Ip", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Real-Ip", "X-Original-Forwarded-For",
 	"X-Original-Host", "X-Proxyuser-Ip", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Appengine-User-Ip", "X-Azure-Clientip",
@@ -49,7 +50,7 @@ func Forwarded(r *http.Request) bool {
 	return false
 }
 
-// peer is the address at the other end of the connection.
+// peer returns the address at the other end of the connection.
 func peer(r *http.Request) netip.Addr {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -58,8 +59,8 @@ func peer(r *http.Request) netip.Addr {
 	return addr.Addr().Unmap()
 }
 
-// remote is the address of the client as far as a key for this machine may depend on it. Behind a
-// proxy every client would look like this machine, so a forwarded request has no address.
+// remote returns the address of the client as far as a key for this machine may depend on it.
+// Behind a proxy every client would look like this machine, so a forwarded request has no address.
 func remote(r *http.Request) netip.Addr {
 	if Forwarded(r) {
 		return netip.Addr{}
@@ -67,7 +68,7 @@ func remote(r *http.Request) netip.Addr {
 	return peer(r)
 }
 
-// clientAddress is the address that failures are counted for: the peer's, or, where that is one
+// clientAddress returns the address to which failures are counted: the peer's, or, if that is one
 // of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
 // written by the client.
 func (s *Server) clientAddress(r *http.Request) netip.Addr {
@@ -90,7 +91,7 @@ func (s *Server) isTrusted(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// parseHop reads an address of X-Forwarded-For, which some proxies write with its port.
+// parseHop parses an address of X-Forwarded-For, which some proxies write with its port.
 func parseHop(hop string) (netip.Addr, bool) {
 	hop = strings.TrimSpace(hop)
 	addr, err := netip.ParseAddr(strings.Trim(hop, "[]"))

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// ParseCursor reads the cursor in the values of a header or parameter; given is false if there is
+// ParseCursor parses the cursor in the values of a header or parameter; given is false if there is
 // none.
 func ParseCursor(param string, values []string) (cursor int64, given bool, err error) {
 	switch len(values) {

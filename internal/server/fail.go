@@ -44,7 +44,7 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 	f := fault.From(err)
 	switch {
 	case f != nil:
-	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller has left, or the service is stopping
 		f = fault.New(fault.Unavailable, "The service is stopping. Try again.")
 	case pgerr.IsDiskFull(err):
 		log(slog.LevelError, "the database has no disk space left")
@@ -59,7 +59,7 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 	return f
 }
 
-// fail answers with an error.
+// fail responds with an error.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	f := s.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
 	if a.status == 0 {
@@ -95,7 +95,7 @@ func (s *Server) refuse(a *answer, f *fault.Error) {
 	}
 }
 
-// challenge is the WWW-Authenticate header of an error, or "".
+// challenge returns the WWW-Authenticate header of an error, or "".
 func challenge(f *fault.Error) string {
 	const realm = `Bearer realm="parley"`
 	switch f.Code {

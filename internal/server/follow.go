@@ -12,12 +12,12 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// Events is the one loop behind streams and blocking calls. It yields committed events, internal
-// kinds included, in order and without a gap, and ends after the turn's done. While the database is
-// away it waits for a while.
+// Events is the one loop behind streams and blocking calls. It yields committed events, including
+// internal kinds, in order and without a gap, and ends after the turn's done. If the database is
+// away, it waits for a limited time.
 func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
-		var since time.Time // when the database went away
+		var since time.Time // start of the database's outage
 		for {
 			var failed error
 			began := time.Now()

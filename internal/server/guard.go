@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Caller is the client of a request, known by its key, with the workspace of the key.
+// Caller is the client of a request, identified by its key, with the workspace of the key.
 type Caller struct {
 	apikey.Principal
 	Workspace workspace.Workspace
@@ -27,7 +27,8 @@ type Requirement struct {
 
 // Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404
 // for the workspace, then 403, then 429. It reads the caller's own workspace whatever the request
-// names, so that another's answers, and takes as long, as one that does not exist.
+// names, so that another workspace gets the same response, and takes as long, as one that does not
+// exist.
 func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement) (Caller, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -51,7 +52,7 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}
-	if !isRecent { // the quota was used up a moment ago, and now it is not
+	if !isRecent { // the quota was used up a moment ago, but is not anymore
 		c.Workspace, err = s.Workspaces.Recent(ctx, p.Workspace)
 	}
 	return c, err

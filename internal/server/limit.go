@@ -27,7 +27,7 @@ func (s *Server) CountRequest(ctx context.Context, w http.ResponseWriter, c Call
 
 // Count counts a request against the quota of its key and fails with RATE_LIMITED if it is used up.
 // The zero Quota is that of a caller without a limit, or of a request that could not be counted and
-// is let through.
+// is accepted.
 func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ratelimit.Quota, error) {
 	size := s.limits(c.Workspace).Of(class)
 	if size == 0 {
@@ -42,8 +42,8 @@ func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ra
 	return q, err
 }
 
-// HoldStream counts an open stream of a caller until release is called. A call that waits counts
-// too: it holds a connection.
+// HoldStream counts an open stream of a caller until release is called. A waiting call also counts,
+// since it holds a connection.
 func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err error) {
 	most := s.limits(c.Workspace).Streams
 	if most == 0 {
@@ -54,7 +54,7 @@ func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err 
 	return s.Limits.Hold(ctx, c.Key, most)
 }
 
-// limits are those of a workspace's keys.
+// limits returns the limits of a workspace's keys.
 func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
 	if s.Limits == nil {
 		return ratelimit.Limits{}
@@ -71,8 +71,8 @@ func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
 	return l
 }
 
-// ownWorkspace returns the workspace of a key as it was less than a second ago. For a key that is
-// over its limit it may be older, so that a flood is rejected without a query.
+// ownWorkspace returns the workspace of a key, at most a second old. For a key over its limit it
+// may be older, so that a flood is rejected without a query.
 func (s *Server) ownWorkspace(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, isRecent bool, err error) {
 	if s.Limits != nil && s.Limits.Empty(caller.Key, class) {
 		if w, ok := s.Workspaces.Known(caller.Workspace); ok {

@@ -17,11 +17,11 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// answered is the route whose idempotency keys answers have.
+// answered is the route of the idempotency keys of answers.
 const answered = "a2aAnswer"
 
-// continueTask takes a message to a task that waits for something. The same message again has
-// no effect again, whatever the task waits for by then.
+// continueTask applies a message to a task that waits for an answer. A repeated message has no
+// second effect, whatever the task waits for by then.
 func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 	id, ok := request.ID(in.task)
 	if !ok {
@@ -41,7 +41,7 @@ func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 			return id, of, err
 		}
 	}
-	if _, _, err := c.Turns.Repeated(ctx, c.turnRequest(in)); err != nil { // an answer cannot have the id of a message that began a task
+	if _, _, err := c.Turns.Repeated(ctx, c.turnRequest(in)); err != nil { // an answer cannot have the id of a task's first message
 		return id, of, err
 	}
 	_, _, replayed, err := c.Sessions.Once(ctx, c.idempotency(in), func(ctx context.Context) (int, []byte, error) {
@@ -58,7 +58,7 @@ func (c *call) idempotency(in *incoming) session.Once {
 	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash, Caller: c.caller.Key}
 }
 
-// decide answers what a task waits for.
+// decide answers the question of a task.
 func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 	a, err := c.decision(ctx, v, in)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 	if err := checks.Err(); err != nil {
 		return a, err
 	}
-	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
+	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it applies to every conversation of the workspace
 		return a, server.MissingScope(apikey.Chat)
 	}
 	return a, nil
@@ -122,7 +122,7 @@ func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) err
 		if err != nil {
 			return err
 		}
-		for _, a := range page.Data { // the newest first
+		for _, a := range page.Data { // newest first
 			if a.TurnID == v.Turn.ID {
 				how := fmt.Sprintf("its last question was answered before, and is %s", a.Status)
 				if a.Status == string(event.Expired) {

@@ -14,19 +14,19 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// object is JSON that is written down by hand: a card is one, and read by machines alone.
+// object is JSON that is assembled by hand, as cards are; only programs read it.
 type object = map[string]any
 
-// agentCard is what there is to know of an agent.
+// agentCard is the content of an agent card.
 type agentCard struct {
 	name, description string
 	skills            []skillCard
 }
 
-// stranger is what may be known without a key: nothing of any workspace.
+// stranger is the card for a client without a key: it contains nothing of any workspace.
 var stranger = agentCard{name: "Parley", description: "An agent behind Parley. Ask with a key for the card of your workspace's own.", skills: []skillCard{talk}}
 
-// card returns the agent card: that of the key's workspace, or without a key one that only
+// card responds with the agent card of the key's workspace, or without a key with one that only
 // describes the authentication.
 func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 	v, ok := versionOf(r.Request)
@@ -34,7 +34,7 @@ func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 		v = ""
 	}
 	agent, cache := stranger, "public, max-age=300"
-	if s.BaseURL == "" { // the request's own headers decide the address
+	if s.BaseURL == "" { // the request's own headers determine the address
 		cache = "private, max-age=300"
 	}
 	if s.noCard || len(r.Header.Values("Authorization")) > 0 {
@@ -69,7 +69,7 @@ func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 	return nil
 }
 
-// extendedCard answers with the card of the caller's workspace.
+// extendedCard returns the card of the caller's workspace.
 func (c *call) extendedCard() (any, error) {
 	ctx, stop := c.brief()
 	defer stop()
@@ -80,7 +80,7 @@ func (c *call) extendedCard() (any, error) {
 	return agent.write(c.base, c.Version, c.version), nil
 }
 
-// workspaceCard is the card of a workspace: its name, and the skills that callers can start.
+// workspaceCard returns the card of a workspace: its name, and the skills that callers can start.
 func (s *api) workspaceCard(ctx context.Context, caller server.Caller) (agentCard, error) {
 	list, err := s.Skills.List(ctx, caller.Workspace.ID)
 	if err != nil {

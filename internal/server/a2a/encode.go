@@ -17,13 +17,13 @@ const (
 	jsonType = "application/json"
 )
 
-// The objects of the protocol, as version 1.0 writes them down. Version 0.3 is made of them.
+// The objects of the protocol in version 1.0. Version 0.3 is derived from them.
 type (
 	task struct {
 		ID        uuid.UUID      `json:"id"`
 		ContextID uuid.UUID      `json:"contextId"`
 		Status    status         `json:"status"`
-		Artifacts []artifact     `json:"artifacts,omitzero"` // an empty list is one
+		Artifacts []artifact     `json:"artifacts,omitzero"` // an empty list is encoded
 		History   []message      `json:"history,omitempty"`
 		Metadata  map[string]any `json:"metadata,omitempty"`
 	}
@@ -66,7 +66,7 @@ type (
 		Append    bool      `json:"append,omitempty"`
 		LastChunk bool      `json:"lastChunk,omitempty"`
 	}
-	// update is one of these: the content of a frame.
+	// update is the content of a frame: one of these.
 	update struct {
 		Task           *task           `json:"task,omitempty"`
 		StatusUpdate   *statusUpdate   `json:"statusUpdate,omitempty"`
@@ -74,14 +74,14 @@ type (
 	}
 )
 
-// The artifacts that a task can have.
+// The artifacts of a task.
 const (
 	answerID = "answer" // the agent's answer
 	resultID = "result" // the answer in the caller's schema
 	filesID  = "files"  // files that the agent produced
 )
 
-// state is where a task stands.
+// state is the state of a task.
 type state string
 
 const (
@@ -93,10 +93,10 @@ const (
 	canceled      state = "TASK_STATE_CANCELED"
 )
 
-// terminal reports whether nothing can come any more.
+// terminal reports whether the task has ended.
 func (s state) terminal() bool { return s == completed || s == failed || s == canceled }
 
-// rests reports whether no event follows until an answer comes, or none at all.
+// rests reports whether no event follows until an answer arrives, or none at all.
 func (s state) rests() bool { return s == inputRequired || s.terminal() }
 
 // stateOf returns the state of a task by that of its turn. A turn that ran before and is queued
@@ -129,7 +129,7 @@ const (
 	agent role = "ROLE_AGENT"
 )
 
-// stamp is a time as the protocol writes it.
+// stamp is a time in the protocol's format.
 type stamp time.Time
 
 // MarshalJSON implements json.Marshaler.

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// writeError answers with an error.
+// writeError responds with an error.
 func (c *call) writeError(err error) error {
 	e := c.rpcErrorOf(err)
 	if e.fault != nil {
@@ -23,7 +23,7 @@ func (c *call) writeError(err error) error {
 	}
 	accept := strings.Join(c.r.Header.Values("Accept"), ",")
 	if c.version == v03 && c.streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
-		return c.WriteFrames(c.w, []any{c.failure(e)}) // such a client of 0.3 reads nothing but the stream
+		return c.WriteFrames(c.w, []any{c.failure(e)}) // such a client of 0.3 parses only a stream
 	}
 	return server.WriteJSON(c.w, http.StatusOK, c.failure(e))
 }
@@ -39,7 +39,7 @@ func (c *call) failure(e *rpcError) any {
 	return jsonrpc.Failure(c.id, out)
 }
 
-// detailsV03 are the details of an error as version 0.3 has them: anything.
+// detailsV03 returns the details of an error in version 0.3, which may be any JSON.
 func (e *rpcError) detailsV03() any {
 	switch {
 	case e.fault != nil:
@@ -50,7 +50,7 @@ func (e *rpcError) detailsV03() any {
 	return nil
 }
 
-// The types of details, as Protocol Buffers name them.
+// The types of details, with their Protocol Buffers names.
 const (
 	typeURL    = "type.googleapis.com/"
 	errorInfo  = typeURL + "google.rpc.ErrorInfo"
@@ -59,7 +59,7 @@ const (
 	structType = typeURL + "google.protobuf.Struct"
 )
 
-// detailsV10 are the details of an error as version 1.0 has them: a list of typed objects.
+// detailsV10 returns the details of an error in version 1.0: a list of typed objects.
 func (e *rpcError) detailsV10() (list []map[string]any) {
 	info := func(reason, domain string) {
 		detail := map[string]any{"@type": errorInfo, "reason": reason, "domain": domain}
@@ -95,7 +95,7 @@ func (e *rpcError) detailsV10() (list []map[string]any) {
 	return append(list, map[string]any{"@type": structType, "value": e.failure()})
 }
 
-// failure is a fault as the details of an error show it, with what it is about.
+// failure returns a fault as the details of an error, with the ids that it concerns.
 func (e *rpcError) failure() map[string]any {
 	told := make(map[string]any)
 	raw, err := json.Marshal(server.Tell(e.fault))

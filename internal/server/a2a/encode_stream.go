@@ -18,7 +18,7 @@ type writer struct {
 	turn uuid.UUID
 	p    *projection
 	upto int64 // events up to here are in the task that is sent first
-	told bool  // that task has been sent
+	told bool  // that task was sent
 	last int64 // id of the newest frame
 }
 
@@ -36,10 +36,10 @@ func (w *writer) Gone(err error) error { return w.fail(err) }
 func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 	for i := range evs {
 		ev := &evs[i]
-		if ev.Kind == event.KindDone && ev.Turn == w.turn { // the end is always a frame of its own
+		if ev.Kind == event.KindDone && ev.Turn == w.turn { // the end always has a frame of its own
 			w.upto = min(w.upto, ev.Seq-1)
 		}
-		if err := w.sendTask(ev.Seq); err != nil { // also by an event of another turn
+		if err := w.sendTask(ev.Seq); err != nil { // an event of another turn also triggers it
 			return false, err
 		}
 		if ev.Turn != w.turn || over {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The objects of version 0.3, where they differ.
+// The objects of version 0.3 that differ.
 type (
 	oldTask struct {
 		Kind      string         `json:"kind"`
@@ -68,7 +68,7 @@ type (
 	}
 )
 
-// old is what version 0.3 calls a state.
+// old returns the name of a state in version 0.3.
 func (s state) old() string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(string(s), "TASK_STATE_")), "_", "-")
 }
@@ -111,7 +111,7 @@ func oldParts(parts []part) []oldPart {
 			list[i] = oldPart{Kind: "text", Text: p.Text, Metadata: p.Metadata}
 		case p.URL != "":
 			list[i] = oldPart{Kind: "file", File: &oldFile{p.Filename, p.MediaType, p.URL}, Metadata: p.Metadata}
-		default: // data are always an object there
+		default: // there, data are always an object
 			data := p.Data
 			if !bytes.HasPrefix(data, []byte("{")) {
 				data = bytes.Join([][]byte{[]byte(`{"value":`), data, []byte("}")}, nil)
@@ -122,7 +122,7 @@ func oldParts(parts []part) []oldPart {
 	return list
 }
 
-// old is a frame of version 0.3.
+// old returns a frame of version 0.3.
 func (f frame) old() any {
 	switch {
 	case f.Task != nil:
@@ -141,10 +141,10 @@ func (v version) ends(f frame) bool {
 	return f.StatusUpdate != nil && (f.StatusUpdate.Status.State.terminal() || v == v03 && f.waits)
 }
 
-// leaves reports whether a stream ends where the task is in a state that is not its last.
+// leaves reports whether a stream ends in a state that is not terminal.
 func (v version) leaves(s state) bool { return v == v03 && s == inputRequired }
 
-// frame is a frame in the words of a version.
+// frame encodes a frame in a version.
 func (v version) frame(f frame) any {
 	if v == v03 {
 		return f.old()
@@ -152,7 +152,7 @@ func (v version) frame(f frame) any {
 	return f.update
 }
 
-// state is a state in the words of a version.
+// state returns the name of a state in a version.
 func (v version) state(s state) string {
 	if v == v03 {
 		return s.old()
@@ -160,7 +160,7 @@ func (v version) state(s state) string {
 	return string(s)
 }
 
-// sent is a task as the answer to a message.
+// sent encodes a task as the response to a message.
 func (v version) sent(t *task) any {
 	if v == v03 {
 		return t.old()

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// The codes of errors beside those of JSON-RPC.
+// The codes of errors besides those of JSON-RPC.
 const (
-	serverError = -32000 // no other code fits; the data have the reason
+	serverError = -32000 // no other code fits; the data contain the reason
 
 	taskNotFound        = -32001
 	taskNotCancelable   = -32002
@@ -37,7 +37,7 @@ type rpcError struct {
 	Code    int
 	Message string
 	about   map[string]string // the ids that it concerns, by name
-	fault   *fault.Error      // nil: the protocol alone knows of it
+	fault   *fault.Error      // nil: an error of the protocol only
 }
 
 func (e *rpcError) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
@@ -62,7 +62,8 @@ func (c *call) storedError(id, context uuid.UUID, err error) error {
 	return e
 }
 
-// taskNotFoundError is the answer for a task that does not exist, or not for this workspace.
+// taskNotFoundError returns the error for a task that does not exist or belongs to another
+// workspace.
 func taskNotFoundError(id string) *rpcError {
 	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// anew is what to do about a context that there is not.
+// anew is the remedy for a missing context.
 const anew = "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."
 
-// translateFault translates a fault to this protocol's terms. Its code stays.
+// translateFault translates a fault to this protocol's terms. It keeps the code.
 func (c *call) translateFault(f *fault.Error) *fault.Error {
 	told := *f
 	told.Param, told.Message = c.translatePlace(f.Param, f.Message)
@@ -39,7 +39,7 @@ func (c *call) translateFault(f *fault.Error) *fault.Error {
 	case fault.ApprovalAlreadyDecided:
 		told.Message = strings.Replace(f.Message, "The turn", "The task", 1)
 	case fault.TurnInProgress:
-		told.Detail.Turn = nil // its addresses are of no use here
+		told.Detail.Turn = nil // its addresses are of no use to this protocol's clients
 		told.Message = "This context is still working on an earlier task. Wait for it, cancel it, or send the message " +
 			"with multitask_strategy enqueue or interrupt in its metadata."
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// The bounds of a page.
+// The limits of a page.
 const (
 	usualPage = 50
 	maxPage   = 100
@@ -26,7 +26,7 @@ type listed struct {
 	TotalSize     int64   `json:"totalSize"`
 }
 
-// list answers with a page of the workspace's tasks, the latest change first.
+// list returns a page of the workspace's tasks, the latest change first.
 func (c *call) list() (any, error) {
 	q, s, known := c.parseQuery()
 	if err := c.params.Err(); err != nil {
@@ -59,7 +59,7 @@ func (c *call) list() (any, error) {
 	return out, nil
 }
 
-// parseQuery reads what a list shall have. known is false where nothing can be in it.
+// parseQuery parses the filters of a list. known is false if nothing can match them.
 func (c *call) parseQuery() (q session.ViewQuery, s shape, known bool) {
 	p := c.params
 	s = shape{modes: whole.modes, history: p.Int("historyLength", 0, 0, math.MaxInt32), artifacts: p.Bool("includeArtifacts")}
@@ -83,7 +83,7 @@ func (c *call) parseQuery() (q session.ViewQuery, s shape, known bool) {
 	return q, s, known
 }
 
-// states narrows a list to a state. ok is false for one that no task here ever has.
+// states restricts a list to a state. ok is false for a state that no task ever has.
 func (c *call) states(q *session.ViewQuery, s state) (ok bool) {
 	switch s {
 	case submitted:

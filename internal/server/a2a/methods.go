@@ -17,7 +17,7 @@ const (
 	v10 version = "1.0"
 )
 
-// protocol is how reports know the version.
+// protocol returns the version's name in reports.
 func (v version) protocol() callback.Protocol {
 	if v == v10 {
 		return callback.A2A10
@@ -25,8 +25,8 @@ func (v version) protocol() callback.Protocol {
 	return callback.A2A03
 }
 
-// versionOf returns the version that a request asks for, "" if it asks for none. It ignores the
-// third number of a version.
+// versionOf returns the version that a request names, "" if it names none. It ignores the third
+// number of a version.
 func versionOf(r *http.Request) (v version, ok bool) {
 	text := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if text == "" {
@@ -43,13 +43,13 @@ func versionOf(r *http.Request) (v version, ok bool) {
 	return v10, false
 }
 
-// method is something that can be called.
+// method is a method of the protocol.
 type method struct {
 	do      func(*call) (any, error)
-	streams bool // do answers by itself
+	streams bool // do writes the response itself
 }
 
-// methods are those of each version, by name.
+// methods are the methods of each version, by name.
 var methods = map[version]map[string]method{
 	v03: {
 		"message/send":                        {do: (*call).send},

@@ -8,10 +8,10 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// modes are the media types that a caller takes.
+// modes are the media types that a caller accepts.
 type modes struct{ text, json bool }
 
-// result is an answer in a schema.
+// result returns a structured answer as a part.
 func (m modes) result(raw json.RawMessage) part {
 	if m.json {
 		return dataPart(raw)
@@ -19,7 +19,7 @@ func (m modes) result(raw json.RawMessage) part {
 	return part{Text: new(string(raw)), MediaType: textType}
 }
 
-// parseModes reads them. It rejects a client that accepts neither text nor JSON.
+// parseModes parses the accepted modes. It rejects a client that accepts neither text nor JSON.
 func (c *call) parseModes(conf request.Fields) modes {
 	list := conf.Strings("acceptedOutputModes", maxModes)
 	if len(list) == 0 {

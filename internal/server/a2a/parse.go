@@ -34,7 +34,7 @@ func (c *call) run(body []byte) error {
 // parseEnvelope parses a request of JSON-RPC. Every method here has a response, so every request
 // needs an id.
 func (c *call) parseEnvelope(body []byte) error {
-	c.version, _ = versionOf(c.r) // for the form of an error
+	c.version, _ = versionOf(c.r) // selects the form of an error
 	list, batch, err := jsonrpc.Parse(body)
 	if err != nil {
 		return &rpcError{Code: err.Code, Message: err.Message}
@@ -69,8 +69,7 @@ func (c *call) taskID(name string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// rejectForeign notes fields by the names that another version has for them: their values would be
-// lost.
+// rejectForeign reports fields that have their name in another version: their values would be lost.
 func rejectForeign(f request.Fields, v version, names map[string]string) bool {
 	found := false
 	for name, here := range names {

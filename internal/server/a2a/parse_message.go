@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// The bounds of a message that wire does not know.
+// The limits of a message that the encoding does not define.
 const (
 	maxParts = 100
 	maxModes = 50
@@ -25,24 +25,23 @@ const (
 // partsAt is the place of a message's content.
 const partsAt = "/message/parts"
 
-// extras are the fields of a message that metadata may have, under the names that they have
-// everywhere.
+// extras are the fields of a message that metadata may contain, under the names that all protocols
+// use.
 var extras = []string{"skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy", "limits"}
 
-// incoming is what a caller sends: something to begin a task with, or an answer to what one
-// waits for.
+// incoming is a parsed message: the start of a task, or an answer to a task's question.
 type incoming struct {
 	turn.Request
 	id       string           // the id of the message
-	task     string           // that it is for; "": a new one
+	task     string           // the task of the message; "": a new one
 	context  uuid.UUID        // the context of the message; uuid.Nil: not specified
 	decision []request.Member // the answer; nil: none
 	approval uuid.UUID        // the approval that it answers; uuid.Nil: the one that the task waits for
 	besides  string           // place of content that is not a decision; "": none
-	cursor   int64            // the frame that the caller has of the task; 0: none
+	cursor   int64            // the caller's last frame of the task; 0: none
 
 	immediately bool // the caller does not wait
-	history     int  // how many messages it wants to see; negative: all
+	history     int  // maximum number of messages in the response; negative: all
 	modes       modes
 }
 
@@ -91,7 +90,7 @@ func (c *call) parseMessage() (incoming, error) {
 	hash := sha256.New()
 	for _, raw := range []json.RawMessage{c.params.Raw("message"), c.params.Raw("metadata")} {
 		var compact bytes.Buffer
-		_ = json.Compact(&compact, raw) // it was parsed before; nothing stays nothing
+		_ = json.Compact(&compact, raw) // it was parsed before; empty stays empty
 		compact.WriteByte('\n')
 		hash.Write(compact.Bytes())
 	}
@@ -99,7 +98,7 @@ func (c *call) parseMessage() (incoming, error) {
 	return in, nil
 }
 
-// extra is where metadata have what a message begins a task with, "" where they do not.
+// extra returns the path of a field in metadata that starts a task, or "".
 func extra(meta request.Fields) string {
 	for _, name := range extras {
 		if meta.Has(name) {
@@ -109,7 +108,7 @@ func extra(meta request.Fields) string {
 	return ""
 }
 
-// parseConfiguration reads how the caller wants to receive the result.
+// parseConfiguration parses how the caller wants to receive the result.
 func (c *call) parseConfiguration(in *incoming) {
 	conf := c.params.Child("configuration")
 	rejectForeign(conf, c.version, map[version]map[string]string{
@@ -127,7 +126,7 @@ func (c *call) parseConfiguration(in *incoming) {
 	in.modes = c.parseModes(conf)
 	if conf.Has(push) {
 		in.Callback = c.parseReceiver(conf.Child(push))
-		// A client that sends it with every message registers it once.
+		// A receiver that a client sends with every message is registered once.
 		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
 	}
 }

@@ -16,14 +16,14 @@ import (
 // parts is the parsed content of a message.
 type parts struct {
 	said  []saying
-	skill *request.Fields // the data of a part that names one
+	skill *request.Fields // the data of a part that names a skill
 	files []uuid.UUID
 }
 
 // saying is a text, or a data part that names no skill, file or decision.
 type saying struct {
 	text string
-	data *request.Fields // nil: it is a text
+	data *request.Fields // nil: a text
 }
 
 // dataParts returns the data parts among the sayings.
@@ -65,14 +65,14 @@ func (c *call) parseParts(msg request.Fields, in *incoming) (p parts) {
 	return p
 }
 
-// attach takes the file that a part names. A malformed id is a violation at its own place.
+// attach records the file of a part. A malformed id is a violation at its own place.
 func (p *parts) attach(of request.Fields) {
 	if id := of.UUID(of.Pointer("file_id"), of.Raw("file_id")); id != uuid.Nil {
 		p.files = append(p.files, id)
 	}
 }
 
-// carries reports whether a file part has the bytes of its file, which would be lost.
+// carries reports whether a file part contains the bytes of its file, which would be lost.
 func carries(part request.Fields) bool {
 	return part.String("raw", math.MaxInt) != "" || part.Child("file").String("bytes", math.MaxInt) != ""
 }
@@ -152,7 +152,7 @@ func (c *call) parseData(part request.Fields, in *incoming, p *parts) {
 	in.beside(part)
 }
 
-// only refuses what an object has besides, which would be lost.
+// only rejects additional members of an object, which would be lost.
 func only(f request.Fields, object json.RawMessage, names ...string) {
 	for _, m := range request.Members(object) {
 		if string(m.Value) != "null" && !slices.Contains(names, m.Name) {

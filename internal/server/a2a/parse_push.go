@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// The bounds of what a receiver is known by.
+// The limits of a receiver's fields.
 const (
 	maxConfigID    = 255  // characters
 	maxToken       = 1024 // characters
@@ -19,8 +19,8 @@ const (
 	maxCredentials = 8192 // characters
 )
 
-// pushConfig is a receiver of a task's updates, as version 1.0 encodes it. The credentials for the
-// receiver are never sent to anyone else.
+// pushConfig is a receiver of a task's updates in version 1.0. The credentials are sent only to the
+// receiver.
 type pushConfig struct {
 	ID             string          `json:"id"`
 	TaskID         uuid.UUID       `json:"taskId"`
@@ -32,7 +32,7 @@ type authentication struct {
 	Scheme string `json:"scheme"`
 }
 
-// The same as version 0.3 writes it down.
+// The same in version 0.3.
 type (
 	oldTaskConfig struct {
 		TaskID uuid.UUID     `json:"taskId"`
@@ -48,7 +48,7 @@ type (
 	}
 )
 
-// config is a receiver in the words of a version.
+// config encodes a receiver in a version.
 func (v version) config(task uuid.UUID, n callback.Named) any {
 	if v == v03 {
 		c := oldTaskConfig{task, oldPushConfig{ID: n.Name, URL: n.URL}}
@@ -64,7 +64,7 @@ func (v version) config(task uuid.UUID, n callback.Named) any {
 	return c
 }
 
-// parseReceiver reads where the news of a task shall go.
+// parseReceiver parses the receiver of a task's updates.
 func (c *call) parseReceiver(conf request.Fields) *turn.Callback {
 	c.places["callback"] = conf.At
 	to := &turn.Callback{URL: conf.RequiredString("url", request.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
@@ -89,7 +89,7 @@ func (c *call) parseReceiver(conf request.Fields) *turn.Callback {
 	return to
 }
 
-// printable reads a text that can stand in a header.
+// printable parses a text that is valid in a header.
 func printable(f request.Fields, name string, most int) string {
 	text := f.String(name, most)
 	if text != "" && !request.Printable(text) {

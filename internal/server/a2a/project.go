@@ -13,16 +13,16 @@ import (
 type frame struct {
 	update
 	id    int64 // 0: none
-	waits bool  // the task begins to wait for an answer with it, and no answer is known
+	waits bool  // the task now waits for an answer that is not known yet
 }
 
-// projection turns the events of a turn into frames, and into the task as it then is. It
-// depends on nothing else, so every reader of a turn gets the same frames.
+// projection turns the events of a turn into frames, and into the resulting task. It depends on
+// nothing else, so every reader of a turn gets the same frames.
 type projection struct {
 	base   string // the base address of links
 	modes  modes
 	task   task
-	answer []byte // the text of the newest step that has some; nil: there is none
+	answer []byte // the text of the newest step with text; nil: none
 	begins bool   // the next text is the first of its step
 	fail   *event.Error
 }
@@ -32,7 +32,7 @@ func project(base string, m modes, context, id uuid.UUID, history []message) *pr
 	return &projection{base: base, modes: m, task: task{ID: id, ContextID: context, History: history}}
 }
 
-// apply takes the next event of the turn.
+// apply applies the next event of the turn.
 func (p *projection) apply(ev event.Event) ([]frame, error) {
 	body, err := ev.Body()
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 		p.task.Status = status{State: submitted, Timestamp: stamp(ev.At)}
 		return []frame{{update{Task: p.snapshot()}, ev.Seq, false}}, nil
 	case event.Started:
-		if p.task.Status.State == working { // taken over
+		if p.task.Status.State == working { // another worker has taken over
 			return nil, nil
 		}
 		return p.status(ev, working, nil), nil
@@ -78,7 +78,7 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 	return nil, nil
 }
 
-// snapshot is the task as it is now.
+// snapshot returns the current task.
 func (p *projection) snapshot() *task {
 	t := p.task
 	t.Artifacts = append([]artifact(nil), p.task.Artifacts...)
@@ -93,13 +93,13 @@ func (p *projection) now(id int64) frame {
 	return frame{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, id, true}
 }
 
-// status moves the task on.
+// status changes the state of the task.
 func (p *projection) status(ev event.Event, s state, m *message) []frame {
 	p.task.Status = status{State: s, Message: m, Timestamp: stamp(ev.At)}
 	return []frame{{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == inputRequired}}
 }
 
-// text is a piece of the answer, or its end. The answer is the text of the last step: the first
+// text adds a piece of the answer, or its end. The answer is the text of the last step: the first
 // piece of a step replaces the text of earlier steps.
 func (p *projection) text(ev event.Event, text string, last bool) []frame {
 	if p.begins && text != "" && !last {
@@ -114,7 +114,7 @@ func (p *projection) text(ev event.Event, text string, last bool) []frame {
 	return []frame{{update{ArtifactUpdate: &artifactUpdate{p.task.ID, p.task.ContextID, piece, more, last}}, ev.Seq, false}}
 }
 
-// artifact is one that comes in one piece.
+// artifact adds an artifact in one piece.
 func (p *projection) artifact(ev event.Event, a artifact) []frame {
 	p.task.Artifacts = append(p.task.Artifacts, a)
 	return []frame{{update{ArtifactUpdate: &artifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}}, ev.Seq, false}}
@@ -133,7 +133,7 @@ func (p *projection) tool(ev event.Event, text string) []frame {
 		return nil
 	}
 	frames := p.status(ev, working, agentMessage(&p.task, ev.Seq, parts...))
-	p.task.Status.Message = nil // it passes: the task keeps no trace of it
+	p.task.Status.Message = nil // it is temporary: the task keeps no trace of it
 	return frames
 }
 
@@ -160,7 +160,7 @@ func (p *projection) done(ev event.Event) []frame {
 
 func (p *projection) note(name string, value any) {
 	metadata := map[string]any{name: value}
-	for k, v := range p.task.Metadata { // a snapshot may have the map that was before
+	for k, v := range p.task.Metadata { // an earlier snapshot may share the map
 		metadata[k] = v
 	}
 	p.task.Metadata = metadata

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// setPush has the news of a task sent to a receiver, too.
+// setPush adds a receiver of a task's updates.
 func (c *call) setPush() (any, error) {
 	conf := c.params
 	if c.version == v03 {
@@ -36,8 +36,7 @@ func (c *call) setPush() (any, error) {
 	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
 }
 
-// registerReceiver registers the receiver that came with a message for a task which the message did
-// not begin.
+// registerReceiver registers the receiver of a message for a task that the message did not start.
 func (c *call) registerReceiver(ctx context.Context, in *incoming, context, id uuid.UUID) error {
 	if in.Callback == nil {
 		return nil
@@ -48,7 +47,7 @@ func (c *call) registerReceiver(ctx context.Context, in *incoming, context, id u
 	return c.Turns.AddCallback(ctx, c.workspace(), context, id, *in.Callback)
 }
 
-// readReceivers reads the receivers of a task. The names of the parameters differ.
+// readReceivers reads the receivers of a task. The names of the parameters depend on the version.
 func (c *call) readReceivers() (id uuid.UUID, list []callback.Named, err error) {
 	name := "taskId"
 	if c.version == v03 {
@@ -66,7 +65,7 @@ func (c *call) readReceivers() (id uuid.UUID, list []callback.Named, err error) 
 	return id, list, err
 }
 
-// configID reads which receiver is meant.
+// configID parses the id of a receiver.
 func (c *call) configID() string {
 	if c.version == v03 {
 		return c.params.String("pushNotificationConfigId", maxConfigID)
@@ -74,7 +73,7 @@ func (c *call) configID() string {
 	return c.params.RequiredString("id", maxConfigID)
 }
 
-// getPush answers with a receiver. In version 0.3 it may be any, where none is named.
+// getPush returns a receiver. In version 0.3 it is any of them if none is named.
 func (c *call) getPush() (any, error) {
 	name := c.configID()
 	id, list, err := c.readReceivers()
@@ -89,7 +88,7 @@ func (c *call) getPush() (any, error) {
 	return nil, &rpcError{Code: taskNotFound, Message: "The task has no such push notification config.", about: map[string]string{"taskId": id.String()}}
 }
 
-// listPush answers with the receivers of a task, in version 1.0 a page of them.
+// listPush returns the receivers of a task, in version 1.0 a page of them.
 func (c *call) listPush() (any, error) {
 	size, token := maxPage, ""
 	if c.version == v10 {
@@ -120,7 +119,7 @@ func (c *call) listPush() (any, error) {
 	return map[string]any{"configs": configs, "nextPageToken": next}, nil
 }
 
-// deletePush removes a receiver. It succeeds if there is none.
+// deletePush removes a receiver. It also succeeds if the receiver does not exist.
 func (c *call) deletePush() (any, error) {
 	name := c.configID()
 	if c.version == v03 && name == "" {

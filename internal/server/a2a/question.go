@@ -10,17 +10,17 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// public is the data of an event without the version of its schema.
+// public returns the data of an event without the version of its schema.
 func public(data []byte) json.RawMessage {
 	return append(json.RawMessage("{"), strings.TrimPrefix(string(data), fmt.Sprintf(`{"v":%d,`, event.Version))...)
 }
 
-// named are the data of an event under its name.
+// named returns the data of an event under its name.
 func named(ev event.Event) json.RawMessage {
 	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), public(ev.Data)[1:]...)
 }
 
-// question is what a task waits for: in words, and as data, with addresses that are whole.
+// question returns the question of a task: as text, and as data with absolute addresses.
 func question(base string, t *task, q event.InputRequired) *message {
 	var text strings.Builder
 	switch q.What {

@@ -43,7 +43,7 @@ func New(srv *server.Server, publicCard bool) server.Routes {
 	s := &api{Server: srv, noCard: !publicCard}
 	calls := s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.A2A, Class: ratelimit.Calls, Serve: s.serve}})
 	card := s.HandleMethods(map[string]server.Operation{http.MethodGet: {Public: true, Serve: s.card}})
-	// Some clients join the address and the path /.
+	// Some clients append / to the address.
 	return server.Routes{Path: calls, Path + "/": calls, CardPath: card}
 }
 
@@ -59,16 +59,16 @@ type call struct {
 	method  string
 	streams bool // the method answers with a stream
 	params  request.Fields
-	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
+	places  map[string]string // JSON Pointers to fields that have another name in other protocols
 	unfit   *rpcError         // an output media type that is not supported; nil: none
 }
 
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
 
-// brief bounds what the call waits for the database.
+// brief limits the call's waits for the database.
 func (c *call) brief() (context.Context, context.CancelFunc) { return c.Brief(c.r.Context()) }
 
-// serve reads a request and answers it. Once the body is read, errors are those of JSON-RPC, too.
+// serve reads a request and responds to it. Once the body is read, all errors are JSON-RPC.
 func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	body, err := request.ReadJSON(w, r.Request)
 	if err != nil {

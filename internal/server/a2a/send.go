@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// send takes a message and answers with its task: at once, or when the task has ended or
-// waits for something.
+// send accepts a message and returns its task: at once, or when the task has ended or waits for an
+// answer.
 func (c *call) send() (any, error) {
 	in, err := c.parseMessage()
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *call) send() (any, error) {
 	return c.version.sent(t), nil
 }
 
-// sendStream takes a message and shows what becomes of its task.
+// sendStream accepts a message and streams its task.
 func (c *call) sendStream() (any, error) {
 	in, err := c.parseMessage()
 	if err != nil {
@@ -83,8 +83,7 @@ func (c *call) sendStream() (any, error) {
 	return nil, nil
 }
 
-// take stores a message, or finds where it was stored before. It returns its task, and the
-// context of that.
+// take stores a message, or finds where it was stored before. It returns its task and context.
 func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if in.task != "" {
 		return c.continueTask(in)
@@ -109,7 +108,7 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	return started.Turn, started.Session, err
 }
 
-// startTask begins a task, or finds the one that the same message began. A client that has read
+// startTask starts a task, or finds the one that the same message started. A client that has read
 // frames of a task gets that task and never another.
 func (c *call) startTask(ctx context.Context, in *incoming) (turn.Started, error) {
 	req := c.turnRequest(in)
@@ -128,14 +127,14 @@ func (c *call) turnRequest(in *incoming) turn.Request {
 	return c.caller.Request(in.Request, nil)
 }
 
-// read reads a task as it is.
+// read reads the current state of a task.
 func (c *call) read(id uuid.UUID) (session.View, error) {
 	ctx, stop := c.brief()
 	defer stop()
 	return c.view(ctx, id)
 }
 
-// await reads a task when it has ended or waits for something.
+// await reads a task when it has ended or waits for an answer.
 func (c *call) await(id uuid.UUID) (session.View, error) {
 	v, err := c.read(id)
 	if err != nil || stateOf(v.Turn).rests() {
@@ -163,7 +162,7 @@ func (c *call) await(id uuid.UUID) (session.View, error) {
 	return c.read(id)
 }
 
-// begin is just before the first event of a turn.
+// begin returns the position just before the first event of a turn.
 func begin(v session.View) eventlog.From {
 	return eventlog.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
 }

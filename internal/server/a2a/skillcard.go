@@ -18,7 +18,7 @@ type skillCard struct {
 	InputModes  []string `json:"inputModes,omitempty"`
 }
 
-// talk is what every agent can do.
+// talk is the skill of every agent.
 var talk = skillCard{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.",
 	Tags: []string{"chat"}, Examples: []string{"What can you do?", "Sum up our conversation so far."}}
 

@@ -16,16 +16,16 @@ import (
 
 const reconnect = 2 * time.Second // sent with the first frame
 
-// start is where a stream begins.
+// start is the position where a stream begins.
 type start int
 
 const (
-	fromStart  start = iota // with the first event of the task
-	fromNow                 // with the task as it is
-	fromCursor              // with what came after a frame
+	fromStart  start = iota // at the first event of the task
+	fromNow                 // at the current state of the task
+	fromCursor              // after a frame
 )
 
-// look is what a reader wants to see of a task.
+// look describes what a reader wants to see of a task.
 type look struct {
 	view    session.View
 	modes   modes
@@ -45,8 +45,8 @@ func (c *call) cursor() (int64, error) {
 	return cursor, err
 }
 
-// subscribe streams a task that has not ended: the task as it is, then its frames; with the id of a
-// frame, the task as it was then and every frame since. A client that lost a stream so gets the
+// subscribe streams a task that has not ended: the current task, then its frames; with the id of a
+// frame, the task as it was then and every frame since. A client that lost a stream thus gets the
 // rest, even of a task that has ended meanwhile.
 func (c *call) subscribe() (any, error) {
 	cursor, err := c.cursor()
@@ -91,13 +91,13 @@ func (c *call) stream(l *look) error {
 			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, told: l.from == fromStart,
 				p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 		})
-	if err != nil && !errors.Is(err, eventlog.ErrGone) { // which has its own frame
-		panic(http.ErrAbortHandler) // the client must not take this for the end of the task
+	if err != nil && !errors.Is(err, eventlog.ErrGone) { // it has a frame of its own
+		panic(http.ErrAbortHandler) // the client must not take this as the end of the task
 	}
 	return nil
 }
 
-// history are the messages of a task that a reader wants to see.
+// history returns the messages of a task that a reader requests.
 func (c *call) history(l *look) ([]message, error) {
 	ctx, stop := c.brief()
 	defer stop()

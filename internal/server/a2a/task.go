@@ -15,14 +15,14 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// shape is how much of a task a caller wants to see.
+// shape is the extent to which a caller wants to see a task.
 type shape struct {
 	modes     modes
 	history   int // messages; negative: all
 	artifacts bool
 }
 
-// whole is all of it.
+// whole is the complete task.
 var whole = shape{modes: modes{true, true}, history: -1, artifacts: true}
 
 // taskOf returns the task of a turn, as far as its rows describe it.
@@ -92,7 +92,7 @@ func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
 	return v, err
 }
 
-// show reads a task, with fresh addresses of its files.
+// show returns a task, with fresh addresses of its files.
 func (c *call) show(ctx context.Context, v session.View, s shape) (*task, error) {
 	files, err := c.files(ctx, v)
 	return taskOf(c.base, v, files, s), err
@@ -103,7 +103,7 @@ func (c *call) files(ctx context.Context, v session.View) (filestore.Files, erro
 	return files[v.Turn.ID], err
 }
 
-// get answers with a task.
+// get returns a task.
 func (c *call) get() (any, error) {
 	s := whole
 	s.history = c.params.Int("historyLength", -1, 0, math.MaxInt32)
@@ -124,8 +124,8 @@ func (c *call) get() (any, error) {
 	return c.version.task(t), nil
 }
 
-// cancel ends a task, and nothing but that task. One that was canceled before stays what it
-// is; one that has ended otherwise cannot be.
+// cancel cancels a task, and only that task. Canceling a canceled task succeeds; a task that has
+// ended otherwise cannot be canceled.
 func (c *call) cancel() (any, error) {
 	id, err := c.taskID("id")
 	if err != nil {

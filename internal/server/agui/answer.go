@@ -31,7 +31,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 	case fresh && in.said.err != nil:
 		return in.said.err
 	case fresh && !q.goesOn:
-		if in.said.Session = thread; active { // else another turn might be in progress, which was not canceled
+		if in.said.Session = thread; active { // otherwise another turn might be in progress, which was not canceled
 			in.said.Multitask = turn.Interrupt
 		}
 		return s.say(w, r, in)
@@ -45,7 +45,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 	if err != nil {
 		return err
 	}
-	rd.Again = true // a secret that is not there yet is asked for again
+	rd.Again = true // a secret that is not set yet is requested again
 	if fresh {
 		if in.said.Session = thread; active { // it waits for the turn in progress
 			in.said.Multitask = turn.Enqueue
@@ -63,11 +63,11 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 	return s.tell(w, r, in, rd)
 }
 
-// questions are what a run answers, all of them checked before the first is decided.
+// questions are the questions that a run answers, all of them checked before the first is decided.
 type questions struct {
 	newest  session.Approval
-	open    []turn.Answer // to those that wait
-	goesOn  bool          // some are resolved, now or before; else all of them are given up
+	open    []turn.Answer // answers to the pending ones
+	goesOn  bool          // some are resolved, now or before; otherwise all of them are given up
 	notices []Notice      // notices about those that were given up too late
 }
 
@@ -105,11 +105,11 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 	return q, nil
 }
 
-// pending is the status of a question that waits.
+// pending is the status of an open question.
 const pending = "pending"
 
-// decision is what an answer to an interrupt means; ok is false where there is nothing to
-// decide: a secret is not there yet, or what is given up is over anyway.
+// decision returns the decision in an answer to an interrupt; ok is false if there is nothing to
+// decide: a secret is not set yet, or the interrupt that is given up has ended anyway.
 func decision(asked session.Approval, rs resume, c server.Caller, param string) (a turn.Answer, ok bool, err error) {
 	a = rs.answer
 	secret := asked.Kind == event.InputSecret
@@ -177,10 +177,10 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 	return len(others.Data) == 0 || !in.said.is(others.Data[0]), false, nil
 }
 
-// activeStates are those of a turn in progress.
+// activeStates are the states of a turn in progress.
 var activeStates = []session.State{session.Queued, session.Running, session.Waiting}
 
-// is reports whether a message has the text of the one that a turn answers.
+// is reports whether a message has the text of the turn's message.
 func (m *said) is(v session.View) bool {
 	return v.Asked.Content != nil && *v.Asked.Content == event.Plain(m.text)
 }

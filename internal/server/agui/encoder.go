@@ -16,10 +16,10 @@ import (
 // About describes a run.
 type About struct {
 	Thread, Run string
-	Versioned   bool   // the client knows versions of the protocol
-	Base        string // for links
-	// Messages are the client's own, if the run may send some of them; Calls are then those of the
-	// turns of the run.
+	Versioned   bool   // the client supports versions of the protocol
+	Base        string // base address of links
+	// Messages are the client's own, if the run may send some of them again; Calls are then the
+	// tool calls of the run's turns.
 	Messages json.RawMessage
 	Calls    map[string]bool
 	Notices  []Notice // sent first
@@ -29,10 +29,10 @@ type About struct {
 type Notice struct {
 	Message   string `json:"message"`
 	Interrupt string `json:"interruptId"`
-	Status    string `json:"status"` // how it was answered before
+	Status    string `json:"status"` // the earlier outcome
 }
 
-// version is that of the protocol.
+// version is the version of the protocol.
 const version = "1.0"
 
 // Encoder projects the rows of a turn to the events of a run.
@@ -40,17 +40,17 @@ type Encoder struct {
 	about    About
 	reading  server.Reading
 	messages int             // text messages so far
-	message  string          // id of the open one; "": none
+	message  string          // id of the open message; "": none
 	tools    map[string]bool // calls that were sent
-	results  map[string]bool // those of them whose result was
-	begun    bool            // something was sent that the client has not seen
+	results  map[string]bool // calls whose result was sent
+	begun    bool            // an event was sent that the client has not seen
 	usage    []tokenUsage    // one for each turn
 	result   json.RawMessage
 	error    *event.Error
 	cut      bool // the provider cut the turn's last reply
 }
 
-// NewEncoder makes a projection.
+// NewEncoder returns an encoder.
 func NewEncoder(about About, rd server.Reading) *Encoder {
 	return &Encoder{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
 }
@@ -96,7 +96,7 @@ func (t *Encoder) row(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if t.message == "" {
-			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a message stands by itself
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a message stands alone
 			t.messages++
 			t.message = t.reading.Turn.String() + "-" + strconv.Itoa(t.messages)
 			out = append(out, frame{Type: "TEXT_MESSAGE_START", MessageID: t.message, Role: "assistant"})
@@ -184,7 +184,7 @@ func (t *Encoder) interrupt(b event.InputRequired) frame {
 func (t *Encoder) done() []any {
 	out := t.close()
 	if next := t.reading.Then; next != nil {
-		if t.error != nil { // an end of the run would be an end of what follows
+		if t.error != nil { // an end of the run would also end what follows
 			out = append(out, frame{Type: "CUSTOM", Name: "error", Value: *t.error})
 		}
 		t.reading, t.messages, t.result, t.error, t.cut = *next, 0, nil, nil, false
@@ -214,7 +214,7 @@ func (t *Encoder) failed(e event.Error) frame {
 	return frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}
 }
 
-// approvalSchema is what an approval is answered with.
+// approvalSchema is the schema of the answer to an approval.
 var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},` +
 	`"pattern":{"type":"string","description":"with approved: allow calls like this from now on"},` +
 	`"reason":{"type":"string","description":"without: why not, for the agent"}},"required":["approved"]}`)
@@ -240,7 +240,7 @@ type frame struct {
 	Usage        []tokenUsage    `json:"usage,omitempty"`
 	Metadata     map[string]any  `json:"metadata,omitempty"`
 
-	Messages *[]json.RawMessage `json:"messages,omitempty"` // none of them is a thread without messages
+	Messages *[]json.RawMessage `json:"messages,omitempty"` // a pointer, so that a thread without messages is encoded as an empty list
 }
 
 type outcome struct {

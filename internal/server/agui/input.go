@@ -11,10 +11,10 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// input is what a client wants to run, as far as it is understood.
+// input is the parsed request of a run.
 type input struct {
 	About
-	said    *said // nil: there is nothing that could be new
+	said    *said // nil: the request has no message that could be new
 	resume  []resume
 	ignored []string
 }
@@ -23,19 +23,19 @@ type input struct {
 // resume it may be the message of the interrupted turn, or a new one.
 type said struct {
 	text   string
-	behind bool   // something else stands behind it, so it was sent before if it was new
+	behind bool   // other content follows it, so it was sent before if it was new
 	sent   []byte // the parts that identify the message when it is sent again
 	turn.Request
 	err error // why it is not a message, if there is a resume beside it
 }
 
-// maxID is how long the name of a run may be.
+// maxID is the maximum length of a run's id.
 const maxID = 200
 
-// understood are the fields that mean something here, or nothing that a caller could miss.
+// understood are the fields that have a meaning here, or that a caller cannot miss.
 var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
 
-// parse reads a request.
+// parse parses a request.
 func parse(body []request.Member, r *server.Request) (in input, err error) {
 	var c request.Checks
 	r.Names["caller_id"] = "threadId"
@@ -59,7 +59,7 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
 		extensions = request.ByName(request.Members(raw))
-		delete(extensions, "caller_id") // the thread is that
+		delete(extensions, "caller_id") // the thread is the caller id
 	}
 	in.ignored = request.IgnoredFields(given, list, understood...)
 	for _, name := range request.IgnoredFields(extensions, nil) {
@@ -106,8 +106,8 @@ func (in input) once(id string) string {
 	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// counting is what makes a message the same one: all but the history, and what is to become of
-// a turn that is in its way.
+// counting returns the parts of a request that identify the message: all but the history and the
+// handling of a turn in progress.
 func (in input) counting(id string, extensions map[string]json.RawMessage) []byte {
 	kept := make(map[string]any)
 	for _, name := range request.ExtensionFields {
@@ -119,6 +119,6 @@ func (in input) counting(id string, extensions map[string]json.RawMessage) []byt
 	if id == "" {
 		kept["run"] = in.Run
 	}
-	raw, _ := json.Marshal(kept) // all of it was JSON
+	raw, _ := json.Marshal(kept) // all of it was parsed from JSON
 	return raw
 }

@@ -19,7 +19,7 @@ type resume struct {
 	answer    turn.Answer // answer to the resolved interrupt; without an Outcome if the payload has none
 }
 
-// answers reads the field "resume".
+// answers parses the field "resume".
 func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
 	seen := make(map[uuid.UUID]bool)
 	for i, item := range c.Array("/resume", raw, 20) {
@@ -57,7 +57,7 @@ func payload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) 
 	if _, ok := given["value"]; ok {
 		c.Add(fault.Violation{Param: at + "/value", Rule: "unknown", Message: "The value of a secret does not come this way: send it to the secret_url of its interrupt, and resolve the interrupt without it."})
 	}
-	if _, ok := given["editedArgs"]; ok { // else the call would run unedited
+	if _, ok := given["editedArgs"]; ok { // otherwise the call would run unedited
 		c.Add(fault.Violation{Param: at + "/editedArgs", Rule: "unknown", Message: "The arguments of a call cannot be edited. Approve it as it is, or refuse it and say in reason what should change."})
 	}
 	if raw, ok := given["approved"]; ok {

@@ -61,8 +61,8 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 	return err
 }
 
-// thread finds the session of a thread: the one with that id, or the one that has the thread
-// as its caller. ok is false where there is none yet.
+// thread finds the session of a thread: the one with that id, or the one that has the thread as its
+// caller. ok is false if there is none yet.
 func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, err error) {
 	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
 		ctx, cancel := s.Brief(r.Context())
@@ -111,7 +111,7 @@ func (s *api) busy(w http.ResponseWriter, in input, err error) error {
 	return s.refuse(w, in, &told, map[string]any{"turn": busy})
 }
 
-// refuse is a run that comes to nothing.
+// refuse responds with a run that fails.
 func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
 	t := NewEncoder(in.About, server.Reading{})
 	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
@@ -119,7 +119,7 @@ func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata m
 	return s.WriteFrames(w, append(t.Begin(), failed))
 }
 
-// attach reads the turn in progress from its beginning.
+// attach streams the turn in progress from its start.
 func (s *api) attach(w http.ResponseWriter, r *server.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
 		p, ok, err := s.AttachTurn(r.Context(), r.Caller, id)

@@ -8,11 +8,11 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// snapshot begins a run whose client has some of its messages: it holds the client's messages
+// snapshot begins a run whose client has some of its messages: it contains the client's messages
 // without them. Clients append to their messages, and would have them twice.
 func (t *Encoder) snapshot() []any {
 	var list []json.RawMessage
-	_ = json.Unmarshal(t.about.Messages, &list) // it was read before
+	_ = json.Unmarshal(t.about.Messages, &list) // it was parsed before
 	rest := make([]json.RawMessage, 0, len(list))
 	same := true
 	for _, m := range list {
@@ -68,7 +68,7 @@ func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	return changed
 }
 
-// ahead reports whether the run sends a text message of that id.
+// ahead reports whether the run will send a text message with that id.
 func (t *Encoder) ahead(id string) bool {
 	told := t.messages
 	for rd := &t.reading; rd != nil; rd = rd.Then {

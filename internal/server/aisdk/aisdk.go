@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// api answers requests.
+// api handles the requests.
 type api struct{ *server.Server }
 
 // New returns the handlers by their paths.

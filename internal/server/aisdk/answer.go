@@ -31,7 +31,7 @@ func approvalID(question uuid.UUID, call, calls int) string {
 
 // verdict is a message's answer to one question: the answers to its calls together.
 type verdict struct {
-	turn.Answer                   // denied where one of its calls is
+	turn.Answer                   // denied if one of its calls is
 	param       string            // path of the first of them
 	ids         map[string]answer // the answers by id
 }
@@ -48,7 +48,7 @@ type answer struct {
 	Input    json.RawMessage `json:"input"`
 }
 
-// verdicts are the answers that an assistant's message holds, by their questions.
+// verdicts returns the answers in an assistant's message, by their questions.
 func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*verdict) {
 	found := responded(raw)
 	questions := make(map[uuid.UUID]*verdict)
@@ -84,8 +84,8 @@ func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*ver
 	return list
 }
 
-// fits checks what was answered against the question: every id is one of its calls', and a
-// question that waits is allowed only by an answer to each of them, as they are.
+// fits checks the answers against the question: every id is that of one of its calls, and a pending
+// question is allowed only by an answer to each of them, unchanged.
 func (v *verdict) fits(asked session.Approval) error {
 	var ask event.InputRequired
 	if asked.Request != nil {
@@ -94,7 +94,7 @@ func (v *verdict) fits(asked session.Approval) error {
 		}
 	}
 	unknown := maps.Clone(v.ids)
-	delete(unknown, asked.ApprovalID.String()) // as a denial it is clear, whatever the question is about
+	delete(unknown, asked.ApprovalID.String()) // as a denial it is clear, whatever the question asks
 	var open []string
 	allows := v.Outcome == event.Allowed && asked.Status == "pending"
 	for i, op := range ask.Operations {
@@ -124,10 +124,10 @@ func (v *verdict) fits(asked session.Approval) error {
 	return nil
 }
 
-// edits returns the member of a part that differs from the call that would run, or "".
+// edits returns the member of a part that differs from the call, or "".
 func (a answer) edits(op event.Operation) string {
 	kind, _ := a.Type.(string)
-	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page knows
+	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page declares
 	switch {
 	case static && name != op.Tool:
 		return "type"
@@ -139,18 +139,18 @@ func (a answer) edits(op event.Operation) string {
 	return ""
 }
 
-// differs reports whether a client has something else than what would run.
+// differs reports whether the client's value differs from the call's.
 func differs(has, runs json.RawMessage) bool {
 	var theirs, ours any
 	if has == nil || strictjson.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
 		return false
 	}
-	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
+	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript encodes them
 }
 
-// answer decides the waiting questions and reads on after the newest of them. Answers to questions
-// decided earlier are part of the message like its text; only if no question waits must the newest
-// of them equal the decision.
+// answer decides the pending questions and streams the rows after the newest of them. Answers to
+// questions decided earlier are part of the message like its text; only if no question is pending
+// must the newest of them equal the decision.
 func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {

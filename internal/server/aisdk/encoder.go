@@ -16,28 +16,28 @@ import (
 // Encoder projects the rows of a turn to chunks.
 type Encoder struct {
 	reading server.Reading
-	base    string // for links
+	base    string // base address of links
 
 	texts    int    // text parts so far
-	text     string // id of the open one; "": none
-	answered bool   // a tool has answered: the model's next text begins a step
+	text     string // id of the open part; "": none
+	answered bool   // a tool has returned: the model's next text begins a step
 	files    int
-	cut      bool // the model's last reply was
+	cut      bool // the model's last reply was cut
 	error    *event.Error
 	tools    map[string]frame                  // by their calls, as they were sent
 	denied   map[string]bool                   // denied calls
 	asked    map[uuid.UUID][]event.Operation   // by their questions
-	secrets  map[uuid.UUID]event.InputRequired // likewise
+	secrets  map[uuid.UUID]event.InputRequired // by their questions
 }
 
-// NewEncoder makes a projection.
+// NewEncoder returns an encoder.
 func NewEncoder(rd server.Reading, base string) *Encoder {
 	return &Encoder{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
 		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
 }
 
-// Begin implements server.Encoder. The rows after a question continue the same
-// message and the same step.
+// Begin implements server.Encoder. The rows after a question continue the same message and the same
+// step.
 func (t *Encoder) Begin() []any {
 	start := frame{Type: "start", MessageID: t.reading.Turn.String(), Metadata: metadata{t.reading.Session(), t.reading.Turn}}
 	if t.reading.After != uuid.Nil {
@@ -62,12 +62,12 @@ func (t *Encoder) Row(row server.Row) []any {
 func (t *Encoder) row(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
-		if b.Text == "" { // a delta must be there
+		if b.Text == "" { // a delta must not be empty
 			return nil
 		}
 		out = t.step()
 		if t.text == "" {
-			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a part stands by itself
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a part stands alone
 			t.texts++
 			t.text = "text-" + strconv.Itoa(t.texts)
 			out = append(out, frame{Type: "text-start", ID: t.text})
@@ -115,7 +115,7 @@ func (t *Encoder) close() []any {
 	return []any{end}
 }
 
-// step begins a new step with the model's first text after a tool's answer.
+// step begins a new step with the model's first text after a tool's result.
 func (t *Encoder) step() []any {
 	if !t.answered {
 		return nil
@@ -144,7 +144,7 @@ func (t *Encoder) result(b event.ToolResult) []any {
 	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
 }
 
-// question asks for an approval of each call. There the message ends, and its turn waits.
+// question asks for an approval of each call. The message ends there, and its turn waits.
 func (t *Encoder) question(b event.InputRequired, pending bool) []any {
 	out := t.close()
 	if b.What == event.InputSecret {

@@ -20,21 +20,21 @@ type frame struct {
 	Output           *string         `json:"output,omitempty"`
 	ApprovalID       string          `json:"approvalId,omitempty"`
 	ErrorText        string          `json:"errorText,omitempty"`
-	ProviderExecuted bool            `json:"providerExecuted,omitempty"` // here: the client has nothing to run
-	Dynamic          bool            `json:"dynamic,omitempty"`          // the client need not know the tool
+	ProviderExecuted bool            `json:"providerExecuted,omitempty"` // set here: the client must not run it
+	Dynamic          bool            `json:"dynamic,omitempty"`          // the client need not declare the tool
 	Data             any             `json:"data,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	FinishReason     string          `json:"finishReason,omitempty"`
 	Metadata         any             `json:"messageMetadata,omitempty"`
 }
 
-// metadata is what a message knows of its turn.
+// metadata is the metadata of a message.
 type metadata struct {
 	SessionID uuid.UUID `json:"session_id"`
 	TurnID    uuid.UUID `json:"turn_id"`
 }
 
-// secretRequest is the data of a part that asks for a secret.
+// secretRequest is the data of a part that requests a secret.
 type secretRequest struct {
 	ApprovalID uuid.UUID `json:"approval_id"`
 	KeyName    string    `json:"key_name"`

@@ -12,25 +12,25 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// requestBody is what a chat sends: a message, or answers to what the agent has asked.
+// requestBody is the parsed request of a chat: a message, or answers to the agent's questions.
 type requestBody struct {
 	turn.Request
-	answers []*verdict // none: it is a message
+	answers []*verdict // none: a message
 	text    string
 	sent    []byte // the parts of the body that count
 	ignored []string
 }
 
-// The triggers of a request. A regenerated message is sent once more on purpose.
+// The triggers of a request. A regenerated message is sent again on purpose.
 const (
 	submit     = "submit-message"
 	regenerate = "regenerate-message"
 )
 
-// understood are the fields that mean something here.
+// understood are the fields that have a meaning here.
 var understood = []string{"id", "messages", "trigger", "messageId"}
 
-// parse reads a request.
+// parse parses a request.
 func parse(body []request.Member, r *server.Request) (q requestBody, err error) {
 	var c request.Checks
 	given := request.ByName(body)
@@ -50,7 +50,7 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	q.ignored = request.IgnoredFields(given, list, append(understood, "caller_id")...)
 	if i := continued(list, trigger, messageID); i >= 0 {
 		q.answers = verdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
-		q.Request = request.ComposeMessage(&c, "-", given) // for the chat's name
+		q.Request = request.ComposeMessage(&c, "-", given) // for the name of the chat
 		return q, c.Err()
 	}
 	i := request.LastUserMessage(&c, list)
@@ -73,7 +73,8 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	return q, c.Err()
 }
 
-// counting is what makes a request the same one when it is sent again: all but the history.
+// counting returns the parts of a request that identify it when it is sent again: all but the
+// history.
 func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	kept := make(map[string]any)
 	for name, raw := range given {
@@ -82,7 +83,7 @@ func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 		}
 	}
 	kept["message"] = m
-	raw, _ := json.Marshal(kept) // all of it was JSON
+	raw, _ := json.Marshal(kept) // all of it was parsed from JSON
 	return raw
 }
 
@@ -103,7 +104,7 @@ func continued(list []request.ChatMessage, trigger, messageID string) int {
 	return -1
 }
 
-// content is the text of a message, which has parts since the AI SDK 5.
+// content returns the text of a message, which has parts since AI SDK 5.
 func content(c *request.Checks, param string, m request.ChatMessage) string {
 	if m.Parts == nil {
 		return request.MessageText(c, param, m.Content)

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// chat finds the session of the chat that the path names; ok is false where there is none yet.
+// chat finds the session of the chat in the path; ok is false if there is none yet.
 func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	chat := r.PathValue("chatId")
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
@@ -39,7 +39,7 @@ func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 			return err
 		}
 	}
-	if !ok { // also where the chat is new: the client asks before the first message
+	if !ok { // also for a new chat: the client tries to resume before the first message
 		header(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -47,8 +47,8 @@ func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 	return s.tell(w, r, p.Reading)
 }
 
-// cancel ends the turn in progress. To leave its stream would not do that, and the page knows
-// its chat by this name alone.
+// cancel cancels the turn in progress. Closing its stream would not, and the page knows only this
+// name for the chat.
 func (s *api) cancel(w http.ResponseWriter, r *server.Request) error {
 	id, ok, err := s.chat(r)
 	if err != nil {

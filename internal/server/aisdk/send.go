@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// send answers the last message of a chat: a new one of the user, or the assistant's own with
-// answers to what it has asked.
+// send handles the last message of a chat: a new one of the user, or the assistant's own with
+// answers to its questions.
 func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// The codes of JSON-RPC. A protocol has more of its own.
+// The codes of JSON-RPC. A protocol adds its own.
 const (
 	ParseError     = -32700
 	InvalidRequest = -32600

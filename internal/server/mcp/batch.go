@@ -10,11 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// maxBatch is how many messages may come at once.
+// maxBatch is the maximum number of messages in a batch.
 const maxBatch = 20
 
-// batch answers the messages of a list, each for itself, in a stream. Before any of them is
-// looked at, all are counted: the first was, when the request came in.
+// batch responds to the messages of a list, each for itself, in a stream. It counts all of them
+// before it handles any; the first was counted when the request arrived.
 func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	v.message = &message{}
 	switch again := repeated(list); {
@@ -27,7 +27,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	}
 	for range len(list) - 1 {
 		if _, err := s.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
-			w.Header().Del("RateLimit") // it was that of the first
+			w.Header().Del("RateLimit") // that of the first message
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	return nil
 }
 
-// repeated returns the id that two of the messages have, nil for none.
+// repeated returns an id that two of the messages have, nil if there is none.
 func repeated(list []message) json.RawMessage {
 	seen := make(map[any]bool)
 	for _, m := range list {

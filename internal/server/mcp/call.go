@@ -27,14 +27,14 @@ type call struct {
 // result is the result of a tool.
 type result struct {
 	value  any               // fits the tool's output
-	texts  []string          // the same for clients that read text alone, ours apart from the agent's; none: value is encoded
+	texts  []string          // the same for clients that read only text, the server's and the agent's in separate parts; none: value is encoded
 	failed bool              // the request was not carried out
-	ask    *mcp.ElicitParams // to be asked before there is a result
+	ask    *mcp.ElicitParams // a question to ask before the result
 	state  string            // the client returns it with the answer to ask
-	id     string            // names ask
+	id     string            // the name of ask
 }
 
-// handler answers a call. Its errors become results, too.
+// handler handles a call. Its errors become results as well.
 type handler func(context.Context, *call) (result, error)
 
 // call runs a tool. Failures become results that a model can read, except for errors of the client.
@@ -44,7 +44,7 @@ func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *m
 	defer cancel(nil)
 	defer context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })()
 	res, err := s.run(ctx, v, t, req)
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok { // the client is wrong, not the model that chose the arguments
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok { // an error of the client, not of the model that chose the arguments
 		return nil, &sdk.Error{Code: int64(e.Code), Message: e.Message}
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *m
 	return &mcp.CallToolResult{Content: content, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
 }
 
-// run reads the arguments of a call and hands them to the tool.
+// run parses the arguments of a call and passes them to the tool.
 func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -86,7 +86,7 @@ func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolReque
 	return res, err
 }
 
-// checkScope rejects calls of tools that need a scope which the key lacks.
+// checkScope rejects calls of tools whose scope the key lacks.
 func (s *api) checkScope(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {

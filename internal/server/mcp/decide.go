@@ -29,7 +29,7 @@ type decided struct {
 	Outcome    any              `json:"outcome,omitempty"` // the result of the turn
 }
 
-// decideApproval allows or denies what a turn wants to do.
+// decideApproval allows or denies an operation of a turn.
 func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 	id, stay := c.args.RequiredID("approval_id"), c.args.Bool("wait")
 	a := c.args.Decision(c.args.Without("approval_id", "wait"), request.DecisionFields)
@@ -37,7 +37,7 @@ func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
+	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it applies to every conversation of the workspace
 		f := server.MissingScope(apikey.Chat)
 		f.Param, f.Message = "allowlist_pattern", f.Message+" An allowlist_pattern holds for every conversation: leave it out to allow this once."
 		return result{}, f
@@ -75,7 +75,7 @@ func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided,
 	if err != nil || other.Kind != event.InputSecret {
 		return d, f
 	}
-	if q, err := parseQuestion(withAbsoluteURLs(c.base, other.Request)); err == nil { // else the session is erased
+	if q, err := parseQuestion(withAbsoluteURLs(c.base, other.Request)); err == nil { // otherwise the session is erased
 		f.Message = fmt.Sprintf("This is no approval but a request for the secret %s, and no tool answers it: a person gives its value with POST %s .", q.KeyName, q.SecretURL)
 	}
 	return d, f
@@ -98,7 +98,7 @@ func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error)
 	return w.result(ctx)
 }
 
-// cancelSession ends the session's turn. It succeeds if none is running.
+// cancelSession cancels the session's turn. It also succeeds if none is running.
 func (s *api) cancelSession(ctx context.Context, c *call) (result, error) {
 	id := c.args.RequiredID("session_id")
 	if err := c.args.Err(); err != nil {

@@ -26,7 +26,7 @@ func (c *call) canElicit() bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// elicitation returns an approval as a form. notice comes with it.
+// elicitation returns an approval as a form, with a notice.
 func elicitation(q event.InputRequired, seq int64, notice string) result {
 	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
 		Mode:    "form",
@@ -57,7 +57,7 @@ func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err err
 		case err != nil && fault.From(err) == nil:
 			return res, false, err
 		case err != nil || a.TurnID != w.started.Turn || a.Kind != event.InputApproval:
-			continue // another's
+			continue // answer to another question
 		}
 		decision, dismissed, bad := parseElicitation("/inputResponses/"+m.Name, m.Value)
 		switch {
@@ -81,13 +81,13 @@ func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err err
 	return res, false, nil
 }
 
-// isTooLate reports whether an answer failed because there was another, or no more time.
+// isTooLate reports whether an answer failed because another came first or the time was over.
 func isTooLate(err error) bool {
 	f := fault.From(err)
 	return f != nil && (f.Code == fault.ApprovalAlreadyDecided || f.Code == fault.ApprovalExpired)
 }
 
-// parseElicitation reads the answer to a form at a JSON Pointer; dismissed reports that the user
+// parseElicitation parses the answer to a form at a JSON Pointer; dismissed reports that the user
 // decided nothing.
 func parseElicitation(at string, raw json.RawMessage) (a turn.Answer, dismissed bool, bad error) {
 	root := request.Fields{Checks: new(request.Checks)}
@@ -113,7 +113,7 @@ func parseElicitation(at string, raw json.RawMessage) (a turn.Answer, dismissed 
 	return a, dismissed, bad
 }
 
-// parseForm reads the content of a form that the user accepted.
+// parseForm parses the content of a form that the user accepted.
 func parseForm(answer request.Fields) (outcome event.Outcome, reason string) {
 	at, outcome := answer.Pointer("content"), event.Denied
 	if !answer.Object(at, answer.Raw("content")) {
@@ -124,7 +124,7 @@ func parseForm(answer request.Fields) (outcome event.Outcome, reason string) {
 		outcome = event.Allowed
 	}
 	reason = request.DenialReason(form.Checks, form.Pointer("reason"), form.Raw("reason"))
-	if outcome == event.Allowed && reason != "" { // it may be a condition, so nothing is done
+	if outcome == event.Allowed && reason != "" { // it may be a condition, so nothing is decided
 		form.Add(fault.Violation{Param: form.Pointer("reason"), Rule: "requires", Expected: "deny",
 			Message: form.Pointer("reason")[1:] + " comes only with the decision deny. Nothing was decided."})
 	}

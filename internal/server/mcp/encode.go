@@ -15,14 +15,14 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// maxName is how many characters of a page's or a file's name are shown.
+// maxName is the maximum length of a page's or a file's name in results, in characters.
 const maxName = 255
 
 // answerTexts returns the answer as text, followed by notes about it.
 func answerTexts(o turn.Outcome) []string {
 	var read []event.Reference
 	var rejected []filestore.Rejected
-	_ = json.Unmarshal(o.References, &read) // as they were written down
+	_ = json.Unmarshal(o.References, &read) // they were encoded by the service
 	_ = json.Unmarshal(o.Rejected, &rejected)
 	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
 	if o.Truncated {
@@ -48,7 +48,7 @@ func answerTexts(o turn.Outcome) []string {
 	return texts
 }
 
-// failureTexts describes a turn without an answer as text: the reason, and what to do.
+// failureTexts describes a turn without an answer as text: the reason and the remedy.
 func failureTexts(o turn.Outcome) []string {
 	code := event.Code(*o.Error)
 	text := fmt.Sprintf("The agent has not answered: %s. %s", code, waysOut[code])
@@ -114,7 +114,7 @@ func questionTexts(o turn.Outcome) (texts []string) {
 	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
 }
 
-// formatClock formats a time of today.
+// formatClock formats a time of the current day.
 func formatClock(t time.Time) string { return t.Format("15:04:05 MST") }
 
 // paragraphs joins the texts that are not empty.

@@ -15,7 +15,7 @@ import (
 // faultResult returns the result of a call that was rejected or has failed.
 func faultResult(f *fault.Error) *mcp.CallToolResult {
 	var text strings.Builder
-	text.WriteString(render.Exact(f.Message)) // it may repeat what was sent
+	text.WriteString(render.Exact(f.Message)) // it may repeat the request
 	if len(f.Detail.Violations) > 1 {
 		for _, v := range f.Detail.Violations {
 			fmt.Fprintf(&text, "\n- %s: %s", render.Exact(strings.TrimPrefix(v.Param, "/")), render.Exact(v.Message))
@@ -36,7 +36,7 @@ func faultResult(f *fault.Error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
 }
 
-// hints are the ways out that are tools.
+// hints are remedies that are tools.
 var hints = map[fault.Code]string{
 	fault.SessionNotFound:   "list_sessions shows the conversations that there are.",
 	fault.ApprovalNotFound:  "list_pending shows the approvals that wait for an answer.",

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 )
 
-// serverFor returns the SDK's server for a key: it has the tools of the key's scopes. Keys with the
+// serverFor returns the SDK's server for a key, with the tools of the key's scopes. Keys with the
 // same tools share one.
 func (s *api) serverFor(caller server.Caller) *mcp.Server {
 	var names []string
@@ -28,7 +28,7 @@ func (s *api) serverFor(caller server.Caller) *mcp.Server {
 	return s.servers[key]
 }
 
-// instructions describes to a model how to use the tools of a key together.
+// instructions explains to a model how to use the tools of a key together.
 func instructions(names []string) string {
 	if !slices.Contains(names, "send_message") {
 		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show what was said, ` +
@@ -41,12 +41,12 @@ func instructions(names []string) string {
 		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
 }
 
-// newServer makes a server with some of the tools.
+// newServer returns a server with some of the tools.
 func (s *api) newServer(names []string) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions(names),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-		// A list of tools is for the keys of one set of scopes, and no cache knows those.
+		// A list of tools is for keys of one set of scopes, which caches do not know.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
 	})
 	for i := range s.tools {

@@ -7,10 +7,10 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// maxPage is how many items a page may have.
+// maxPage is the maximum number of items in a page.
 const maxPage = 100
 
-// parseArguments reads the arguments of a call. It notes names that the tool does not have.
+// parseArguments parses the arguments of a call. It reports names that the tool does not have.
 func parseArguments(raw json.RawMessage, names []string) (request.Fields, error) {
 	f := request.Fields{Checks: new(request.Checks)}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -25,12 +25,12 @@ func parseArguments(raw json.RawMessage, names []string) (request.Fields, error)
 		if unknown {
 			f.Unknown("argument", request.Pointer(m.Name), m.Name, names)
 		}
-		return unknown || string(m.Value) == "null" // models fill in what they could leave out
+		return unknown || string(m.Value) == "null" // models set members to null that they could omit
 	})
 	return f, nil
 }
 
-// parsePage reads where a page begins and how long it is.
+// parsePage parses the start and the size of a page.
 func parsePage(f request.Fields, usual int) (limit int, cursor string) {
 	return f.Int("limit", usual, 1, maxPage), f.String("cursor", 1000)
 }

@@ -21,7 +21,7 @@ type message struct {
 
 	name    string           // name of the called tool
 	token   json.RawMessage  // for progress; nil: not requested
-	state   string           // came with a question
+	state   string           // request state of a question
 	answers []request.Member // to questions, by their names
 }
 
@@ -43,7 +43,7 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 		return m.Err
 	case m.ID == nil && known:
 		return jsonrpc.Errorf(jsonrpc.InvalidRequest, "%s is a request: it needs an id.", m.Method)
-	case m.ID == nil: // a notification: there is nothing here that could change by it
+	case m.ID == nil: // a notification: none has an effect here
 		return nil
 	case !known:
 		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
@@ -68,7 +68,7 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	return m.checkRevision(revision, h)
 }
 
-// checkInitialize checks how a client introduces itself.
+// checkInitialize checks the parameters of initialize.
 func (m *message) checkInitialize() *jsonrpc.Error {
 	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.protocolVersion must be a string.")
@@ -83,7 +83,7 @@ func (m *message) checkInitialize() *jsonrpc.Error {
 	return nil
 }
 
-// parseMeta reads _meta of a request. The SDK gets only the members that the protocol defines: it
+// parseMeta parses _meta of a request. The SDK gets only the members that the protocol defines: it
 // could fail on the others, which are not used.
 func (m *message) parseMeta() *jsonrpc.Error {
 	raw := m.param("_meta")
@@ -111,7 +111,7 @@ func (m *message) parseMeta() *jsonrpc.Error {
 	return nil
 }
 
-// parseToolCall reads a tool call. The SDK never sees the answers to questions.
+// parseToolCall parses a tool call. The SDK never sees the answers to questions.
 func (s *api) parseToolCall(m *message) *jsonrpc.Error {
 	for _, p := range []struct {
 		name string

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	pace = 200 * time.Millisecond // between two notifications about text
+	pace = 200 * time.Millisecond // minimum time between two notifications about text
 	// A notification contains the end of the text so far, of at most
 	maxTail  = 500 // bytes
 	maxLines = 10
 )
 
-// progress notifies a client that asked for it of a turn's progress: text at intervals, everything
-// else at once. The agent's own words are marked, so that they cannot pass for the server's. Lost
+// progress notifies a client that requested it of a turn's progress: text at intervals, everything
+// else at once. The agent's text is marked, so that it cannot pass for the server's. Lost
 // notifications are harmless: the result has everything.
 type progress struct {
 	notify func(message string) error // nil: not requested
 	text   string                     // end of the text so far
-	fresh  bool                       // there is text that was not sent
+	fresh  bool                       // some text was not sent
 	told   time.Time
 
 	mu     sync.Mutex
-	newest string // notification
+	newest string // the latest notification
 	sent   time.Time
 	gone   bool // the client has left
 }
 
-// progress is that of a call.
+// progress returns the progress of a call.
 func (c *call) progress(ctx context.Context) *progress {
 	p := &progress{}
 	if c.message.token != nil {
@@ -56,7 +56,7 @@ func (p *progress) begin(session uuid.UUID) {
 	p.send(fmt.Sprintf("The agent has the message. [session_id: %s]", session))
 }
 
-// see takes an event in.
+// see processes an event.
 func (p *progress) see(ev *event.Event) {
 	if p.notify == nil {
 		return
@@ -130,7 +130,7 @@ func (p *progress) alive(every time.Duration) (stop func()) {
 	})
 }
 
-// tail is the end of a text that begins at a character.
+// tail returns the end of a text, from the start of a character.
 func tail(text string) string {
 	from := max(0, len(text)-maxTail)
 	if lines := strings.SplitAfter(text, "\n"); len(lines) > maxLines {

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// offered is a skill that can be called.
+// offered is a skill that clients can call.
 type offered struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`

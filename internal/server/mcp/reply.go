@@ -16,7 +16,7 @@ import (
 type reply struct {
 	w      http.ResponseWriter
 	opt    sse.Options
-	broken func() // called when the client does not read
+	broken func() // called if the client does not read
 
 	mu     sync.Mutex
 	stream *sse.Writer // nil: the stream has not begun
@@ -25,7 +25,7 @@ type reply struct {
 
 func newReply(w http.ResponseWriter, s *server.Server, broken func()) *reply {
 	return &reply{w: w, broken: broken, opt: sse.Options{
-		ContentType: request.StreamType, // as the protocol writes it
+		ContentType: request.StreamType, // in the protocol's spelling
 		Keepalive:   s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: func(error) { broken() },
 	}}
 }
@@ -69,7 +69,7 @@ func (o *reply) writeResponse(status int, response any) error {
 	streaming := o.stream != nil
 	o.mu.Unlock()
 	if streaming {
-		_ = o.writeEvent(text[:len(text)-1]) // a client that is gone needs no response
+		_ = o.writeEvent(text[:len(text)-1]) // a client that has left needs no response
 		return nil
 	}
 	o.close()

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// batches is the only revision that knows them, and the one that a request without the
-	// header is taken for.
+	// batches is the only revision with batches, and the default for a request without the header.
 	batches = "2025-03-26"
 	// roundTrips is the first revision without a handshake, and the first in which a result can
 	// be a question: in earlier ones the server sends a request of its own, and without sessions
@@ -30,7 +29,7 @@ const (
 	nameHeader     = "Mcp-Name"
 )
 
-// revisionOf is the revision that a request is in.
+// revisionOf returns the revision of a request.
 func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	r := strings.Join(h.Values(revisionHeader), ", ")
 	switch all := mcp.SupportedProtocolVersions(); {
@@ -44,8 +43,8 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	return r, nil
 }
 
-// methods are those that there are in a revision. The SDK would answer more: with empty lists,
-// and with a listener that holds a connection for news which never come.
+// methods returns the methods of a revision. The SDK would accept more: with empty lists, and with
+// a listener that holds a connection for notifications that never come.
 func methods(revision string) []string {
 	if revision < roundTrips {
 		return []string{"initialize", "ping", "tools/list", "tools/call"}
@@ -56,7 +55,7 @@ func methods(revision string) []string {
 // checkRevision checks that a request has the metadata of its revision, equal in headers and body.
 func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	var meta map[string]json.RawMessage
-	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or nothing
+	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or absent
 	var own string
 	if raw, there := meta[mcp.MetaKeyProtocolVersion]; !there {
 		if revision < roundTrips {
@@ -86,7 +85,7 @@ func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	return m.checkHeaders(h)
 }
 
-// checkHeaders checks the headers that repeat what is in the body.
+// checkHeaders compares headers with the members of the body that they repeat.
 func (m *message) checkHeaders(h http.Header) *jsonrpc.Error {
 	want := map[string]string{methodHeader: m.Method}
 	if m.Method == "tools/call" {

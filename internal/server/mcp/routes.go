@@ -57,7 +57,7 @@ func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
 	return server.Routes{Path: s.HandleMethods(map[string]server.Operation{http.MethodPost: post})}, nil
 }
 
-// handlers binds the tools of the table.
+// handlers returns the handlers of the tools in the table.
 func (s *api) handlers() map[string]handler {
 	return map[string]handler{
 		"send_message":    s.sendMessage,

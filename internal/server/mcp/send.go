@@ -55,7 +55,7 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 	return w.result(ctx)
 }
 
-// hash is what makes two calls the same: their arguments, however they are written down.
+// hashArguments returns a hash that is equal for equal arguments, however they are encoded.
 func hashArguments(args request.Fields) ([]byte, error) {
 	about := make(map[string]any)
 	for _, m := range args.Without("idempotency_key") {
@@ -75,8 +75,8 @@ func hashArguments(args request.Fields) ([]byte, error) {
 	return sum[:], nil
 }
 
-// parseState reads what a question had with it. It is the place of the question in the log and
-// no secret: it leads to a turn that this very message has started, or nowhere.
+// parseState parses the request state of a question. It is the position of the question in the log
+// and not a secret: it is valid only for the turn of this very message.
 func parseState(state string) (int64, error) {
 	seq, _, err := server.ParseCursor("requestState", []string{state})
 	if err != nil || seq == 0 {
@@ -90,7 +90,7 @@ func wrongStateError() *fault.Error {
 		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
 }
 
-// start stores the message. When it returns, the message will be answered.
+// start stores the message. After it returns, the message will be answered.
 func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
 	started, err := s.StartTurn(ctx, c.base, c.caller, req, nil)
 	f := fault.From(names.Told(err))
@@ -109,5 +109,5 @@ func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Starte
 	return started, f
 }
 
-// names are what is called otherwise here than over HTTP.
+// names are the fields that have another name than over HTTP.
 var names = request.Names{"Idempotency-Key": "idempotency_key"}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// visit is one message that has come in.
+// visit is one received message.
 type visit struct {
 	caller   server.Caller
 	base     string          // public address of the service
@@ -24,7 +24,7 @@ type visit struct {
 
 type visitKey struct{}
 
-// serve parses a request and answers its messages.
+// serve parses a request and responds to its messages.
 func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	if err := checkAccept(r.Request); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	return s.single(w, v)
 }
 
-// single answers a message that came alone.
+// single responds to a message outside of a batch.
 func (s *api) single(w http.ResponseWriter, v visit) error {
 	switch {
 	case v.message.Err != nil:
@@ -106,8 +106,8 @@ func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 	return v.reply.writeResponse(v.status(bad), response)
 }
 
-// status returns the HTTP status of a response. Clients of revisions with a handshake read the body
-// of a 200 alone, so errors of their requests have that status.
+// status returns the HTTP status of a response. Clients of revisions with a handshake read only the
+// body of a 200, so errors of their requests have that status.
 func (v *visit) status(bad *jsonrpc.Error) int {
 	handshake := v.revision < roundTrips && v.message.ID != nil
 	switch {
@@ -123,7 +123,7 @@ func (v *visit) status(bad *jsonrpc.Error) int {
 	return http.StatusBadRequest
 }
 
-// checkAccept checks that the caller takes both of the types that an answer may have.
+// checkAccept checks that the caller accepts both media types of a response.
 func checkAccept(r *http.Request) error {
 	for _, t := range []string{request.JSONType, request.StreamType} {
 		if request.Accepts(r, t) != nil {

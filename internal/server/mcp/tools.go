@@ -24,11 +24,11 @@ var table []byte
 type tool struct {
 	spec   *mcp.Tool
 	scope  apikey.Scope
-	fields []string // all the names that its arguments may have
+	fields []string // all names of its arguments
 	handle handler
 }
 
-// entry is a tool as it is written down.
+// entry is a tool in the table.
 type entry struct {
 	Name, Title, Description string
 	Scope                    apikey.Scope
@@ -36,10 +36,10 @@ type entry struct {
 	Input                    map[string]any
 	Needs                    []string // required members of the input
 	Output                   map[string]any
-	Always                   []string // in the output, unless it is a fault
+	Always                   []string // always in the output, except for faults
 }
 
-// loadTools reads the table and binds its tools to handlers. Its error lists all mistakes.
+// loadTools parses the table and binds its tools to handlers. Its error lists all mistakes.
 func loadTools(source []byte, handlers map[string]handler) ([]tool, error) {
 	var doc struct {
 		Defs  map[string]any
@@ -80,7 +80,7 @@ func loadTools(source []byte, handlers map[string]handler) ([]tool, error) {
 	return list, nil
 }
 
-// spec is the entry as clients see it.
+// spec returns the entry in the form for clients.
 func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
 	if e.Input == nil {
 		e.Input = map[string]any{}
@@ -98,7 +98,7 @@ func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
 		return nil, err
 	}
 	used := make(map[string]any)
-	for more := string(text); more != ""; { // definitions use others
+	for more := string(text); more != ""; { // definitions use other definitions
 		found := more
 		more = ""
 		for name, def := range defs {

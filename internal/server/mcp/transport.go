@@ -67,11 +67,11 @@ func (x *exchange) Close() error {
 // first is the id of the only request of an exchange.
 var first, _ = sdk.MakeID("1") // a string cannot fail
 
-// callSDK has the SDK answer a request. It returns no response if ctx ends first.
+// callSDK lets the SDK handle a request. It returns no response if ctx ends first.
 func (s *api) callSDK(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
 	x := &exchange{request: make(chan *sdk.Request, 1), answer: make(chan *sdk.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
-	if v.revision < roundTrips && v.message.Method != "initialize" { // as if there had been a handshake
+	if v.revision < roundTrips && v.message.Method != "initialize" { // as after a handshake
 		state.InitializeParams, state.InitializedParams = &mcp.InitializeParams{ProtocolVersion: v.revision}, new(mcp.InitializedParams)
 	}
 	session, err := s.serverFor(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
@@ -102,8 +102,7 @@ func dataOf(e *sdk.Error) any {
 	return e.Data
 }
 
-// withoutNullContent removes a content that is null: a question has no content, and the SDK writes
-// null.
+// withoutNullContent removes a null content: a question has no content, and the SDK encodes null.
 func withoutNullContent(result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(`"content":null`)) {
 		return result

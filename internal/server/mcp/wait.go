@@ -15,16 +15,16 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// wait is a call that stays until a turn has come to something.
+// wait is a call that waits for the outcome of a turn.
 type wait struct {
 	*api
 	call     *call
 	started  turn.Started
-	keyed    bool      // sent again, the call finds its turn
+	keyed    bool      // a repeated call finds its turn
 	plain    bool      // questions are part of the result and never sent to the client as a form
-	past     bool      // the turn is over, and others came after it
-	decision bool      // the call has answered a question, and sent no message
-	after    uuid.UUID // the question that was answered; rows before it were sent
+	past     bool      // the turn has ended, and others followed it
+	decision bool      // the call has answered a question and sent no message
+	after    uuid.UUID // the answered question; rows before it were sent
 	notice   string    // unexpected outcome of an answer that came with the call
 }
 
@@ -79,7 +79,7 @@ func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
 	})
 }
 
-// open reports which question this is, and whether it still waits for its answer.
+// open returns the id of a question, and whether it is pending.
 func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool, error) {
 	q, err := parseQuestion(data)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 // resultOf returns the result for an outcome.
 func (w *wait) resultOf(o turn.Outcome) result {
 	server.CompleteLinks(w.call.base, o.Attachments)
-	again := w.started.Replayed && w.call.message.state == "" // the answer to a question comes with the call that it was put to
+	again := w.started.Replayed && w.call.message.state == "" // an answer to a question arrives with the repeated call
 	res := result{value: outcome{o, again, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:

@@ -34,7 +34,7 @@ func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
 	return result{texts: []string{d.Content}, value: value}, nil
 }
 
-// hit is a passage that was found.
+// hit is a passage found by a search.
 type hit struct {
 	Path    string `json:"path"`
 	Page    string `json:"page,omitempty"` // for a wiki page: the name for wiki_read
@@ -80,7 +80,7 @@ func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
 	version, ok, err := s.wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
 	if f := fault.From(err); f != nil {
 		for i, v := range f.Detail.Violations {
-			if v.Param == "/path" { // it was called otherwise here
+			if v.Param == "/path" { // the parameter has another name here
 				f.Detail.Violations[i].Param = "/page"
 			}
 		}

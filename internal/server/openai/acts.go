@@ -6,11 +6,11 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// acts tracks the tool calls of a turn, to report the ones that were not done.
+// acts records the tool calls of a turn, to report the ones that were not run.
 type acts struct {
-	summary map[string]string // by the call
+	summary map[string]string // by call
 	asked   []event.Operation // the operations of the newest question
-	denied  map[string]string // why a call was not done
+	denied  map[string]string // why a call was not run
 }
 
 // row records a row, even one that is not sent. It returns the outcome of a call that was denied or

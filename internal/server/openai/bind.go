@@ -10,15 +10,15 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// binding is what a word applies to.
+// binding is the session and the approval that a decision word applies to.
 type binding struct {
-	session uuid.UUID         // uuid.Nil: the word is a message
-	coded   *session.Approval // the approval with the code of the word; nil: there is none in the chat
+	session uuid.UUID         // uuid.Nil: the word is an ordinary message
+	coded   *session.Approval // the approval with the word's code; nil: none in the chat
 	shown   *session.Approval // the approval that the conversation shows; nil: none of this chat
 }
 
-// bind finds the session that a word applies to, by the name of the chat. Without a name it is the
-// session of the code, or of the approval that the conversation shows.
+// bind finds the session that a decision word applies to, by the name of the chat. Without a name
+// it is the session of the code, or of the approval that the conversation shows.
 func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -60,8 +60,8 @@ func (s *api) coded(ctx context.Context, c server.Caller, in uuid.UUID, code ses
 var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // shown returns the approval whose id comes last in the last message of the assistant, if it is of
-// this session; without a name, if it is of this key in a session without a name. It only shows where
-// the conversation stands: the text of an assistant decides nothing.
+// this session; without a name, if it is of this key in a session without a name. It only shows the
+// state of the conversation: the text of an assistant decides nothing.
 func (s *api) shown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {

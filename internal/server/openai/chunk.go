@@ -9,18 +9,18 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// About is what all chunks of an answer have in common.
+// About is the common data of all chunks of an answer.
 type About struct {
 	ID         string
 	Model      string
 	Created    int64
 	Session    uuid.UUID
-	Usage      bool                 // a stream is to end with the usage
-	Structured bool                 // the content is JSON and nothing else: other text is sent as a refusal
+	Usage      bool                 // the stream ends with the usage
+	Structured bool                 // the content is only JSON: other text is sent as a refusal
 	Rejected   []filestore.Rejected // files that the agent does not have
 	Note       string               // text before everything else
 	Barred     bool                 // the caller may not answer a request for a secret
-	Base       string               // for links
+	Base       string               // base address of links
 }
 
 // chunk is a piece of a streamed answer.
@@ -30,8 +30,8 @@ type chunk struct {
 	Created int64     `json:"created"`
 	Model   string    `json:"model"`
 	Choices []choice  `json:"choices"`
-	Usage   any       `json:"usage,omitempty"` // a *usage: null in all chunks but the last, where it was asked for
-	Session uuid.UUID `json:"session_id"`      // beyond OpenAI's
+	Usage   any       `json:"usage,omitempty"` // a *usage: null in all chunks but the last, if requested
+	Session uuid.UUID `json:"session_id"`      // an extension
 }
 
 type choice struct {
@@ -53,7 +53,7 @@ type usage struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// completion is an answer in one piece.
+// completion is a complete answer.
 type completion struct {
 	ID      string    `json:"id"`
 	Object  string    `json:"object"`
@@ -73,12 +73,12 @@ type whole struct {
 
 type message struct {
 	Role      string  `json:"role"`
-	Content   *string `json:"content"` // nil: there is a refusal instead
+	Content   *string `json:"content"` // nil: a refusal instead
 	Refusal   *string `json:"refusal"`
 	Reasoning string  `json:"reasoning_content,omitempty"`
 }
 
-// failure is OpenAI's shape of an error, which is also that of the envelope.
+// failure is OpenAI's error format, which is also that of the envelope.
 type failure struct {
 	Error told `json:"error"`
 }
@@ -94,9 +94,9 @@ func failed(e event.Error) failure {
 	return failure{told{Message: e.Message, Type: "api_error", Code: e.Code}}
 }
 
-// statusOf is the HTTP status of a turn that failed. OpenAI's clients and the AI SDK repeat a
-// request on 408, 409, 429 and every 5xx, and each repeat would be another turn with all its tools.
-// So the failure is a 503 only where the provider was overloaded before the turn called any tool.
+// statusOf returns the HTTP status of a turn that failed. OpenAI's clients and the AI SDK retry a
+// request on 408, 409, 429 and every 5xx, and each retry would be another turn with all its tools.
+// So the failure is a 503 only if the provider was overloaded before the turn called any tool.
 func statusOf(c event.Code, acted bool) int {
 	if c == event.ModelOverloaded && !acted {
 		return http.StatusServiceUnavailable

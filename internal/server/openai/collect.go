@@ -20,10 +20,10 @@ func retries(r *server.Request) (n int, ok bool) {
 	return n, err == nil
 }
 
-// unrepeated asks OpenAI's clients, which repeat most errors, not to repeat this one.
+// unrepeated asks OpenAI's clients, which retry most errors, not to retry this one.
 func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
-// collect gives a projection what is read, for an answer that comes in one piece.
+// collect feeds the rows of a reading to an encoder, for a complete answer.
 func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()

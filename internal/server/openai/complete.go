@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// complete answers the last message of a conversation.
+// complete responds to the last message of a conversation.
 func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 	body, raw, err := request.ReadChat(w, r.Request)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 	}
 	in := receive(body, raw, understood)
 	in.shape = "response_format"
-	delete(in.given, "conversation") // only responses have one
+	delete(in.given, "conversation") // only responses have this field
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewEncoder(a) })
 }
 
@@ -55,7 +55,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
-	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
+	if rd.After == uuid.Nil && rd.said == "" { // from the start of its turn
 		about.Rejected = rd.Rejected
 	}
 	t := tell(about, rd)
@@ -75,7 +75,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 		if err := s.collect(r, q, rd.Reading, t); err != nil {
 			if _, ok := retries(r); ok && q.named() || q.IdempotencyKey != "" {
 				w.Header().Set("X-Should-Retry", "true")
-			} else { // sent again it would start a second turn
+			} else { // a retry would start a second turn
 				unrepeated(w)
 			}
 			return err
@@ -98,7 +98,8 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	return nil
 }
 
-// overloadedPause is how many seconds a client waits before it asks an overloaded provider again.
+// overloadedPause is how many seconds a client should wait before it retries with an overloaded
+// provider.
 const overloadedPause = "5"
 
 // told records that a reply was written completely. A repeated decision word is not a repeated

@@ -10,25 +10,25 @@ import (
 	"github.com/parley-server/parley/internal/server"
 )
 
-// Encoder projects the rows of a turn to a chat completion, in pieces and as a whole.
+// Encoder projects the rows of a turn to a chat completion, streamed or complete.
 type Encoder struct {
 	about     About
 	content   strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
-	head      int  // bytes of content that stand before the agent's
+	head      int  // bytes of content before the agent's
 	step      int  // offset in content of the newest step's text
 	begins    bool // the next text is the first of its step
-	broke     bool // something else was sent since the last text
-	cut       bool // the model's last reply was
+	broke     bool // other data was sent since the last text
+	cut       bool // the model's last reply was cut
 	acted     bool // a tool was called
 	acts      acts
 	usage     usage
 	error     *event.Error
-	reason    string // why it ended; "": it has not
+	reason    string // finish reason; "": not finished
 }
 
-// NewEncoder makes a projection.
+// NewEncoder returns an encoder.
 func NewEncoder(about About) *Encoder { return &Encoder{about: about, begins: true} }
 
 // Begin implements server.Encoder.
@@ -61,7 +61,7 @@ func (t *Encoder) Row(row server.Row) []any {
 	switch b := row.Body.(type) {
 	case event.Text:
 		text := b.Text
-		if t.begins && text != "" { // a paragraph of its own in any case
+		if t.begins && text != "" { // always a paragraph of its own
 			t.begins, t.step, text = false, t.content.Len(), strings.TrimPrefix(text, event.StepBreak)
 		}
 		return t.aside(text)
@@ -122,8 +122,8 @@ func (t *Encoder) Say(text string) []any {
 	return append([]any{t.chunk(delta{Refusal: &text}, nil)}, t.finish("stop")...)
 }
 
-// lastStep leaves in the content what an answer in one piece has: the text of the last step, with
-// the characters before and after it.
+// lastStep reduces the content to that of a complete answer: the text of the last step, with the
+// service's text before and after it.
 func (t *Encoder) lastStep() {
 	content := t.content.String()
 	head, answer := content[:t.head], strings.TrimPrefix(content[max(t.head, t.step):], event.StepBreak)
@@ -135,7 +135,7 @@ func (t *Encoder) lastStep() {
 	t.content.WriteString(head + answer)
 }
 
-// Completion returns the answer in one piece, with its status. It comes last.
+// Completion returns the complete answer with its status. It is called last.
 func (t *Encoder) Completion() (status int, answer any) {
 	if t.error != nil && t.reason == "" {
 		return statusOf(t.error.Code, t.acted), failed(*t.error)
@@ -175,7 +175,7 @@ func (t *Encoder) think(s string) []any {
 	return []any{t.chunk(delta{Reasoning: s}, nil)}
 }
 
-// act adds a line about an act of the agent.
+// act adds a line about a tool call of the agent.
 func (t *Encoder) act(summary string) []any {
 	if before := t.reasoning.String(); before != "" && !strings.HasSuffix(before, "\n") {
 		summary = "\n" + summary
@@ -183,7 +183,7 @@ func (t *Encoder) act(summary string) []any {
 	return t.think(summary + "\n")
 }
 
-// aside is text, or a thought where the text is JSON.
+// aside adds text, or reasoning if the content is JSON.
 func (t *Encoder) aside(s string) []any {
 	if !t.about.Structured {
 		return t.text(s)
@@ -194,7 +194,7 @@ func (t *Encoder) aside(s string) []any {
 	return t.think(s)
 }
 
-// files are links behind the text.
+// files adds links after the text.
 func (t *Encoder) files(list []event.File) []any {
 	var links []string
 	for _, f := range list {

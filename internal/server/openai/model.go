@@ -11,16 +11,16 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// model is what such clients choose from: a workspace, or one of its skills.
+// model is an OpenAI model: a workspace, or one of its skills.
 type model struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
 	Created     int64  `json:"created"`
 	OwnedBy     string `json:"owned_by"`
-	Description string `json:"description,omitempty"` // beyond OpenAI's
+	Description string `json:"description,omitempty"` // an extension
 }
 
-// models are those of the key's workspace.
+// models returns the models of the key's workspace.
 func (s *api) models(r *server.Request) ([]model, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -62,14 +62,14 @@ func (s *api) getModel(w http.ResponseWriter, r *server.Request) error {
 	return noModel(r.PathValue("model"), r.Caller.Workspace)
 }
 
-// noModel is the answer to a name that is not the workspace's. It is the same whether another
-// workspace has that name or none.
+// noModel returns the error for a name that is not the workspace's. It is the same for names of
+// other workspaces and for unknown names.
 func noModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
 		Message: "There is no model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
 }
 
-// invoke makes a message for a skill, with the text as its input.
+// invoke turns a message into a call of a skill, with the text as its input.
 func invoke(k skill.Skill, text string, given map[string]json.RawMessage) {
 	given["skill"] = request.QuoteText(k.Name)
 	if _, ok := given["input"]; !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// api answers requests.
+// api handles the requests.
 type api struct{ *server.Server }
 
 type handler = func(http.ResponseWriter, *server.Request) error
@@ -30,7 +30,7 @@ func New(srv *server.Server) server.Routes {
 		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: plainly(do)}})
 	}
 	routes := make(server.Routes)
-	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else
+	for _, base := range []string{"/openai/v1", "/v1"} { // some clients append only the /v1 themselves
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
 		routes[base+"/chat/completions"] = send(s.complete)
@@ -43,7 +43,7 @@ func New(srv *server.Server) server.Routes {
 	return routes
 }
 
-// nothing answers requests for paths that do not exist.
+// nothing rejects requests for paths that do not exist.
 func (s *api) nothing(base string) http.Handler {
 	return s.Handler(func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// How the prompts of Open WebUI begin: those of its own tasks, and the one that it puts in front
-// of a message that comes with documents.
+// The prefixes of Open WebUI's prompts: of its own tasks, and the one that it puts before a message
+// with documents.
 const (
 	taskPrompt    = "### Task:\n"
 	contextPrompt = taskPrompt + "Respond to the user query"
@@ -44,7 +44,8 @@ func chore(h http.Header, text string) bool {
 	return false
 }
 
-// filled returns the value of a header, "" if it holds a placeholder that the client did not fill.
+// filled returns the value of a header, "" if it contains a placeholder that the client did not
+// replace.
 func filled(value string) string {
 	if strings.HasPrefix(value, "{{") && strings.HasSuffix(value, "}}") {
 		return ""
@@ -53,7 +54,7 @@ func filled(value string) string {
 }
 
 // typed returns the part of a message that the user typed: Open WebUI puts the documents of a chat
-// in front of it.
+// before it.
 func typed(text string) string {
 	if i := strings.LastIndex(text, contextEnd); i >= 0 && strings.HasPrefix(text, contextPrompt) {
 		return text[i+len(contextEnd):]
