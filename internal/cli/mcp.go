@@ -27,7 +27,7 @@ error, and exits. A running turn continues; its answer is in the session.`,
 			if err != nil {
 				return err
 			}
-			target.URL = strings.TrimSuffix(strings.TrimRight(target.URL, "/"), "/mcp") // the form of the address that other programs accept
+			target.URL = strings.TrimSuffix(strings.TrimRight(target.URL, "/"), "/mcp") // other programs use this form
 			remote, err := c.clientOf(target, nil)
 			if err != nil {
 				return err

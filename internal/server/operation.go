@@ -24,7 +24,7 @@ type Operation struct {
 	Serve func(http.ResponseWriter, *Request) error
 }
 
-// Request is a request that may be served.
+// Request is an authorized request.
 type Request struct {
 	*http.Request
 	Caller Caller // zero for public operations

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// CheckOrigin rejects a request that a foreign web page sent through its reader's browser: one
-// whose Origin is neither this machine nor BaseURL, and, on a connection within this machine, one
-// whose Host is a foreign name, which DNS rebinding pointed here. A proxy on this machine may
+// CheckOrigin rejects a request that a foreign web page sent through a user's browser: one whose
+// Origin is neither this machine nor BaseURL, and, on a connection within this machine, one whose
+// Host is a foreign name, which DNS rebinding resolved to this machine. A proxy on this machine may
 // forward other names.
 func (s *Server) CheckOrigin(r *http.Request) error {
 	if err := s.checkOrigin(r); err != nil {
@@ -25,8 +25,8 @@ func (s *Server) CheckOrigin(r *http.Request) error {
 	return nil
 }
 
-// checkLocal rejects what a foreign web page may send to development mode. No header exempts a
-// request from the check of its Host: a page of a rebound name can set X-Forwarded-For.
+// checkLocal rejects the requests that a foreign web page can send to development mode. No header
+// exempts a request from the check of its Host: a page of a rebound name can set X-Forwarded-For.
 func (s *Server) checkLocal(r *http.Request) error {
 	if !s.Local {
 		return nil
@@ -48,8 +48,8 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// checkHost rejects names that this service does not have. An address is always its own: DNS
-// rebinding needs a name.
+// checkHost rejects names that are not this service's. An address is always accepted: DNS rebinding
+// needs a name.
 func (s *Server) checkHost(r *http.Request) error {
 	if _, err := netip.ParseAddr(hostname(r.Host)); err == nil || isLoopback(r.Host) || s.isOwn(r.Host) {
 		return nil

@@ -16,41 +16,41 @@ import (
 // Row is one row of a turn, decoded.
 type Row struct {
 	At   time.Time
-	Body event.Body // internal kinds are among them; nil for a kind of a newer release
+	Body event.Body // can be of an internal kind; nil for a kind of a newer release
 	// Seen reports that the reader has this row from an earlier stream. The encoder needs it for
 	// the rows after it.
 	Seen bool
-	// Pending reports that this question has no answer yet. It is the last row.
+	// Pending reports that this question is not answered yet. It is the last row.
 	Pending bool
 }
 
-// Reading is a turn as a client reads it: from its first row to its end, or to a question that
-// waits for an answer.
+// Reading describes how a client reads a turn: from its first row to its end, or to a pending
+// question.
 type Reading struct {
 	Turn uuid.UUID
 	From eventlog.From
-	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
-	// rows up to it are Seen.
+	// After is a question that the reader received in an earlier stream; uuid.Nil: none. The rows
+	// up to it are Seen.
 	After uuid.UUID
-	// Again repeats the question After if it still waits; otherwise the reading waits for its
+	// Again repeats the question After if it is pending; otherwise the reading waits for its
 	// answer.
 	Again bool
 	// Through keeps the reading open when a secret is requested.
 	Through bool
-	// Then is what is read when the turn has ended; nil: nothing.
+	// Then is read when the turn has ended; nil: nothing.
 	Then *Reading
 
 	Structured bool                 // the turn's answer is JSON in a schema
-	Rejected   []filestore.Rejected // files that were to come with its message, and did not
+	Rejected   []filestore.Rejected // files of its message that were rejected
 
-	starter *string // the key that has started it
+	starter *string // the key that started it
 }
 
 // Session returns the session whose turn is read.
 func (rd Reading) Session() uuid.UUID { return rd.From.Session }
 
-// TurnRows yields what is read as it is committed. It ends with eventlog.ErrGone where rows are
-// missing.
+// TurnRows yields the rows of a reading as they are committed. It ends with eventlog.ErrGone if
+// rows are missing.
 func (s *Server) TurnRows(ctx context.Context, c Caller, rd Reading) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {
 		for next := &rd; next != nil && s.turn(ctx, c, *next, yield); {
@@ -97,8 +97,8 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 	return true
 }
 
-// asks reports whether a reading ends with a question: it still waits for its answer, and the reader
-// was not asked before.
+// asks reports whether a reading ends with a question: it is pending, and the reader has not
+// received it before.
 func (s *Server) asks(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
 		return false, nil

@@ -11,8 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// retryTime is how long after its first arrival a request is sent again by clients that do so
-// of themselves.
+// retryTime is the time after its first arrival in which clients retry a request automatically.
 const retryTime = 10 * time.Minute
 
 // RetriedTurn returns the turn that an earlier copy of the request started in its session, for a
@@ -48,8 +47,8 @@ func (s *Server) MarkDelivered(r *Request, rd Reading) {
 	}
 }
 
-// RepeatedTurn is the turn that a message has started when it was sent before, under its
-// Idempotency-Key; ok is false where it has started none.
+// RepeatedTurn returns the turn that an earlier copy of a message started under its
+// Idempotency-Key; ok is false if there is none.
 func (s *Server) RepeatedTurn(ctx context.Context, c Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Routes are the handlers of a protocol by their paths. In a path, {name} stands for one segment
-// and {name...} for the rest of the path; their values are the request's path values. A path that
-// ends in / also has everything below it that has no handler.
+// Routes are the handlers of a protocol by their paths. In a path, {name} matches one segment and
+// {name...} the rest of the path; their values are the request's path values. A path that ends in /
+// also matches everything below it that has no handler.
 type Routes map[string]http.Handler
 
 // NewRouter returns the handler of all protocols. It compares paths as they were sent, without
@@ -61,7 +61,7 @@ func matchOrder(all Routes) []string {
 	return append(whole, prefixes...)
 }
 
-// pathTemplate writes {name...} as mux does.
+// pathTemplate converts {name...} to the syntax of mux.
 func pathTemplate(path string) string { return strings.ReplaceAll(path, "...}", ":.+}") }
 
 // withPathValues stores the values of a path's names, decoded, in the request.

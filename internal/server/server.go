@@ -4,7 +4,7 @@
 //
 // It promises: every error has a code of the closed list, and internal details are logged instead
 // of returned; an object of another workspace is reported like one that does not exist; requests
-// over a limit are rejected without the database. It implements no protocol beyond HTTP.
+// over a limit are rejected without the database. It implements no protocol besides HTTP.
 package server
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Config is what the protocols share. The stores and Turns are required.
+// Config is the configuration that all protocols share. The stores and Turns are required.
 type Config struct {
 	EventLog   *eventlog.Log
 	Sessions   *session.Store
@@ -53,7 +53,7 @@ type Config struct {
 	BaseURL string       // public address, for links; "" uses the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
-	WriteTimeout time.Duration // how long a client may not read, or not send the body; default 30 s
+	WriteTimeout time.Duration // how long a client may stop reading, or sending the body; default 30 s
 	Timeout      time.Duration // how long a request may wait for the database; default 3 s
 	Outage       time.Duration // how long a stream waits for a database that is away; default 15 s
 }
@@ -66,7 +66,7 @@ type Server struct {
 	reads, counts *outage.Log
 }
 
-// New returns a server. Streams end when the request's context does: end it with the process.
+// New returns a server. Streams end when the request's context ends: end it with the process.
 // Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (*Server, error) {
 	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Files == nil || cfg.Callbacks == nil {
@@ -95,7 +95,7 @@ func (s *Server) WithNullParams() *Server {
 	return &other
 }
 
-// Brief bounds what a request waits for the database.
+// Brief limits a request's waits for the database.
 func (s *Server) Brief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
 }

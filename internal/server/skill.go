@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// InvokeSkill makes the text beside a skill's name its input. ignored reports that the request has
-// an input already and the text is not used.
+// InvokeSkill makes the text beside a skill's name its input. ignored reports that the request
+// already has an input and the text is not used.
 func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignored bool, err error) {
 	if req.Skill == "" || strings.TrimSpace(text) == "" {
 		return false, nil
@@ -23,7 +23,7 @@ func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignore
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, req.Skill)
-	if fault.From(err) != nil { // a message that was sent before may be known all the same
+	if fault.From(err) != nil { // a repeated message may be known nevertheless
 		return false, nil
 	}
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignore
 	return false, nil
 }
 
-// SkillInput is a text as the input of a skill: a JSON object is that, and any other text the one
-// input that a text can be.
+// SkillInput returns a text as the input of a skill: a JSON object is the input itself, and any
+// other text is the value of the one input that accepts text.
 func SkillInput(k skill.Skill, text string) json.RawMessage {
 	input := json.RawMessage(strings.TrimSpace(text))
 	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
@@ -52,8 +52,8 @@ func SkillInput(k skill.Skill, text string) json.RawMessage {
 	return input
 }
 
-// only is the input that a text is for: the only one that is required and takes text, else the
-// only one that takes text. A skill that declares none is given a "message".
+// only returns the input for a text: the only required one that accepts text, else the only one
+// that accepts text. For a skill without declared inputs it is "message".
 func only(k skill.Skill) string {
 	if k.Contract == nil {
 		return "message"

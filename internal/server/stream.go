@@ -11,25 +11,25 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// Encoder turns the rows of one reading, in order, into the frames of a protocol: values that are
-// written as JSON, or RawFrame.
+// Encoder encodes the rows of one reading, in order, as the frames of a protocol: values that are
+// encoded as JSON, or RawFrame.
 type Encoder interface {
 	Begin() []any
 	Row(Row) []any
 	Fail(event.Error) []any // the stream ends early
 }
 
-// EventsGone is how a reading fails whose rows are missing.
+// EventsGone is the failure of a reading whose rows are missing.
 var EventsGone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
 
 // RawFrame is a frame that is not JSON.
 type RawFrame string
 
-// NamedFrame is a frame whose event has a name.
+// NamedFrame is a frame with an event name.
 type NamedFrame interface{ Event() string }
 
-// StreamReading responds with the frames that an encoder makes of a reading. After the first frame,
-// a failure can only be reported by closing the connection.
+// StreamReading responds with the frames of a reading. After the first frame, a failure can only be
+// reported by closing the connection.
 func (s *Server) StreamReading(w http.ResponseWriter, r *Request, rd Reading, enc Encoder) error {
 	if r.Method == http.MethodHead {
 		sse.Headers(w.Header())
@@ -69,7 +69,7 @@ func (e *rowEncoder) Batch(rows []Row) (ended bool, err error) {
 	return false, nil
 }
 
-// WriteFrames responds with a stream of frames that belongs to no turn.
+// WriteFrames responds with a stream of frames without a turn.
 func (s *Server) WriteFrames(w http.ResponseWriter, frames []any) error {
 	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout})
 	defer sw.Close()
@@ -97,7 +97,7 @@ func writeFrames(sw *sse.Writer, frames []any) error {
 	return nil
 }
 
-// EncodeFrame is the data of a frame, on what is one line to every reader.
+// EncodeFrame returns the data of a frame, on one line for every parser.
 func EncodeFrame(frame any) ([]byte, error) {
 	if raw, ok := frame.(RawFrame); ok {
 		return []byte(raw), nil

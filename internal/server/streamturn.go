@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// Stream identifies a stream in the log.
+// Stream identifies a stream in log messages.
 type Stream struct {
 	Session, Turn uuid.UUID
 	Key           string // the caller's key: the stream ends when it is revoked
@@ -25,14 +25,14 @@ type Stream struct {
 type BatchEncoder[T any] interface {
 	// Begin writes and flushes the frames before the first batch.
 	Begin() error
-	// Batch writes a batch, which is flushed behind it; ended reports whether the stream ends with it.
+	// Batch writes a batch, which is then flushed; ended reports whether the stream ends with it.
 	Batch([]T) (ended bool, err error)
 	// Gone writes the end of a stream whose events were removed.
 	Gone(error) error
 }
 
 // StreamTurn follows a turn and writes its frames until the turn ends. It returns why the stream
-// ended before: eventlog.ErrGone if the encoder has written so.
+// ended earlier: eventlog.ErrGone if the encoder has reported that.
 func StreamTurn[T any](s *Server, w http.ResponseWriter, ctx context.Context, about Stream,
 	follow func(context.Context) iter.Seq2[[]T, error], encoder func(*sse.Writer) BatchEncoder[T],
 ) error {

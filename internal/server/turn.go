@@ -19,8 +19,8 @@ import (
 )
 
 // StartTurn stores a message and starts its turn, or finds the turn that it started before. raw is
-// the request that makes it the same message; nil: req has a hash already. base is the public
-// address for links to a turn that is in the way.
+// the request that identifies the message; nil: req already has a hash. base is the public address
+// for links to a turn in progress.
 func (s *Server) StartTurn(ctx context.Context, base string, c Caller, req turn.Request, raw []byte) (turn.Started, error) {
 	if err := ctx.Err(); err != nil {
 		return turn.Started{}, err
@@ -32,7 +32,7 @@ func (s *Server) StartTurn(ctx context.Context, base string, c Caller, req turn.
 	return started, err
 }
 
-// Request returns a message as one of this caller.
+// Request returns a message with this caller as its sender.
 func (c Caller) Request(req turn.Request, raw []byte) turn.Request {
 	req.Workspace, req.Key, req.Scopes = c.Workspace, c.Key, c.Scopes.Expand().Strings()
 	if raw != nil {
@@ -73,7 +73,7 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 	return Reading{}, err
 }
 
-// inTheWay is the turn that an error is about, nil where it is about none.
+// inTheWay returns the turn in progress that an error concerns, or nil.
 func inTheWay(err error) *session.ActiveTurn {
 	f := fault.From(err)
 	if f == nil {
@@ -83,16 +83,16 @@ func inTheWay(err error) *session.ActiveTurn {
 	return t
 }
 
-// reading is a turn from its first row.
+// reading returns a reading of a turn from its first row.
 func reading(t session.Turn) Reading {
 	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
 	if t.Rejected != nil {
-		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // it was written as this
+		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // encoded from the same type
 	}
 	return rd
 }
 
-// describe completes a reading with what its turn knows of itself.
+// describe adds the properties of its turn to a reading.
 func (s *Server) describe(ctx context.Context, c Caller, rd *Reading) error {
 	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
 	about := reading(t)
@@ -109,8 +109,8 @@ func (rd Reading) CheckReader(c Caller) error {
 	return MissingScope(apikey.SessionsRead)
 }
 
-// AttachTurn is the turn in progress of a session, for a client that comes to it; ok is false where
-// nothing is in progress.
+// AttachTurn returns the turn in progress of a session, for a client that attaches to it; ok is
+// false if there is none.
 func (s *Server) AttachTurn(ctx context.Context, c Caller, id uuid.UUID) (p TurnProgress, ok bool, err error) {
 	if p, ok, err = s.CurrentTurn(ctx, c, id); ok && err == nil {
 		err = p.CheckReader(c)
@@ -118,7 +118,7 @@ func (s *Server) AttachTurn(ctx context.Context, c Caller, id uuid.UUID) (p Turn
 	return p, ok, err
 }
 
-// TurnCalls are the ids of the calls that what is read has made so far.
+// TurnCalls returns the ids of the calls that the turns of a reading have made so far.
 func (s *Server) TurnCalls(ctx context.Context, c Caller, rd Reading) (map[string]bool, error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
@@ -153,10 +153,10 @@ func (s *Server) TurnCalls(ctx context.Context, c Caller, rd Reading) (map[strin
 // TurnProgress describes the turn in progress in a session.
 type TurnProgress struct {
 	Reading                   // the turn in progress
-	Asked   *session.Approval // its newest question, answered or not; nil: it asked none
+	Asked   *session.Approval // its newest question, answered or not; nil: none
 }
 
-// CurrentTurn looks at a session; ok is false where nothing is in progress.
+// CurrentTurn returns the turn in progress of a session; ok is false if there is none.
 func (s *Server) CurrentTurn(ctx context.Context, c Caller, id uuid.UUID) (p TurnProgress, ok bool, err error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
@@ -178,7 +178,7 @@ func (s *Server) CurrentTurn(ctx context.Context, c Caller, id uuid.UUID) (p Tur
 	return p, true, nil
 }
 
-// CallerSession finds the session of a chat, by the name that its client gave it; ok is false where
+// CallerSession returns the session of a chat, by the name that its client gave it; ok is false if
 // there is none yet.
 func (s *Server) CallerSession(ctx context.Context, c Caller, callerID string) (id uuid.UUID, ok bool, err error) {
 	ctx, cancel := s.Brief(ctx)
@@ -186,7 +186,7 @@ func (s *Server) CallerSession(ctx context.Context, c Caller, callerID string) (
 	return s.Sessions.ByCaller(ctx, c.Workspace.ID, callerID)
 }
 
-// SessionApproval is one of a session's questions. One of another session does not exist.
+// SessionApproval returns an approval of a session. An approval of another session does not exist.
 func (s *Server) SessionApproval(ctx context.Context, c Caller, in, id uuid.UUID) (session.Approval, error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
@@ -206,7 +206,7 @@ func (s *Server) DecideApproval(ctx context.Context, c Caller, a turn.Answer) er
 	return err
 }
 
-// AfterApproval is the rest of a question's turn, after the question.
+// AfterApproval returns a reading of a turn after a question.
 func (s *Server) AfterApproval(ctx context.Context, c Caller, asked session.Approval) (Reading, error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()

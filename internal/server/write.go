@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// WriteJSON answers with a value.
+// WriteJSON responds with a value.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := Encode(v)
 	if err == nil {
@@ -19,7 +19,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
-// Encode writes a value down as answers have it.
+// Encode encodes a value in the format of responses.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -30,18 +30,18 @@ func Encode(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// WriteData answers with a value in the envelope of successes.
+// WriteData responds with a value in the envelope of successes.
 func WriteData(w http.ResponseWriter, status int, v any) error {
 	return WriteJSON(w, status, struct {
 		Data any `json:"data"`
 	}{v})
 }
 
-// WriteBody answers with JSON that is ready.
+// WriteBody responds with encoded JSON.
 func WriteBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", request.JSONType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the caller is gone
+	_, _ = w.Write(body) // an error means that the caller has left
 }

@@ -4,13 +4,13 @@ package demo
 
 import "embed"
 
-// Files holds the documents. The paths are those of the knowledge store: wiki pages
+// Files contains the documents. The paths are those of the knowledge store: wiki pages
 // are wiki/<page>.md, everything else is a plain file.
 //
 //go:embed wiki policies contacts
 var Files embed.FS
 
-// Skills holds one folder for each skill, with its SKILL.md.
+// Skills contains one folder for each skill, with its SKILL.md.
 //
 //go:embed skills
 var Skills embed.FS

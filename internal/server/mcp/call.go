@@ -27,7 +27,7 @@ type call struct {
 // result is the result of a tool.
 type result struct {
 	value  any               // fits the tool's output
-	texts  []string          // the same for clients that read only text, the server's and the agent's in separate parts; none: value is encoded
+	texts  []string          // the same as text, the agent's in separate parts; none: value is encoded
 	failed bool              // the request was not carried out
 	ask    *mcp.ElicitParams // a question to ask before the result
 	state  string            // the client returns it with the answer to ask

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// question returns a turn's question in Markdown, with the possible answers. The user decides by this
-// text: calls are shown as they would run, and nothing in them can pass for the server's words. Only
-// the code in a reply identifies the approval.
+// question returns a turn's question in Markdown, with the possible answers. The user decides by
+// this text: it shows calls exactly as they would run, and no part of them can pass for the
+// server's text. Only the code in a reply identifies the approval.
 func question(ask event.InputRequired, about About) string {
 	id := ask.ApprovalID
 	code, until := session.CodeOf(id), ask.ExpiresAt.UTC().Format("15:04 MST")
@@ -54,7 +54,7 @@ func dead(quoted string) string {
 	return strings.Join(lines, "\n")
 }
 
-// markCode returns a text as a piece of code, which nothing in it can end.
+// markCode returns a text as Markdown code, which no part of the text can end.
 func markCode(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return text

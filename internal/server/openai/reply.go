@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// reply is what a message is answered with.
+// reply is the response to a message.
 type reply struct {
 	server.Reading
 	spoken bool   // the message is a decision word or "continue"
@@ -22,7 +22,7 @@ type reply struct {
 // it starts.
 func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
 	said := parseWord(q.text)
-	if q.more { // the user's message is in the session already
+	if q.more { // the user's message is already in the session
 		said = word{kind: goOn}
 	}
 	if said.kind != "" {
@@ -53,7 +53,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 func plainly(do handler) handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
 		err := r.Names.Told(do(w, r))
-		r.Names = nil // the message has the client's names from here on
+		r.Names = nil // the message already has the client's names
 		f := fault.From(err)
 		if f == nil || len(f.Detail.Violations) < 2 {
 			return err

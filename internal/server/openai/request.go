@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// incoming is what a client sends, in the words of a completion.
+// incoming is a client's request, in the terms of a completion.
 type incoming struct {
 	request.Checks
 	given   map[string]json.RawMessage
@@ -27,27 +27,27 @@ type incoming struct {
 	shape string
 }
 
-// requestBody is what a client asks for, as far as it is understood.
+// requestBody is a parsed request.
 type requestBody struct {
 	turn.Request
 	model   string
 	text    string
-	more    bool   // the last message is the assistant's own: there is nothing new to answer
+	more    bool   // the last message is the assistant's own: no new message to answer
 	last    string // the last assistant message of the conversation; "": none
 	stream  bool
-	usage   bool // in a stream
+	usage   bool // report the usage in a stream
 	ignored []string
 }
 
 // named reports whether the request names the chat.
 func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
 
-// receive takes a body apart, of which the fields that are named are understood.
+// receive splits a body into members. The named fields have a meaning here.
 func receive(body []request.Member, raw []byte, understood []string) *incoming {
 	in := &incoming{given: request.ByName(body), raw: raw}
 	for name, value := range in.given {
 		known := slices.Contains(understood, name) || slices.Contains(request.ExtensionFields, name) ||
-			name == "store" && string(value) != "false" // a turn always is
+			name == "store" && string(value) != "false" // a turn is always stored
 		if !known && request.Printable(name) {
 			in.ignored = append(in.ignored, request.Short(name))
 		}
@@ -57,7 +57,7 @@ func receive(body []request.Member, raw []byte, understood []string) *incoming {
 	return in
 }
 
-// parse reads a request after what was found wrong before.
+// parse parses a request and adds its mistakes to those that were found before.
 func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.given["model"]), 200)}
 	q.text, q.more, q.last = in.question(r)
@@ -138,7 +138,7 @@ var (
 	chatFields  = []string{"conversation", "user"}
 )
 
-// chat puts the chat's name where messages have it.
+// chat copies the chat's name into the fields of a message.
 func (in *incoming) chat(r *server.Request) {
 	delete(in.given, "caller_id")
 	for _, name := range slices.Backward(chatFields) {
@@ -158,7 +158,7 @@ func (in *incoming) chat(r *server.Request) {
 	}
 }
 
-// forced rejects a request that requires a tool call: its client reads nothing else of the answer.
+// forced rejects a request that requires a tool call: its client would ignore all other output.
 func (in *incoming) forced() {
 	for _, name := range []string{"tool_choice", "function_call"} {
 		raw, ok := in.given[name]
@@ -171,7 +171,7 @@ func (in *incoming) forced() {
 				in.Add(fault.Violation{Param: "/" + name, Rule: "type", Expected: "string", Message: name + " must be a string or an object."})
 				continue
 			}
-			var allowed struct { // only a choice among allowed_tools has a mode, which completions have one deeper
+			var allowed struct { // only a choice among allowed_tools has a mode, which completions nest one level deeper
 				Mode    string `json:"mode"`
 				Allowed struct {
 					Mode string `json:"mode"`
@@ -187,7 +187,7 @@ func (in *incoming) forced() {
 	}
 }
 
-// format reads what the answer is to look like.
+// format parses the format of the answer.
 func (in *incoming) format(r *server.Request) {
 	raw, ok := in.given["response_format"]
 	if !ok || !in.Object("/response_format", raw) {
@@ -216,7 +216,7 @@ func (in *incoming) schema(r *server.Request, raw json.RawMessage) {
 	in.given["response_schema"] = schema
 }
 
-// resolve finds out what the model stands for.
+// resolve finds the workspace or skill of the model's name.
 func (s *api) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {

@@ -34,14 +34,14 @@ func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 	}
 	return s.answer(w, r, in, func(a About, rd reply) telling {
 		a.ID = responsePrefix + rd.Turn.String()
-		if rd.spoken { // this response is not the one that the turn began with
+		if rd.spoken { // not the response that started the turn
 			a.ID += "_" + uuid.Must(uuid.NewV7()).String()
 		}
 		return NewResponding(a, thread)
 	})
 }
 
-// respondable is what understood is for a completion.
+// respondable is understood for the Responses API.
 var respondable = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id"}
 
 const responsePrefix = "resp_"
@@ -59,7 +59,7 @@ func (s *api) previous(r *server.Request, name string) (uuid.UUID, error) {
 	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "There is no such response in this workspace."}
 }
 
-// follow reads what a response follows.
+// follow parses the response or conversation that a response follows.
 func (in *incoming) follow() (thread Thread) {
 	previous, follows := in.given["previous_response_id"]
 	if follows {
@@ -87,7 +87,7 @@ func (in *incoming) translate(r *server.Request) (ok bool) {
 		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})
 		return false
 	}
-	delete(in.given, "input") // which is something else in messages of our own
+	delete(in.given, "input") // our own messages have another field of this name
 	in.given["messages"], r.Names["messages"] = input, "input"
 	if len(input) > 0 && input[0] == '"' {
 		in.given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})

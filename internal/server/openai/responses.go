@@ -8,26 +8,26 @@ import (
 )
 
 // Responding encodes a completion for the Responses API: one message with one part, which is a
-// text, or a refusal if the text would have to be JSON.
+// text, or a refusal if the answer must be JSON.
 type Responding struct {
 	*Encoder
 	thread Thread
-	part   string // type of the part that is open; "": none
+	part   string // type of the open part; "": none
 	n      int    // events so far
 }
 
-// Thread is what a response follows.
+// Thread is the predecessor of a response.
 type Thread struct {
-	Previous     string // id of the response before; "": none
-	Conversation string // "": it has no name
+	Previous     string // id of the previous response; "": none
+	Conversation string // "": no name
 }
 
-// NewResponding makes a projection.
+// NewResponding returns an encoder.
 func NewResponding(about About, thread Thread) *Responding {
 	return &Responding{Encoder: NewEncoder(about), thread: thread}
 }
 
-// occurrence is an event of a stream, whose type is its name as well.
+// occurrence is an event of a stream, which is named by its type.
 type occurrence map[string]any
 
 // Event implements server.NamedFrame.
@@ -43,7 +43,7 @@ func (p *Responding) Begin() []any {
 		p.event("response.created", "response", p.response("in_progress")),
 		p.event("response.in_progress", "response", p.response("in_progress")),
 		p.event("response.output_item.added", "output_index", 0, "item", p.item("in_progress", []any{})),
-	}, p.say(begun[1:])...) // an empty piece stands first
+	}, p.say(begun[1:])...) // the first piece is empty
 }
 
 // Row implements server.Encoder.
@@ -55,7 +55,7 @@ func (p *Responding) Say(text string) []any { return p.say(p.Encoder.Say(text)) 
 // Fail implements server.Encoder.
 func (p *Responding) Fail(e event.Error) []any { return p.say(p.Encoder.Fail(e)) }
 
-// Completion is the response in one piece, with its status.
+// Completion returns the complete response with its status.
 func (p *Responding) Completion() (status int, answer any) {
 	if status, answer = p.Encoder.Completion(); status != http.StatusOK {
 		return status, answer
@@ -88,7 +88,7 @@ func (p *Responding) say(frames []any) (out []any) {
 	return out
 }
 
-// open begins the part, which the first piece decides about.
+// open begins the part, whose kind the first piece determines.
 func (p *Responding) open(kind string) []any {
 	if p.part != "" {
 		return nil
@@ -102,7 +102,7 @@ func (p *Responding) open(kind string) []any {
 }
 
 func (p *Responding) end() []any {
-	out := p.open("output_text") // an answer without any text has one
+	out := p.open("output_text") // an answer without text also has a part
 	status, whole := p.status(), p.whole()
 	if p.part == "refusal" {
 		out = append(out, p.event("response.refusal.done", p.at("refusal", p.refusal.String())...))
@@ -115,7 +115,7 @@ func (p *Responding) end() []any {
 		p.event("response."+status, "response", p.response(status)))
 }
 
-// status is how the response ended.
+// status returns the final status of the response.
 func (p *Responding) status() string {
 	if p.reason == "content_filter" || p.reason == "length" {
 		return "incomplete"
@@ -123,7 +123,7 @@ func (p *Responding) status() string {
 	return "completed"
 }
 
-// event makes an event of a type, with members in pairs.
+// event returns an event of a type, with members in pairs.
 func (p *Responding) event(kind string, members ...any) occurrence {
 	e := occurrence{"type": kind, "sequence_number": p.n}
 	p.n++
@@ -133,7 +133,7 @@ func (p *Responding) event(kind string, members ...any) occurrence {
 	return e
 }
 
-// at are members about the part.
+// at returns members that identify the part.
 func (p *Responding) at(members ...any) []any {
 	return append([]any{"item_id", p.itemID(), "output_index", 0, "content_index", 0}, members...)
 }
@@ -144,7 +144,7 @@ func (p *Responding) item(status string, content []any) map[string]any {
 	return map[string]any{"type": "message", "id": p.itemID(), "status": status, "role": "assistant", "content": content}
 }
 
-// whole is the part as it is in the end.
+// whole returns the complete part.
 func (p *Responding) whole() map[string]any {
 	if p.refusal.Len() > 0 {
 		return map[string]any{"type": "refusal", "refusal": p.refusal.String()}
@@ -152,7 +152,7 @@ func (p *Responding) whole() map[string]any {
 	return map[string]any{"type": "output_text", "text": p.content.String(), "annotations": []any{}, "logprobs": []any{}}
 }
 
-// response is the response as it stands.
+// response returns the response so far.
 func (p *Responding) response(status string) map[string]any {
 	r := map[string]any{
 		"id": p.about.ID, "object": "response", "created_at": p.about.Created, "status": status, "model": p.about.Model, "output": []any{},

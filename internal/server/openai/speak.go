@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// How long after its end a word still refers to a turn, if only the time decides.
+// The time after its end in which a word can refer to a turn by time alone.
 const (
 	lately   = time.Hour
 	justNow  = 10 * time.Minute
@@ -56,7 +56,7 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 
 const pending = "pending"
 
-// undecided is the note of a question that a word did not decide.
+// undecided returns the note for a question that a word did not decide.
 func undecided(said word) string {
 	if said.coded {
 		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.code)
@@ -64,8 +64,8 @@ func undecided(said word) string {
 	return "Nothing was decided: reply `allow` with the code alone, or `deny` with the code and a reason."
 }
 
-// resume returns the rows after the approval that the conversation shows, or after the newest of the
-// turn; a turn without an approval is read from its beginning.
+// resume returns the rows after the approval that the conversation shows, or after the newest of
+// the turn; a turn without an approval is read from its start.
 func (s *api) resume(r *server.Request, b binding, p server.TurnProgress, going bool) (rd reply, ok bool, err error) {
 	seen := cmp.Or(b.coded, b.shown)
 	if going && (seen == nil || seen.TurnID != p.Turn) {
@@ -88,7 +88,7 @@ func (s *api) resume(r *server.Request, b binding, p server.TurnProgress, going 
 	return rd, true, err
 }
 
-// ended is the newest turn of a session that is not answering anything.
+// ended returns the newest turn of a session without a turn in progress.
 func (s *api) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *api) stop(r *server.Request, p server.TurnProgress) (rd reply, ok bool,
 	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
 }
 
-// stopped repeats that a turn was canceled.
+// stopped reports again that a turn was canceled.
 func (s *api) stopped(r *server.Request, in uuid.UUID) (rd reply, ok bool, err error) {
 	ended, ok, err := s.ended(r, in)
 	rd = reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: in}}, spoken: true, said: canceled}
@@ -112,7 +112,7 @@ func (s *api) stopped(r *server.Request, in uuid.UUID) (rd reply, ok bool, err e
 // decide decides an approval, once. A repeated word gets the rows after the decision.
 func (s *api) decide(r *server.Request, a session.Approval, said word) (rd reply, err error) {
 	if a.Status == pending {
-		if a.Kind == event.InputSecret && said.kind == allow { // a value cannot come this way
+		if a.Kind == event.InputSecret && said.kind == allow { // a completion cannot contain a value
 			return s.rest(r, a, true)
 		}
 		answer, err := decision(r, a, said)
@@ -134,7 +134,7 @@ func (s *api) decide(r *server.Request, a session.Approval, said word) (rd reply
 	return rd, err
 }
 
-// decision is the answer that a word gives to an approval.
+// decision returns the answer to an approval that a word expresses.
 func decision(r *server.Request, a session.Approval, said word) (answer turn.Answer, err error) {
 	var c request.Checks
 	answer = turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
@@ -170,8 +170,8 @@ func standing(a session.Approval, said word) string {
 	return ""
 }
 
-// rest is what came after an approval. If the approval still waits and again is true, that is its
-// question.
+// rest returns the rows after an approval. If the approval is pending and again is true, that is
+// its question.
 func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply, err error) {
 	rd.Reading, err = s.AfterApproval(r.Context(), r.Caller, a)
 	rd.Again, rd.spoken = again, true

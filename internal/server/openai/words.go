@@ -15,7 +15,7 @@ const (
 	stop  = "cancel"
 )
 
-// word is a command of the user to a turn; the zero value is none.
+// word is a command of the user for a turn; the zero value means none.
 type word struct {
 	kind   string
 	code   session.Code // the code of an approval
@@ -23,12 +23,12 @@ type word struct {
 	reason string       // the reason of a denial
 }
 
-// punctuation is what may stand around a word or its code.
+// punctuation may surround a word or its code.
 const punctuation = ".,:;!?`'\"()[]{}<>*_"
 
-// parseWord returns the word that a message is: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
-// `cancel`. A message with the word alone, or with something else in place of the code, is a word
-// without a code. A longer message is none.
+// parseWord parses a message as a word: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
+// `cancel`. A message with only the word, or with other text in place of the code, is a word
+// without a code. A longer message is not a word.
 func parseWord(text string) word {
 	first, rest := cutField(typed(text))
 	said := word{kind: strings.ToLower(first)}
@@ -49,7 +49,7 @@ func parseWord(text string) word {
 		return word{}
 	case said.kind == deny:
 		said.reason = behind
-	case behind != "" && said.kind == allow: // which might restrict what is allowed
+	case behind != "" && said.kind == allow: // it might restrict what is allowed
 		said.code, said.coded = 0, false
 	case behind != "":
 		return word{}

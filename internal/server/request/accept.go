@@ -9,14 +9,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// The media types of what goes in and out.
+// The media types of requests and responses.
 const (
 	JSONType   = "application/json"
 	StreamType = "text/event-stream"
 )
 
-// Accepts checks that the caller takes at least one of the types that the answer
-// may have.
+// Accepts checks that the caller accepts at least one of the media types of the response.
 func Accepts(r *http.Request, types ...string) error {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
@@ -30,7 +29,7 @@ func Accepts(r *http.Request, types ...string) error {
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow.", strings.Join(types, " or "))
 }
 
-// quality is how much an Accept header wants a type; its most precise range counts.
+// quality returns the quality of a type in an Accept header; its most precise range counts.
 func quality(header, want string) float64 {
 	group, _, _ := strings.Cut(want, "/")
 	best, q := 0, 0.0

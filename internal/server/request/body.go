@@ -11,22 +11,22 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// The bounds of a body.
+// The limits of a body.
 const (
 	MaxBody = 1 << 20 // bytes of a JSON body
-	// MaxChat is MaxBody where a client sends its whole conversation with every message.
+	// MaxChat is MaxBody for a client that sends its whole conversation with every message.
 	MaxChat = 8 << 20
-	// BodyTime is how long a body may take to arrive.
+	// BodyTime is the maximum time in which a body must arrive.
 	BodyTime = 30 * time.Second
 )
 
-// ReadBody parses a request's JSON object into its members, without those that are null; raw is
-// the body as it was sent.
+// ReadBody parses a request's JSON object into its members, without those that are null; raw is the
+// unchanged body.
 func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
 	return readBody(w, r, MaxBody)
 }
 
-// ReadChat is ReadBody for a body that holds a whole conversation.
+// ReadChat is ReadBody for a body with a whole conversation.
 func ReadChat(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
 	return readBody(w, r, MaxChat)
 }
@@ -39,7 +39,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) (list []Member
 	return Given(list), raw, err
 }
 
-// ReadJSON reads a request's body. Size and type are checked before anything is read.
+// ReadJSON reads a request's body. It checks the size and the type before it reads anything.
 func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readJSON(w, r, MaxBody) }
 
 func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
@@ -59,12 +59,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 		}
 		return nil, fault.New(fault.InvalidJSON, "The body ended before it was complete.")
 	}
-	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
+	_ = rc.SetReadDeadline(time.Time{}) // otherwise the connection would later count as closed
 	return raw, nil
 }
 
-// HangUp ends the connection with the answer. Else what is left of the body would be
-// read before the answer is sent, and perhaps it never comes.
+// HangUp closes the connection after the response. Otherwise net/http would read the rest of the
+// body before it sends the response, and the rest may never arrive.
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 func tooLarge(most int64) *fault.Error {

@@ -35,7 +35,7 @@ func OrEmptyText(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// maxIgnored is how many names an answer repeats.
+// maxIgnored is the maximum number of names that a response repeats.
 const maxIgnored = 20
 
 // IgnoredFields lists the parts of a request that have no effect here: non-empty fields that are
@@ -62,8 +62,8 @@ func ReportIgnored(w http.ResponseWriter, names []string) {
 	}
 }
 
-// ChatMessage is one message of the conversation that a client keeps. It is sent as a whole with
-// every request, and this service believes none of it but the last message.
+// ChatMessage is one message of a client's conversation. The client sends all of it with every
+// request, and the service trusts only the last message.
 type ChatMessage struct {
 	ID      string          `json:"id"`
 	Type    string          `json:"type"`
@@ -73,7 +73,7 @@ type ChatMessage struct {
 	Refusal json.RawMessage `json:"refusal"` // a refusal of the assistant
 }
 
-// ChatMessages reads the field "messages".
+// ChatMessages parses the field "messages".
 func ChatMessages(c *Checks, raw json.RawMessage) []ChatMessage {
 	var list []ChatMessage
 	if strictjson.Unmarshal(raw, &list) != nil || len(list) == 0 {
@@ -83,7 +83,8 @@ func ChatMessages(c *Checks, raw json.RawMessage) []ChatMessage {
 	return list
 }
 
-// LastUserMessage is the index of the last message of the user, and notes where there is none.
+// LastUserMessage returns the index of the last message of the user, and records a violation if
+// there is none.
 func LastUserMessage(c *Checks, list []ChatMessage) int {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Role == "user" {
@@ -96,7 +97,7 @@ func LastUserMessage(c *Checks, list []ChatMessage) int {
 	return -1
 }
 
-// MessageText reads the content of a message: a string, or parts of which each is a text.
+// MessageText parses the content of a message: a string, or parts that are texts.
 func MessageText(c *Checks, param string, raw json.RawMessage) string {
 	var text string
 	if strictjson.Unmarshal(raw, &text) != nil {
@@ -128,7 +129,7 @@ func MessageText(c *Checks, param string, raw json.RawMessage) string {
 	return text
 }
 
-// DenialReason reads the reason of a denial.
+// DenialReason parses the reason of a denial.
 func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 	if raw == nil {
 		return ""
@@ -140,8 +141,8 @@ func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 	return strings.TrimSpace(event.Plain(text))
 }
 
-// ComposeMessage makes the message that is sent in a chat: a text of the user, in the words of the
-// interface, with what else was given. The door has put the chat's name into "caller_id".
+// ComposeMessage builds the message of a chat from a text of the user and the other fields, in the
+// terms of the API. The protocol has put the chat's name into "caller_id".
 func ComposeMessage(c *Checks, text string, given map[string]json.RawMessage) turn.Request {
 	fields := slices.Concat(ExtensionFields, []string{"command", "caller_id"})
 	var body []Member
@@ -160,8 +161,8 @@ func ComposeMessage(c *Checks, text string, given map[string]json.RawMessage) tu
 	return c.Message(body, fields).Request
 }
 
-// QuoteText writes a text as JSON.
+// QuoteText returns a text as JSON.
 func QuoteText(text string) json.RawMessage {
-	raw, _ := json.Marshal(text) // a string always can be
+	raw, _ := json.Marshal(text) // a string cannot fail
 	return raw
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// MaxViolations bounds an answer: a body can be wrong a hundred thousand times.
+// MaxViolations bounds a response: a body can have a hundred thousand mistakes.
 const MaxViolations = 100
 
 // Checks collects the violations of a request, so that one response reports them all.
 type Checks struct{ violations []fault.Violation }
 
-// Add notes what is wrong. Beyond MaxViolations nothing is.
+// Add records a violation, up to MaxViolations.
 func (c *Checks) Add(v fault.Violation) {
 	if !c.full() {
 		c.violations = append(c.violations, v)
@@ -29,7 +29,7 @@ func (c *Checks) Add(v fault.Violation) {
 
 func (c *Checks) full() bool { return len(c.violations) >= MaxViolations }
 
-// Err is INVALID_REQUEST with every violation, or nil.
+// Err returns INVALID_REQUEST with every violation, or nil.
 func (c *Checks) Err() error {
 	if len(c.violations) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (c *Checks) Err() error {
 	return fault.Invalid(c.violations...)
 }
 
-// Type notes that a value has the wrong type.
+// Type records that a value has the wrong type.
 func (c *Checks) Type(param, want string) {
 	article := "a"
 	if strings.ContainsAny(want[:1], "aeiou") {
@@ -46,8 +46,7 @@ func (c *Checks) Type(param, want string) {
 	c.Add(fault.Violation{Param: param, Rule: "type", Message: fmt.Sprintf("%s must be %s %s.", param[1:], article, want), Expected: want})
 }
 
-// Unknown notes a name of a field or a parameter that does not exist, with the one
-// that was probably meant.
+// Unknown records a name of a field or a parameter that does not exist, with the most similar one.
 func (c *Checks) Unknown(kind, param, name string, known []string) {
 	if c.full() {
 		return
@@ -64,7 +63,7 @@ func (c *Checks) Unknown(kind, param, name string, known []string) {
 	c.Add(v)
 }
 
-// Text reads a JSON string.
+// Text parses a JSON string.
 func (c *Checks) Text(param string, raw json.RawMessage) (s string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		c.Type(param, "string")
@@ -73,7 +72,7 @@ func (c *Checks) Text(param string, raw json.RawMessage) (s string, ok bool) {
 	return s, true
 }
 
-// Boolean reads true or false.
+// Boolean parses true or false.
 func (c *Checks) Boolean(param string, raw json.RawMessage) bool {
 	switch string(raw) {
 	case "true":
@@ -85,7 +84,7 @@ func (c *Checks) Boolean(param string, raw json.RawMessage) bool {
 	return false
 }
 
-// Integer reads a whole number between two bounds, however it is written.
+// Integer parses a whole number between two bounds, in any notation.
 func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
 	var n json.Number
 	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {
@@ -113,10 +112,10 @@ func (c *Checks) Within(param string, f float64, low, high int) int {
 	return int(f)
 }
 
-// Pointer is the JSON Pointer of a name, as far as it is worth repeating.
+// Pointer returns the JSON Pointer of a name, truncated to a readable length.
 func Pointer(name string) string {
 	return "/" + text.PointerToken(Short(name))
 }
 
-// Short cuts a caller's word to what an answer repeats.
+// Short truncates a caller's value for a response.
 func Short(word string) string { return text.Truncate(word, 100) }

@@ -13,14 +13,14 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// The bounds of an answer to an approval.
+// The limits of an answer to an approval.
 const (
 	MaxReason  = 500 // characters
 	MaxPattern = 500 // characters
 	MaxActor   = 255 // characters
 )
 
-// DecisionFields are all the names that a decision may have over HTTP.
+// DecisionFields are all names that a decision may have over HTTP.
 var DecisionFields = []string{"decision", "allowlist_pattern", "reason", "actor"}
 
 // Decision parses a decision about operations. It may have the named fields; the fields besides the
@@ -61,7 +61,8 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 	return a
 }
 
-// actor reads the name of the user behind the key. It is one line that shows as it is stored.
+// actor parses the name of the user behind the key. It is one line that is displayed as it is
+// stored.
 func (c *Checks) actor(param string, raw json.RawMessage) string {
 	s := c.Word(param, raw, MaxActor)
 	if strings.ContainsFunc(s, text.IsTerminalControl) && !Unsound(raw) {
@@ -71,7 +72,7 @@ func (c *Checks) actor(param string, raw json.RawMessage) string {
 	return s
 }
 
-// reason reads a denial's reason; an empty one is none.
+// reason parses the reason of a denial; an empty one counts as absent.
 func (c *Checks) reason(param string, raw json.RawMessage) string {
 	s, ok := c.Text(param, raw)
 	if ok && utf8.RuneCountInString(s) > MaxReason {
@@ -82,8 +83,7 @@ func (c *Checks) reason(param string, raw json.RawMessage) string {
 
 var secretFields = []string{"action", "value", "actor"}
 
-// Secret reads the answer to a secret request. The value goes from here into the
-// vault and nowhere else.
+// Secret parses the answer to a secret request. Its value is passed only to the vault.
 func (c *Checks) Secret(body []Member) (a turn.Answer) {
 	word := ""
 	given := make(map[string]bool)
@@ -116,7 +116,7 @@ func (c *Checks) Secret(body []Member) (a turn.Answer) {
 	return a
 }
 
-// secret reads a value, which must be kept as it was meant or not at all.
+// secret parses a value, which must be stored unchanged or rejected.
 func (c *Checks) secret(param string, raw json.RawMessage) vault.Value {
 	plain, ok := c.Text(param, raw)
 	if !ok {

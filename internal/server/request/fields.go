@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// The bounds of the fields of a message.
+// The limits of the fields of a message.
 const (
 	MaxInput       = 256 << 10 // bytes
 	MaxSchema      = 64 << 10  // bytes
@@ -23,12 +23,12 @@ const (
 	MaxURL         = 2048 // bytes
 )
 
-// Longer notes that a value is larger than it may be.
+// Longer records that a value exceeds its limit.
 func (c *Checks) Longer(param, what string, limit int) {
 	c.Add(fault.Violation{Param: param, Rule: "max_length", Message: fmt.Sprintf("%s has more than %d %s.", param[1:], limit, what), Expected: limit})
 }
 
-// Word reads a text of 1 to limit characters.
+// Word parses a text of 1 to limit characters.
 func (c *Checks) Word(param string, raw json.RawMessage, limit int) string {
 	s, ok := c.Text(param, raw)
 	switch {
@@ -43,7 +43,7 @@ func (c *Checks) Word(param string, raw json.RawMessage, limit int) string {
 	return s
 }
 
-// Object reports whether a value is an object, and notes where it is not.
+// Object reports whether a value is an object, and records a violation if it is not.
 func (c *Checks) Object(param string, raw json.RawMessage) bool {
 	if len(raw) > 0 && raw[0] == '{' {
 		return true
@@ -52,7 +52,7 @@ func (c *Checks) Object(param string, raw json.RawMessage) bool {
 	return false
 }
 
-// Array reads the elements of an array of at most limit.
+// Array parses the elements of an array of at most limit.
 func (c *Checks) Array(param string, raw json.RawMessage, limit int) []json.RawMessage {
 	var list []json.RawMessage
 	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
@@ -66,7 +66,7 @@ func (c *Checks) Array(param string, raw json.RawMessage, limit int) []json.RawM
 	return list
 }
 
-// OneOf reads one of a few words.
+// OneOf parses one of the allowed words.
 func (c *Checks) OneOf(param string, raw json.RawMessage, allowed ...string) string {
 	s, ok := c.Text(param, raw)
 	if !ok {
@@ -83,14 +83,13 @@ func (c *Checks) OneOf(param string, raw json.RawMessage, allowed ...string) str
 	return ""
 }
 
-// ID is the id that a text is, in the one way of writing it that we have. ok is false for a text
-// that is none.
+// ID parses an id in the one notation that the service uses. ok is false for any other text.
 func ID(text string) (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(text)
 	return id, err == nil && len(text) == 36
 }
 
-// UUID reads an id, uuid.Nil where there is none.
+// UUID parses an id, uuid.Nil if there is none.
 func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 	s, ok := c.Text(param, raw)
 	if !ok {
@@ -109,7 +108,7 @@ func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 
 func (c *Checks) skill(param string, raw json.RawMessage) string { return c.Word(param, raw, MaxName) }
 
-// input splits a skill's inputs. Their values are checked against the skill's schema elsewhere.
+// input splits a skill's inputs. Their values are validated against the skill's schema elsewhere.
 func (c *Checks) input(param string, raw json.RawMessage) map[string]json.RawMessage {
 	if !c.Object(param, raw) {
 		return nil
@@ -165,7 +164,7 @@ func (c *Checks) attachments(param string, raw json.RawMessage) (ids []uuid.UUID
 	return ids
 }
 
-// callback reads an address, alone or with metadata.
+// callback parses an address, alone or with metadata.
 func (c *Checks) callback(param string, raw json.RawMessage) *turn.Callback {
 	if len(raw) > 0 && raw[0] == '"' {
 		return &turn.Callback{URL: c.Word(param, raw, MaxURL)}
@@ -192,7 +191,7 @@ func (c *Checks) callback(param string, raw json.RawMessage) *turn.Callback {
 	return &cb
 }
 
-// has reports whether something is wrong with a parameter already.
+// has reports whether a parameter already has a violation.
 func (c *Checks) has(param string) bool {
 	for _, v := range c.violations {
 		if v.Param == param {
@@ -249,7 +248,7 @@ func (c *Checks) limits(param string, raw json.RawMessage) (l turn.Limits) {
 	return l
 }
 
-// cost reads an amount of US dollars.
+// cost parses an amount of US dollars.
 func (c *Checks) cost(param string, raw json.RawMessage) *float64 {
 	var n json.Number
 	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {

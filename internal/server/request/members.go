@@ -7,17 +7,17 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// The bounds of what a body holds, besides its size. Without them 8 MiB of members cost
-// 11 s of CPU, and 8 MiB of array elements 1.8 s.
+// The limits of a body's content, besides its size. Without them 8 MiB of members cost 11 s of CPU,
+// and 8 MiB of array elements 1.8 s.
 const (
 	MaxMembers = 10_000  // members of one object
 	MaxValues  = 200_000 // values of a body: names of members and elements of arrays
 )
 
-// few is the number of names that are compared one by one. A set pays off beyond it.
+// few is the maximum number of names that are compared one by one. A set is faster for more.
 const few = 16
 
-// memberScanner scans a body for names that appear twice in one object, and counts.
+// memberScanner scans a body for names that appear twice in one object, and counts values.
 type memberScanner struct {
 	open   []scope // the objects and arrays around the current byte
 	values int
@@ -62,7 +62,7 @@ func checkMembers(body []byte) error {
 	return nil
 }
 
-// stringEnd returns the index behind the JSON string that starts at i.
+// stringEnd returns the index after the JSON string that starts at i.
 func stringEnd(body []byte, i int) int {
 	for i++; body[i] != '"'; i++ {
 		if body[i] == '\\' {
@@ -72,7 +72,7 @@ func stringEnd(body []byte, i int) int {
 	return i + 1
 }
 
-// push enters an object or array. It reuses what an earlier one at this depth allocated.
+// push enters an object or array. It reuses the memory of an earlier one at this depth.
 func (s *memberScanner) push(object bool) {
 	if len(s.open) == cap(s.open) {
 		s.open = append(s.open, scope{object: object})
@@ -83,7 +83,7 @@ func (s *memberScanner) push(object bool) {
 	top.object, top.names, top.set = object, top.names[:0], nil
 }
 
-// count notes one more value.
+// count counts one more value.
 func (s *memberScanner) count() error {
 	if s.values++; s.values >= MaxValues {
 		return fault.New(fault.InvalidJSON, "The body holds more than %d values. Send fewer.", MaxValues)
@@ -91,7 +91,7 @@ func (s *memberScanner) count() error {
 	return nil
 }
 
-// member notes the name of a member of the innermost object, as it is quoted in the body.
+// member records the name of a member of the innermost object, as it is quoted in the body.
 func (s *memberScanner) member(quoted []byte) error {
 	name := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// The bounds of a message, beside those of its fields.
+// The limits of a message, besides those of its fields.
 const (
 	MaxCommand         = 200_000 // characters
 	MaxCallerID        = 255     // bytes
@@ -22,21 +22,21 @@ const (
 	MaxIdempotencyKey  = 255       // characters
 )
 
-// Message is what a caller sends to an agent, checked.
+// Message is a validated message of a caller.
 type Message struct {
 	turn.Request
 	Stream bool
 }
 
-// MessageFields and limitFields are all the names that a message may have over HTTP.
+// MessageFields and limitFields are all names that a message may have over HTTP.
 var (
 	MessageFields = []string{"command", "skill", "input", "secret_input", "caller_id", "session_id", "response_schema", "stream",
 		"callback", "attachments", "multitask_strategy", "limits"}
 	limitFields = []string{"max_response_seconds", "max_turns", "max_cost_usd"}
 )
 
-// Message checks a message against everything that is known without a database. It may
-// have the fields that are named, and no others.
+// Message validates a message as far as possible without a database. It may have only the named
+// fields.
 func (c *Checks) Message(body []Member, fields []string) Message {
 	var m Message
 	given := make(map[string]bool)
@@ -90,18 +90,18 @@ func (c *Checks) Message(body []Member, fields []string) Message {
 	return m
 }
 
-// Once reads the header Idempotency-Key.
+// Once parses the header Idempotency-Key.
 func (c *Checks) Once(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
 	if len(values) > 1 {
-		values = []string{""} // no key can be empty
+		values = []string{""} // an empty key is not valid
 	}
 	return c.once("Idempotency-Key", values[0])
 }
 
-// IdempotencyKey reads it where it is a field.
+// IdempotencyKey parses the key in a field.
 func (c *Checks) IdempotencyKey(param string, raw json.RawMessage) string {
 	key, ok := c.Text(param, raw)
 	if !ok {
@@ -135,8 +135,8 @@ func (c *Checks) command(param string, raw json.RawMessage) string {
 	return s
 }
 
-// callerID refuses what could not be stored as it is: replaced, two callers could
-// become one.
+// callerID rejects an id that cannot be stored unchanged: with replaced characters, two callers
+// could become one.
 func (c *Checks) callerID(param string, raw json.RawMessage) string {
 	s, ok := c.Text(param, raw)
 	switch {

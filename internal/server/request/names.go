@@ -7,8 +7,8 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Names are what a caller's protocol calls the fields of a message, by our own names for them:
-// an error names only what the caller has sent.
+// Names maps our names of a message's fields to those of the caller's protocol: an error names only
+// fields that the caller has sent.
 type Names map[string]string
 
 // Told returns an error with the caller's names.
@@ -29,7 +29,7 @@ func (n Names) Told(err error) error {
 	return &told
 }
 
-// param is a place, whose first step may have another name.
+// param translates a path, whose first step may have another name.
 func (n Names) param(param string) string {
 	name, rest, deeper := strings.Cut(param, "/")
 	if theirs, ok := n[name]; ok {
@@ -41,7 +41,7 @@ func (n Names) param(param string) string {
 	return name
 }
 
-// message translates a violation's text. It replaces only the first occurrence of the place: the
+// message translates a violation's text. It replaces only the first occurrence of the path: the
 // rest may quote the caller.
 func (n Names) message(text, param string) string {
 	name, _, _ := strings.Cut(param, "/")

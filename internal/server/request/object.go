@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// MaxDepth is how deep a body may be nested.
+// MaxDepth is the maximum depth of nesting in a body.
 const MaxDepth = 64
 
 // Member is one name and value of a JSON object, as it was sent.
@@ -48,8 +48,8 @@ func Object(body []byte) ([]Member, error) {
 	return Members(body), nil
 }
 
-// deep reports whether a body opens more than MaxDepth levels, be it JSON or not:
-// the parser has a limit of its own, and other words for it.
+// deep reports whether a body opens more than MaxDepth levels, even if it is not JSON: the parser
+// has another limit, with another error.
 func deep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -70,7 +70,7 @@ func deep(body []byte) bool {
 	return false
 }
 
-// Members lists what is in a JSON object that is known to be well-formed.
+// Members returns the members of a JSON object that is known to be well-formed.
 func Members(object []byte) []Member {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	_, _ = dec.Token()
@@ -90,14 +90,14 @@ func Given(members []Member) []Member {
 	return slices.DeleteFunc(members, func(m Member) bool { return string(m.Value) == "null" })
 }
 
-// Unsound reports whether a well-formed JSON string holds what no text can: NUL, or
-// half of a surrogate pair.
+// Unsound reports whether a well-formed JSON string contains NUL, or half of a surrogate pair,
+// which no text can contain.
 func Unsound(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
 			continue
 		}
-		i++ // at the escaped character
+		i++ // to the escaped character
 		if raw[i] != 'u' {
 			continue
 		}
@@ -119,7 +119,7 @@ func Unsound(raw []byte) bool {
 	return false
 }
 
-// hex4 reads four hexadecimal digits.
+// hex4 parses four hexadecimal digits.
 func hex4(p []byte) (n rune) {
 	for _, c := range p[:4] {
 		n <<= 4

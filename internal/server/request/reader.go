@@ -13,14 +13,14 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Fields reads the members of one JSON object by their names and notes violations in Checks. A
-// member that is null is absent. The zero value, with Checks, is an object without members.
+// Fields parses the members of one JSON object by their names and records violations in Checks. A
+// null member is absent. The zero value, with Checks, is an object without members.
 type Fields struct {
 	*Checks
 	At      string   // JSON Pointer to the object
 	Members []Member // none of them null
-	// ProtoJSON reads the object as Protocol Buffers do: task_id stands for taskId, and an empty
-	// string equals an absent one.
+	// ProtoJSON parses the object as Protocol Buffers do: task_id is equal to taskId, and an empty
+	// string to an absent one.
 	ProtoJSON bool
 }
 
@@ -62,13 +62,13 @@ func (f Fields) Without(names ...string) []Member {
 	return slices.DeleteFunc(slices.Clone(f.Members), func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// Missing notes that a required member is absent.
+// Missing records that a required member is absent.
 func (f Fields) Missing(name string) {
 	at := f.Pointer(name)
 	f.Add(fault.Violation{Param: at, Rule: "required", Message: at[1:] + " is missing."})
 }
 
-// Require notes if a member is absent, and reports whether it is present.
+// Require records a violation if a member is absent, and reports whether it is present.
 func (f Fields) Require(name string) bool {
 	raw := f.Raw(name)
 	if raw == nil || f.ProtoJSON && string(raw) == `""` {
@@ -78,7 +78,7 @@ func (f Fields) Require(name string) bool {
 	return true
 }
 
-// String reads a text of 1 to limit characters, "" if it is absent.
+// String parses a text of 1 to limit characters, "" if it is absent.
 func (f Fields) String(name string, limit int) string {
 	raw := f.Raw(name)
 	if raw == nil || f.ProtoJSON && string(raw) == `""` {
@@ -95,7 +95,7 @@ func (f Fields) RequiredString(name string, limit int) string {
 	return f.String(name, limit)
 }
 
-// RequiredText reads a text that must be present and may be empty.
+// RequiredText parses a text that must be present and may be empty.
 func (f Fields) RequiredText(name string) string {
 	if !f.Require(name) {
 		return ""
@@ -108,7 +108,7 @@ func (f Fields) RequiredText(name string) string {
 	return s
 }
 
-// RequiredID reads a UUID that must be present.
+// RequiredID parses a UUID that must be present.
 func (f Fields) RequiredID(name string) uuid.UUID {
 	if !f.Require(name) {
 		return uuid.Nil
@@ -116,7 +116,7 @@ func (f Fields) RequiredID(name string) uuid.UUID {
 	return f.UUID(f.Pointer(name), f.Raw(name))
 }
 
-// Enum reads one of a few words, "" if it is absent.
+// Enum parses one of the allowed words, "" if it is absent.
 func (f Fields) Enum(name string, allowed ...string) string {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -125,7 +125,7 @@ func (f Fields) Enum(name string, allowed ...string) string {
 	return f.OneOf(f.Pointer(name), raw, allowed...)
 }
 
-// Int reads an integer between two bounds, usual if it is absent.
+// Int parses an integer between two bounds; the default is usual.
 func (f Fields) Int(name string, usual, low, high int) int {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -134,13 +134,13 @@ func (f Fields) Int(name string, usual, low, high int) int {
 	return f.Integer(f.Pointer(name), raw, low, high)
 }
 
-// Bool reads true or false, false if it is absent.
+// Bool parses true or false; the default is false.
 func (f Fields) Bool(name string) bool {
 	raw := f.Raw(name)
 	return raw != nil && f.Boolean(f.Pointer(name), raw)
 }
 
-// Time reads a time, nil if it is absent.
+// Time parses a time, nil if it is absent.
 func (f Fields) Time(name string) *time.Time {
 	text := f.String(name, 64)
 	if text == "" {
@@ -160,7 +160,7 @@ func (f Fields) Nested(at string, object json.RawMessage) Fields {
 	return Fields{Checks: f.Checks, At: at, Members: Given(Members(object)), ProtoJSON: f.ProtoJSON}
 }
 
-// Child reads an object. It has no members if it is absent.
+// Child parses an object. It has no members if it is absent.
 func (f Fields) Child(name string) Fields {
 	at := f.Pointer(name)
 	if raw := f.Raw(name); raw != nil && f.Object(at, raw) {
@@ -169,7 +169,7 @@ func (f Fields) Child(name string) Fields {
 	return Fields{Checks: f.Checks, At: at, ProtoJSON: f.ProtoJSON}
 }
 
-// List reads an array of at most limit elements.
+// List parses an array of at most limit elements.
 func (f Fields) List(name string, limit int) []json.RawMessage {
 	if raw := f.Raw(name); raw != nil {
 		return f.Array(f.Pointer(name), raw, limit)
@@ -177,7 +177,7 @@ func (f Fields) List(name string, limit int) []json.RawMessage {
 	return nil
 }
 
-// Children reads an array of objects.
+// Children parses an array of objects.
 func (f Fields) Children(name string, limit int) []Fields {
 	var list []Fields
 	for i, raw := range f.List(name, limit) {
@@ -188,7 +188,7 @@ func (f Fields) Children(name string, limit int) []Fields {
 	return list
 }
 
-// Strings reads an array of texts of 1 to 255 characters.
+// Strings parses an array of texts of 1 to 255 characters.
 func (f Fields) Strings(name string, limit int) []string {
 	var list []string
 	for i, raw := range f.List(name, limit) {

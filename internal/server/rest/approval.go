@@ -25,7 +25,7 @@ func (r *apiRequest) approval() (uuid.UUID, error) {
 	return id, nil
 }
 
-// listApprovals answers with one page of the inbox.
+// listApprovals returns one page of the inbox.
 func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteJSON(w, http.StatusOK, page)
 }
 
-// getApproval answers with one approval or secret request.
+// getApproval returns one approval or secret request.
 func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteData(w, http.StatusOK, a)
 }
 
-// decideApproval allows or denies what a turn wants to do.
+// decideApproval allows or denies an operation of a turn.
 func (s *api) decideApproval(w http.ResponseWriter, r *apiRequest) error {
 	return s.decide(w, r, func(c *request.Checks, body []request.Member) turn.Answer {
 		return c.Decision(body, request.DecisionFields)
@@ -75,7 +75,7 @@ func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
 	return s.decide(w, r, (*request.Checks).Secret)
 }
 
-// decided is the answer to a decision.
+// decided is the response to a decision.
 type decided struct {
 	ApprovalID uuid.UUID        `json:"approval_id"`
 	Kind       event.Input      `json:"kind"`
@@ -107,7 +107,7 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 		return err
 	}
 	a.Key, a.Scopes = r.caller.Key, r.caller.Scopes.Expand().Strings()
-	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // and no secret
+	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // without the secret
 	if a.Actor != "" {
 		about = append(about, a.Actor)
 	}

@@ -24,8 +24,8 @@ func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) 
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// await follows a turn to its end or to its first question, and keeps in seen how far
-// it came. A turn that is read again asks again, so a repeated call has the same answer.
+// await follows a turn to its end or to its first question, and records its position in seen. A
+// turn that is read again asks again, so a repeated call has the same response.
 func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
@@ -56,7 +56,7 @@ func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTur
 	return s.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, question.Data)
 }
 
-// active is what is known of a turn when its message was stored.
+// active returns the state of a turn when its message was stored.
 func active(started turn.Started) *session.ActiveTurn {
 	return &session.ActiveTurn{TurnID: started.Turn, SessionID: started.Session, Status: session.Queued, LastSeq: started.From.Seq}
 }

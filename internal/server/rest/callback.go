@@ -39,7 +39,7 @@ func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteJSON(w, http.StatusOK, page)
 }
 
-// getCallback answers with a callback, its reports and the attempts at them.
+// getCallback returns a callback, its reports and the attempts at them.
 func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteData(w, http.StatusOK, c)
 }
 
-// redelivery is the answer to a call that redelivers.
+// redelivery is the response to a redelivery call.
 type redelivery struct {
 	CallbackID   uuid.UUID  `json:"callback_id"`
 	Redelivering bool       `json:"redelivering"`
@@ -65,7 +65,7 @@ type redelivery struct {
 	Reason       string     `json:"reason,omitempty"`
 }
 
-// redeliverCallback queues the newest delivery again. It succeeds if there is none.
+// redeliverCallback queues the newest delivery again. It also succeeds if there is none.
 func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// canceled is the answer to a cancel call.
+// canceled is the response to a cancel call.
 type canceled struct {
 	Canceled     bool   `json:"canceled"`
 	HaltDeferred bool   `json:"runner_halt_deferred"`
 	Reason       string `json:"reason,omitempty"`
 }
 
-// cancelTurn ends the session's turn. It succeeds if none is running.
+// cancelTurn cancels the session's turn. It also succeeds if none is running.
 func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

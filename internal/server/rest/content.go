@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// uploadFile takes the bytes of a file in. Its address is signed: no key is needed.
+// uploadFile receives the bytes of a file. Its URL is signed, so no key is needed.
 func (s *api) uploadFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -30,17 +30,17 @@ func (s *api) uploadFile(w http.ResponseWriter, r *apiRequest) error {
 		}
 		return err
 	}
-	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
+	_ = rc.SetReadDeadline(time.Time{}) // otherwise the connection would later count as closed
 	return server.WriteData(w, http.StatusOK, f)
 }
 
-// steadyBody is a body that may take long, but must not stand still.
+// steadyBody is a body that may take long, but must not stall.
 type steadyBody struct {
 	r     io.Reader
 	rc    *http.ResponseController
 	pause time.Duration
 	until time.Time
-	whole bool // it was read to its end
+	whole bool // read to its end
 }
 
 func (b *steadyBody) Read(p []byte) (int, error) {
@@ -89,9 +89,8 @@ func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	return nil
 }
 
-// steadyAnswer is an answer that may take long, but whose reader must not stand
-// still. It keeps the one error of http.ServeContent back, which has other words for
-// it than we.
+// steadyAnswer is a response that may take long, but whose reader must not stall. It suppresses the
+// one error of http.ServeContent, whose format differs from the API's.
 type steadyAnswer struct {
 	http.ResponseWriter
 	rc            *http.ResponseController

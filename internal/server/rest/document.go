@@ -41,7 +41,7 @@ type operation struct {
 	handle handler
 }
 
-// parameter is what the route table needs to know of one.
+// parameter is a parameter as far as the route table needs it.
 type parameter struct {
 	Ref  string `yaml:"$ref"`
 	Name string `yaml:"name"`
@@ -51,14 +51,13 @@ type parameter struct {
 // public reports whether the operation needs no key.
 func (op *operation) public() bool { return op.Scope == "none" }
 
-// document is the OpenAPI document as it is served.
+// document is the served OpenAPI document.
 type document struct {
 	json []byte
 	etag string
 }
 
-// load reads the document and binds its operations to handlers. Its error
-// lists all mistakes.
+// load parses the document and binds its operations to handlers. Its error lists all mistakes.
 func load(source []byte, cfg server.Config, handlers map[string]handler) (document, []*operation, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
@@ -129,7 +128,7 @@ func load(source []byte, cfg server.Config, handlers map[string]handler) (docume
 	}
 	set(&root, cfg.Version, "info", "version")
 	if cfg.BaseURL != "" {
-		set(&root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // paths are appended to it as they are
+		set(&root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // clients append paths to it unchanged
 	}
 	for name, value := range documentLimits(cfg) {
 		set(&root, value, "x-limits", name)
@@ -142,7 +141,7 @@ func load(source []byte, cfg server.Config, handlers map[string]handler) (docume
 	return document{json: buf.Bytes(), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, ops, nil
 }
 
-// methods are those that an operation may have. HEAD and OPTIONS come by themselves.
+// methods are the methods of operations. HEAD and OPTIONS are implicit.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // set changes one scalar of the document.
@@ -168,7 +167,7 @@ func set(n *yaml.Node, value any, path ...string) {
 	}
 }
 
-// writeNode writes a YAML node as JSON and keeps the order of its members.
+// writeNode encodes a YAML node as JSON and keeps the order of its members.
 func writeNode(w *bytes.Buffer, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -242,7 +241,7 @@ func (s *api) getOpenAPI(w http.ResponseWriter, r *apiRequest) error {
 	return nil
 }
 
-// matches compares an If-None-Match header with an entity tag, weakly as it must.
+// matches compares an If-None-Match header with an entity tag, weakly as required.
 func matches(header []string, etag string) bool {
 	for tag := range strings.SplitSeq(strings.Join(header, ","), ",") {
 		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag || tag == "*" {

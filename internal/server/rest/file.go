@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	maxGivenName = 1000 // characters of a filename, of which fewer are kept
+	maxGivenName = 1000 // characters of a filename; fewer are kept
 	maxMIME      = 127  // characters
 )
 
-// ticketFields and downloadFields are all the names that the bodies may have.
+// ticketFields and downloadFields are all names that the bodies may have.
 var (
 	ticketFields   = []string{"filename", "mime", "size", "sha256", "origin_url"}
 	downloadFields = []string{"file_id", "session_id", "turn_id", "filename"}
@@ -60,7 +60,8 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteData(w, http.StatusCreated, ticket)
 }
 
-// parseTicket checks what is known without a database, after what was found before.
+// parseTicket validates a request as far as possible without a database. Its error lists the
+// violations in c first.
 func parseTicket(c request.Checks, body []request.Member, h http.Header) (filestore.Request, error) {
 	var n filestore.Request
 	given := make(map[string]bool)
@@ -113,7 +114,7 @@ func hashOf(c *request.Checks, param string, raw json.RawMessage) []byte {
 	return sum
 }
 
-// downloadQuery is what downloadFiles is asked for.
+// downloadQuery is the parsed request of downloadFiles.
 type downloadQuery struct {
 	file, session, turn *uuid.UUID
 	filename            *string
@@ -171,7 +172,7 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteData(w, http.StatusOK, list)
 }
 
-// getFile answers with what a file is known by: above all, how far it has come.
+// getFile returns a file's properties, above all its status.
 func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteData(w, http.StatusOK, f)
 }
 
-// listFiles answers with one page of the workspace's files.
+// listFiles returns one page of the workspace's files.
 func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -19,7 +19,7 @@ func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
 	return nil
 }
 
-// ready reports whether the process can do its work; the answer names what is lacking.
+// ready reports whether the process can work; otherwise the error names the failed check.
 func (s *api) ready(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

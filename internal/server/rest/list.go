@@ -8,10 +8,10 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// maxPage is how many items a page may have.
+// maxPage is the maximum number of items in a page.
 const maxPage = 100
 
-// listSessions answers with one page of the workspace's sessions.
+// listSessions returns one page of the workspace's sessions.
 func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	return server.WriteJSON(w, http.StatusOK, page)
 }
 
-// listMessages answers with one page of a session's messages.
+// listMessages returns one page of a session's messages.
 func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -19,9 +19,8 @@ func parseMessage(c request.Checks, body []request.Member, h http.Header) (reque
 	return m, c.Err()
 }
 
-// sendMessage starts a turn and answers with its events, with its outcome, or, where
-// that is reported to a callback, with where to find it. A message that was sent
-// before finds its turn.
+// sendMessage starts a turn and responds with its events, with its outcome, or, for a callback,
+// with its ids. A repeated message finds its turn.
 func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.StreamType, request.JSONType); err != nil {
 		return err
@@ -63,7 +62,8 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 	return s.block(w, r, started)
 }
 
-// takes checks that the caller takes what it gets: a stream, or the whole answer.
+// takes checks that the caller accepts the media type of the response: a stream, or the whole
+// answer.
 func takes(r *http.Request, stream bool) error {
 	is, other, way := request.JSONType, request.StreamType, true
 	if stream {
@@ -102,7 +102,7 @@ func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
 	return *t.EndSeq, nil
 }
 
-// queued is the answer to a message whose end a callback will report.
+// queued is the response to a message with a callback.
 type queued struct {
 	SessionID  uuid.UUID `json:"session_id"`
 	TurnID     uuid.UUID `json:"turn_id"`
@@ -112,7 +112,7 @@ type queued struct {
 	CancelURL  string    `json:"cancel_url"`
 }
 
-// accept answers 202.
+// accept responds with 202.
 func (s *api) accept(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
 	t := active(started)
 	s.link(r, t)

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// once answers 200 with what do returns. Under an Idempotency-Key, key, the same
-// request gets the same answer for a day and do runs once; about is what makes it the
-// same, and holds no secret.
+// once responds with 200 and the result of do. Under an Idempotency-Key, key, the same request gets
+// the same response for a day and do runs once; about identifies the request, and contains no
+// secret.
 func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, do func(context.Context) (any, error)) error {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()

@@ -21,11 +21,11 @@ import (
 type params struct {
 	request.Checks
 	values url.Values
-	broken bool // part of the query string could not be read
+	broken bool // a part of the query string is invalid
 }
 
-// query is what the caller asks for. A name that the document does not know for this
-// operation is a mistake: it could be a filter with a typing error.
+// query returns the query parameters. A name that the document does not list for this operation is
+// a mistake: it could be a filter with a typo.
 func (r *apiRequest) query() *params {
 	p := &params{}
 	var err error
@@ -49,7 +49,7 @@ func (r *apiRequest) bare() error {
 	return r.query().Err()
 }
 
-// one is the value of a parameter, "" for none.
+// one returns the value of a parameter, "" for none.
 func (p *params) one(name string) string {
 	switch values := p.values[name]; {
 	case len(values) == 0:
@@ -76,7 +76,7 @@ func (p *params) limit(usual int) int {
 	return p.Within("/limit", float64(n), 1, maxPage)
 }
 
-// text is a parameter that may be anything that text can be.
+// text returns a parameter that may be any text.
 func (p *params) text(name string) *string {
 	s := p.one(name)
 	if s == "" {
@@ -88,7 +88,7 @@ func (p *params) text(name string) *string {
 	return &s
 }
 
-// uuid is a parameter that is an id.
+// uuid returns a parameter that is an id.
 func (p *params) uuid(name string) *uuid.UUID {
 	text := p.one(name)
 	if text == "" {

@@ -1,11 +1,11 @@
-// Package rest is the public REST and streaming interface. It turns requests
-// into calls of the owners' methods and committed events into frames; it stores
-// nothing and decides nothing about a conversation.
+// Package rest is the public REST and streaming interface. It turns requests into calls of the
+// owners' methods and committed events into frames; it stores nothing and decides nothing about a
+// conversation.
 //
-// It promises: every error has the envelope of the OpenAPI document and a code of
-// its list; an object of another workspace answers like one that does not exist; a
-// stream shows committed events only, in order, each once, and ends with done; a
-// stream that ends without done can be resumed.
+// It promises: every error has the envelope of the OpenAPI document and a code of its list; an
+// object of another workspace is reported like one that does not exist; a stream contains only
+// committed events, in order, each once, and ends with done; a stream that ends without done can be
+// resumed.
 package rest
 
 import (
@@ -45,7 +45,7 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 	return s.routes(ops), nil
 }
 
-// handlers binds the operations of the document.
+// handlers returns the handlers of the document's operations.
 func (s *api) handlers() map[string]handler {
 	return map[string]handler{
 		"sendMessage":  s.sendMessage,

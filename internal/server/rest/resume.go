@@ -32,7 +32,7 @@ func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
 	return s.stream(w, r, t)
 }
 
-// hold counts a stream of the caller.
+// hold counts an open stream of the caller.
 func (s *api) hold(r *apiRequest) (release func(), err error) {
 	if release, err = s.HoldStream(r.Context(), r.caller); err != nil {
 		return func() {}, err
@@ -40,8 +40,8 @@ func (s *api) hold(r *apiRequest) (release func(), err error) {
 	return release, nil
 }
 
-// openTail finds what a stream has to show. Without a turn to follow it writes the whole answer and
-// returns nil.
+// openTail returns the part of the log that a stream shows. Without a turn to follow it writes the
+// whole response and returns nil.
 func (s *api) openTail(w http.ResponseWriter, r *apiRequest) (*tail, error) {
 	a, err := s.attach(r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *api) openTail(w http.ResponseWriter, r *apiRequest) (*tail, error) {
 	return nil, s.replay(w, r, a)
 }
 
-// attachment is a reader's wish against what there is.
+// attachment is a reader's request and the state of the session.
 type attachment struct {
 	head   session.Head
 	cursor int64
@@ -66,7 +66,7 @@ type attachment struct {
 	all    bool
 }
 
-// attach reads a reader's wish, and looks at the session.
+// attach parses a reader's request, and reads the session.
 func (s *api) attach(r *apiRequest) (*attachment, error) {
 	if err := request.Accepts(r.Request, request.StreamType); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 	if query.broken { // the lost part may be the cursor
 		return nil, server.InvalidCursor("query", "The query string cannot be parsed.")
 	}
-	// An EventSource repeats its first query for ever: the header is newer.
+	// An EventSource repeats its first query forever, so the header is newer.
 	a := &attachment{}
 	var err error
 	if a.cursor, a.given, err = server.ParseCursor("last_event_id", query.values["last_event_id"]); err != nil {
@@ -108,7 +108,7 @@ func (a *attachment) gone() bool {
 	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq
 }
 
-// follow is what a reader of a running turn is shown, nil where nothing runs.
+// follow returns the tail for a reader of a running turn, nil if no turn runs.
 func (a *attachment) follow() *tail {
 	h := &a.head
 	if a.gone() || h.Status() != session.Thinking {
@@ -118,7 +118,7 @@ func (a *attachment) follow() *tail {
 	switch {
 	case a.all:
 		t.from.Since = h.Created
-	case h.Missed.Turns != nil: // the rest of what the reader was shown, then the turn in progress
+	case h.Missed.Turns != nil: // the rest of the turns that the reader has seen, then the turn in progress
 		t.earlier, t.from.Since = h.Missed.Turns, h.Missed.Since
 	case a.cursor < h.StartSeq: // a cursor of an older turn, or 0
 		t.from.Seq = h.StartSeq
@@ -133,7 +133,7 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 	h := &a.head
 	seq := a.cursor
 	switch {
-	case h.Foreign && h.Status() == session.Thinking: // an id that no row has is not repeated
+	case h.Foreign && h.Status() == session.Thinking: // an id without a row is not repeated
 		seq = h.StartSeq
 	case h.Foreign || !a.given && !a.all:
 		seq = h.LastSeq
@@ -151,7 +151,7 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 	})
 }
 
-// close answers with a stream that ends by itself.
+// close responds with a stream that ends by itself.
 func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
 	_ = s.WriteStream(w, r.Context(), t.about(r.caller.Key), func(_ context.Context, sw *sse.Writer) error {
 		out := &frames{sw: sw, tail: t, id: t.from.Seq}
@@ -166,7 +166,7 @@ func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*fr
 	return nil
 }
 
-// missed sends every row after the cursor, the last of which is the end of a turn.
+// missed sends every row after the cursor; the last one is the end of a turn.
 func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
 		if errors.Is(err, eventlog.ErrGone) {
@@ -187,10 +187,10 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 	if out.tail.from.Seq < last {
 		return out.gone()
 	}
-	return out.done(true) // the reader had it all
+	return out.done(true) // the reader has everything
 }
 
-// replay reads the wish for everything that was missed.
+// replay parses the request for all missed events.
 func (p *params) replay() bool {
 	switch values := p.values["replay"]; {
 	case len(values) == 0:

@@ -47,7 +47,7 @@ func (s *api) routes(ops []*operation) server.Routes {
 	return routes
 }
 
-// shared returns the operation as package server has it.
+// shared returns the operation as package server defines it.
 func (op *operation) shared() server.Operation {
 	return server.Operation{Public: op.public(), Scope: op.Scope, Class: op.Class, Serve: func(w http.ResponseWriter, r *server.Request) error {
 		return op.handle(w, &apiRequest{Request: r.Request, op: op, caller: r.Caller})

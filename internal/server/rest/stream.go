@@ -24,7 +24,7 @@ const (
 type tail struct {
 	from eventlog.From
 	turn uuid.UUID
-	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
+	head *event.Open // sent first, with the cursor as its id; nil if the log's own open follows
 	all  bool        // include earlier turns, as one stream with one open and one done
 
 	earlier map[uuid.UUID]bool // turns whose rows are shown as well, without their done
@@ -37,14 +37,14 @@ type tail struct {
 // A stream can wait here for an hour, beside many others: the parts that it needs only at its start
 // or its end are in functions of their own, off this stack.
 func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
-	key := r.caller.Key // and nothing else of r, so that the workspace can go
+	key := r.caller.Key // only the key, so that the workspace can be freed
 	_ = server.StreamTurn(s.Server, w, r.Context(), t.about(key),
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return s.Events(ctx, t.from, t.turn) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] { return &frames{sw: sw, tail: t, id: t.from.Seq} })
 	return nil
 }
 
-// about returns what a stream is logged with.
+// about returns the log attributes of a stream.
 func (t *tail) about(key string) server.Stream {
 	return server.Stream{Session: t.from.Session, Turn: t.turn, Key: key}
 }
@@ -56,7 +56,7 @@ type frames struct {
 	id   int64 // id of the newest frame
 }
 
-// Begin writes the open frame of a stream that is attached later.
+// Begin writes the open frame of a stream that was attached later.
 func (f *frames) Begin() error {
 	if f.tail.head == nil {
 		return nil
@@ -74,7 +74,7 @@ func (f *frames) Batch(evs []event.Event) (ended bool, err error) { return false
 // Gone writes the end of a stream whose events are not available.
 func (f *frames) Gone(error) error { return f.gone() }
 
-// send writes a batch of events, in one piece if it can.
+// send writes a batch of events, in one write if possible.
 func (f *frames) send(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
@@ -106,12 +106,12 @@ func (f *frames) send(evs []event.Event) error {
 	return nil
 }
 
-// shows reports whether an event is part of a stream. Others are of turns that are lined up.
+// shows reports whether an event is part of a stream. Other events belong to queued turns.
 func (t *tail) shows(ev *event.Event) bool {
 	return t.all && !t.before[ev.Turn] || ev.Turn == t.turn || t.earlier[ev.Turn] && ev.Kind != event.KindDone
 }
 
-// done is a last frame that no row stands for.
+// done writes a last frame without a row.
 func (f *frames) done(resumed bool) error {
 	f.sw.Retry(finished)
 	return f.synthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
@@ -119,7 +119,7 @@ func (f *frames) done(resumed bool) error {
 
 // gone writes session_gone: the session cannot be resumed from the reader's cursor.
 func (f *frames) gone() error {
-	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is gone as well
+	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is missing as well
 		f.sw.Retry(reconnect)
 		if err := f.synthetic(event.Open{SessionID: f.tail.from.Session}); err != nil {
 			return err
@@ -135,8 +135,7 @@ func (f *frames) gone() error {
 	return f.synthetic(event.Done{SessionID: f.tail.from.Session})
 }
 
-// synthetic writes a frame that no row stands for. Its id is a cursor that the
-// reader has already.
+// synthetic writes a frame without a row. Its id is a cursor that the reader already has.
 func (f *frames) synthetic(b event.Body) error {
 	data, err := event.Encode(b)
 	if err != nil {

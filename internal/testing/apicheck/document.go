@@ -1,6 +1,5 @@
 // Package apicheck compares the responses of a service with the OpenAPI document that it serves,
-// for the tests of every protocol. It tests a response, never a request: invalid requests are
-// what many tests send.
+// for the tests of every protocol. It checks responses only: many tests send invalid requests.
 package apicheck
 
 import (
@@ -18,8 +17,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// Document is the OpenAPI document as the service serves it, made strict: a schema that lists
-// properties and does not mention additionalProperties allows no others.
+// Document is the served OpenAPI document, made strict: a schema that lists properties and does not
+// mention additionalProperties allows no others.
 type Document struct {
 	*openapi3.T
 	router routers.Router
@@ -90,7 +89,7 @@ func (d *Document) CheckFrame(frame map[string]any) error {
 }
 
 // checkFrame validates a frame and its data against one of the frames that a schema describes: the
-// one with the frame's event, or where no schema names that event any.
+// one with the frame's event, or any of them if no schema names that event.
 func (d *Document) checkFrame(schema *openapi3.Schema, frame map[string]any) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

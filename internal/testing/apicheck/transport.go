@@ -46,7 +46,7 @@ func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else {
 		body, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if err != nil { // the test reads what came, and the error
+		if err != nil { // the test reads the data that arrived, and the error
 			res.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(err)))
 			return res, nil
 		}
@@ -60,8 +60,8 @@ func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 const streamType = "text/event-stream"
 
-// canonical returns a request for the path by which the document names an operation that has
-// others too: clients of OpenAI and of A2A add to the address that they are given.
+// canonical returns a request for the documented path of an operation that has other paths: clients
+// of OpenAI and of A2A append to their configured address.
 func canonical(r *http.Request) *http.Request {
 	path := r.URL.EscapedPath()
 	if strings.HasPrefix(path, "/v1/") {
@@ -111,7 +111,7 @@ func (c *Transport) check(r *http.Request, res *http.Response, route *routers.Ro
 	return openapi3filter.ValidateResponse(context.Background(), input)
 }
 
-// unrouted checks the answers that belong to no operation.
+// unrouted checks responses that belong to no operation.
 func (c *Transport) unrouted(r *http.Request, res *http.Response) error {
 	body, _ := io.ReadAll(res.Body)
 	res.Body = io.NopCloser(bytes.NewReader(body))
@@ -175,7 +175,7 @@ func (f *frameChecker) frames(wire []byte) {
 		if fr.Retry != 0 {
 			frame["retry"] = float64(fr.Retry.Milliseconds())
 		}
-		if f.schema == nil { // the check of the response has failed already
+		if f.schema == nil { // the check of the response has already failed
 			return
 		}
 		if err := f.Doc.checkFrame(f.schema, frame); err != nil {

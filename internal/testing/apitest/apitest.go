@@ -42,7 +42,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Service is the process. Its parts run until the test ends.
+// Service is a process. Its parts run until the test ends.
 type Service struct {
 	Pool       *pgxpool.Pool
 	Ring       *vault.Keyring
@@ -59,28 +59,28 @@ type Service struct {
 	Turns      *turn.Service
 	Log        *slog.Logger
 
-	Workspace workspace.Workspace // demo
-	Key       string              // may do everything there
+	Workspace workspace.Workspace // the workspace demo
+	Key       string              // a key with all scopes
 	Gate      *Gate
 
-	// After Serve.
+	// Set by Serve.
 	URL       string
 	Transport *http.Transport
-	Halt      context.CancelFunc // ends requests, as a process that stops does
+	Halt      context.CancelFunc // ends requests, like a process that stops
 }
 
-// Options are what a test can change.
+// Options are the parts that a test can change.
 type Options struct {
 	Pool   *pgxpool.Pool              // nil: one on a fresh database
-	Peer   *Service                   // a process before this one on the same database, whose keys and gate it shares
+	Peer   *Service                   // an earlier process on the same database, whose keys and gate it shares
 	Gate   string                     // name of the tool that waits; "": gate
 	Limits ratelimit.Limits           // zero: plenty
 	Egress egress.Config              // the policy for callbacks
-	Tools  func(*Service) []tool.Tool // beside the gate and attach_file
+	Tools  func(*Service) []tool.Tool // in addition to the gate and attach_file
 	Turns  func(*turn.Config)
 }
 
-// Plenty is what no test uses up, and yet everything is counted.
+// Plenty are limits that no test reaches, although everything is counted.
 var Plenty = ratelimit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
 
 // New starts the parts of a process.
@@ -120,7 +120,7 @@ func New(t testing.TB, opt Options) *Service {
 	return s
 }
 
-// found makes what processes on one database share.
+// found creates the objects that processes on one database share.
 func (s *Service) found(t testing.TB, opt Options) {
 	t.Helper()
 	s.Gate = &Gate{cmp.Or(opt.Gate, "gate"), make(chan struct{}, 100), make(chan struct{}, 100)}
@@ -134,7 +134,7 @@ func (s *Service) found(t testing.TB, opt Options) {
 	}
 }
 
-// turns makes what runs turns.
+// turns creates the parts that run turns.
 func (s *Service) turns(t testing.TB, opt Options) {
 	t.Helper()
 	guide := builtin.New()
@@ -159,8 +159,8 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	}
 }
 
-// Server returns a server on the service's stores; change may be nil. A database that other tests
-// keep busy does not count as one that is away.
+// Server returns a server on the service's stores; change may be nil. A database that is slow
+// because of other tests does not count as unavailable.
 func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Config{
@@ -177,7 +177,7 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 	return srv
 }
 
-// Asking makes tools that no rule of permissions knows need an approval.
+// Asking makes tools without a rule need an approval.
 func Asking(c *turn.Config) { c.Permissions = permission.New(c.Pool) }
 
 // Serve listens with a handler.
@@ -196,8 +196,8 @@ func (s *Service) Serve(t testing.TB, handler http.Handler) {
 	})
 }
 
-// Checked returns the transport of a client that compares every response with the OpenAPI
-// document. It comes after Serve.
+// Checked returns the transport of a client that compares every response with the OpenAPI document.
+// Call it after Serve.
 func (s *Service) Checked(t testing.TB) http.RoundTripper {
 	t.Helper()
 	srv := s.Server(t, nil)
@@ -222,7 +222,7 @@ func Run(t testing.TB, f func(context.Context) error) {
 	})
 }
 
-// Issue makes a key.
+// Issue creates a key.
 func (s *Service) Issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.Scope) string {
 	t.Helper()
 	_, text, err := s.Keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: t.Name()[:min(len(t.Name()), 100)], Scopes: scopes})
@@ -232,7 +232,7 @@ func (s *Service) Issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.S
 	return text
 }
 
-// Another makes a second workspace and a key that may do everything in it.
+// Another creates a second workspace and a key with all scopes in it.
 func (s *Service) Another(t testing.TB) (workspace.Workspace, string) {
 	t.Helper()
 	ws, err := s.Workspaces.Create(t.Context(), "another", "", "")

@@ -24,7 +24,7 @@ const CompletionsPath = "/openai/v1/chat/completions"
 // ResponsesPath is the path of Responses.
 const ResponsesPath = "/openai/v1/responses"
 
-// Completion returns the body of a completion with one message, and more members before it.
+// Completion returns the body of a completion with one message, and additional members before it.
 func Completion(text string, members ...string) string {
 	return fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]}`, strings.Join(append(members, ""), ","), Quote(text))
 }

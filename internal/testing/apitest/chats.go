@@ -17,18 +17,18 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// ChatOptions are what a test can change.
+// ChatOptions are the parts that a test can change.
 type ChatOptions struct {
 	Limits ratelimit.Limits
-	Window time.Duration // every call of a tool needs an approval, and has this time for it; 0: none does
-	Wiki   bool          // agents have the tools over documents
+	Window time.Duration // time to approve, which every tool call needs; 0: none does
+	Wiki   bool          // agents have the tools for documents
 }
 
 // Chats is a process with chat protocols.
 type Chats struct {
 	*Service
 	Client *http.Client
-	Left   chan struct{} // a request has ended whose client is gone
+	Left   chan struct{} // a request has ended whose client has left
 }
 
 // NewChats starts a process that serves protocols.
@@ -108,14 +108,14 @@ func (s *Chats) Do(t *testing.T, c Call) *http.Response {
 	return res
 }
 
-// Reply is a whole response.
+// Reply is a complete response.
 type Reply struct {
 	Status int
 	Header http.Header
 	Text   string
 	Body   map[string]any
 	Code   string // code of an error
-	Err    error  // the answer was cut off
+	Err    error  // the response was cut off
 }
 
 // Get sends a request and reads its response.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FrameTypes returns the types of frames, each once in a row.
+// FrameTypes returns the types of frames, with equal neighbors as one.
 func FrameTypes(t *testing.T, list []string) string {
 	t.Helper()
 	var names []string
@@ -87,7 +87,7 @@ func CodeReply(t *testing.T, question, verb string) string {
 	return found[1]
 }
 
-// CompletionText returns the content of a completion in one piece.
+// CompletionText returns the content of a completion that is not streamed.
 func CompletionText(t *testing.T, r Reply) string {
 	t.Helper()
 	var c struct {

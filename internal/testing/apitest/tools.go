@@ -9,10 +9,10 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// anything is the schema of a tool that takes any object.
+// anything is the schema of a tool that accepts any object.
 var anything = json.RawMessage(`{"type":"object"}`)
 
-// Gate is a tool that waits until it is opened: with it a test holds a turn.
+// Gate is a tool that waits until it is opened, with which a test can hold a turn.
 type Gate struct {
 	name    string
 	Entered chan struct{} // a call is waiting
@@ -41,7 +41,7 @@ func (g *Gate) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: "open"}, nil
 }
 
-// Touch is a tool that no rule of permissions knows.
+// Touch is a tool without a rule.
 type Touch struct{}
 
 // Spec implements tool.Tool.

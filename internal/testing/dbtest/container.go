@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// startContainer runs PostgreSQL in Docker until release or the end of this process. The program
-// that does it is in the module container/, which keeps Docker's client out of this module.
+// startContainer runs PostgreSQL in Docker until release or the end of this process. It uses the
+// program of the module container/, which keeps Docker's client out of this module.
 func startContainer(ctx context.Context) (dsn string, release func(), err error) {
 	if err := dockerListens(); err != nil {
 		return "", nil, err

@@ -1,10 +1,9 @@
-// Package dbtest gives every test a PostgreSQL database of its own, with the
-// schema in it. The server is TEST_DATABASE_URL's, else a Docker container's, else
-// a private one shared by all test processes of this user. Databases are copied
-// from a template that is made once for each state of the migrations.
+// Package dbtest gives every test a PostgreSQL database of its own, with the schema. The server is
+// that of TEST_DATABASE_URL, else a Docker container, else a private one that all test processes of
+// this user share. Databases are copies of a template that is created once for each state of the
+// migrations.
 //
-// Where no PostgreSQL can be had the test is skipped, unless PARLEY_TEST_REQUIRE
-// is "all".
+// If no PostgreSQL is available, the test is skipped, unless PARLEY_TEST_REQUIRE is "all".
 package dbtest
 
 import (
@@ -20,17 +19,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// maxConns keeps many tests at once below the server's max_connections.
+// maxConns keeps concurrent tests below the server's max_connections.
 const maxConns = 8
 
-// New returns a pool on a fresh database, dropped when the test ends.
+// New returns a pool on a fresh database, which is dropped when the test ends.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return Pool(t, DSN(t))
 }
 
-// Pool opens a small pool and closes it when the test ends. A test that still
-// holds a connection then fails.
+// Pool opens a small pool and closes it when the test ends. That fails a test that still holds a
+// connection.
 func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -59,7 +58,7 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// DSN names a fresh database, dropped when the test ends.
+// DSN returns the DSN of a fresh database, which is dropped when the test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
 	admin := server(t)
@@ -70,8 +69,8 @@ func DSN(t testing.TB) string {
 	return create(t, admin, "TEMPLATE "+template)
 }
 
-// Temporary makes a fresh database for a TestMain, which has no testing.TB, and returns the function
-// that drops it.
+// Temporary creates a fresh database for a TestMain, which has no testing.TB, and returns the
+// function that drops it.
 func Temporary() (dsn string, drop func() error, err error) {
 	f, err := find()
 	if err != nil {
@@ -88,7 +87,7 @@ func Temporary() (dsn string, drop func() error, err error) {
 	return withDatabase(f.dsn, name), func() error { return execute(f.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") }, nil
 }
 
-// Empty names a fresh database without the schema.
+// Empty returns the DSN of a fresh database without the schema.
 func Empty(t testing.TB) string {
 	t.Helper()
 	return create(t, server(t), "TEMPLATE template0")
@@ -130,8 +129,7 @@ func newName() string {
 	return fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ToLower(rand.Text()[:10]))
 }
 
-// execute opens a connection for one statement: a pool that outlives the tests
-// would be a leak in the eyes of goleak.
+// execute opens a connection for one statement: goleak would report a pool that outlives the tests.
 func execute(dsn, sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Data is the server's data directory.
+// Data returns the server's data directory.
 func (s *Server) Data() string { return filepath.Join(s.running.Dir, "data") }
 
-// Log is the file that the server logs to.
+// Log returns the path of the server's log.
 func (s *Server) Log() string { return filepath.Join(s.running.Dir, "postgres.log") }
 
 // Checkpoint makes the server write its buffers to its files.
@@ -24,11 +24,11 @@ func (s *Server) Checkpoint() {
 	}
 }
 
-// Dump is what pg_dump makes of a database. It is PostgreSQL's own program and does
-// not come with those that are fetched.
+// Dump returns the output of pg_dump for a database. It is PostgreSQL's own program, which
+// downloads do not contain.
 func (s *Server) Dump(dsn string) []byte {
 	s.t.Helper()
-	// The first word is the path of the program that runs.
+	// The first word is the path of the running program.
 	options, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.opts"))
 	if err != nil {
 		s.t.Fatalf("dbtest: %v", err)

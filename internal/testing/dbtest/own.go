@@ -16,19 +16,19 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 )
 
-// Server is one test's own PostgreSQL, to be killed, stopped and started again.
-// Use New where a database is enough: this takes a second and 40 MB.
+// Server is one test's own PostgreSQL, which it can kill, stop and restart. Use New if a database
+// is sufficient: this takes a second and 40 MB.
 type Server struct {
 	t       testing.TB
 	options devdb.Options
 	running *devdb.Server
 }
 
-// NewServer starts a private server that goes with the test. Settings are
-// PostgreSQL's, as "name=value".
+// NewServer starts a private server that ends with the test. Settings are PostgreSQL's, as
+// "name=value".
 func NewServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	// Not t.TempDir: root's cannot be entered by the user that PostgreSQL runs as.
+	// Not t.TempDir: the user that runs PostgreSQL cannot enter root's.
 	dir, err := os.MkdirTemp("", "parley-pg-")
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
@@ -47,8 +47,8 @@ func NewServer(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// DSN makes a database with the schema in it and names it. The name stays good
-// when the server is started again.
+// DSN creates a database with the schema and returns its DSN, which stays valid when the server is
+// restarted.
 func (s *Server) DSN() string {
 	s.t.Helper()
 	admin := s.Admin()
@@ -63,10 +63,10 @@ func (s *Server) DSN() string {
 	return s.running.DSN(name)
 }
 
-// Admin names the database that is always there.
+// Admin returns the DSN of the default database.
 func (s *Server) Admin() string { return s.running.DSN("") }
 
-// Stop shuts PostgreSQL down the way an administrator does.
+// Stop shuts PostgreSQL down as an administrator does.
 func (s *Server) Stop() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -76,8 +76,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Crash stops PostgreSQL at once, as pg_ctl stop -m immediate does: it writes nothing more, and
-// connections break. Start starts it again.
+// Crash stops PostgreSQL at once, like pg_ctl stop -m immediate: it writes nothing more, and
+// connections break. Start restarts it.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.Signal(syscall.SIGQUIT)
@@ -92,7 +92,7 @@ func (s *Server) Crash() {
 		select {
 		case <-stopped:
 			return
-		case <-tick.C: // the guard may have started it again in between
+		case <-tick.C: // the guard may have restarted it meanwhile
 			if pid, err := s.running.PID(); err == nil {
 				_ = syscall.Kill(pid, syscall.SIGQUIT)
 			}
@@ -100,7 +100,7 @@ func (s *Server) Crash() {
 	}
 }
 
-// Start starts it, first or again.
+// Start starts or restarts PostgreSQL.
 func (s *Server) Start() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -112,7 +112,7 @@ func (s *Server) Start() {
 	s.running = running
 }
 
-// Kill is kill -9 of the postmaster. It returns when PostgreSQL is back.
+// Kill sends SIGKILL to the postmaster. It returns when PostgreSQL runs again.
 func (s *Server) Kill() {
 	s.t.Helper()
 	killed := s.Signal(syscall.SIGKILL)
@@ -137,7 +137,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Signal sends a signal to the postmaster, whose process id it returns.
+// Signal sends a signal to the postmaster and returns its process id.
 func (s *Server) Signal(sig syscall.Signal) int {
 	s.t.Helper()
 	pid, err := s.running.PID()

@@ -25,7 +25,7 @@ func Proxy(t testing.TB, dsn string) (*faultproxy.Proxy, string) {
 	return p, through(dsn, p.Addr())
 }
 
-// address returns the host:port or the Unix socket that a DSN leads to, as a proxy's target.
+// address returns the host:port or the Unix socket of a DSN, as a proxy's target.
 func address(dsn string) (string, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -42,7 +42,7 @@ func through(dsn, addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme == "" {
-		return fmt.Sprintf("%s host=%s port=%s sslmode=disable", dsn, host, port) // the last one counts
+		return fmt.Sprintf("%s host=%s port=%s sslmode=disable", dsn, host, port) // the last value counts
 	}
 	u.Host = addr
 	query := u.Query()

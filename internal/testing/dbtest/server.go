@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 )
 
-// Variable names the server that tests use when it is set.
+// Variable names the server for tests.
 const Variable = "TEST_DATABASE_URL"
 
 // find searches once per process and keeps the result until the process ends.
@@ -22,16 +22,15 @@ var find = sync.OnceValues(func() (found, error) {
 	return found{dsn, release}, err
 })
 
-// found is a server. Keeping release keeps a container's pipe, which the garbage
-// collector would close.
+// found is a server. Keeping release keeps a container's pipe, which the garbage collector would
+// close.
 type found struct {
 	dsn     string
 	release func()
 }
 
-// Find returns the DSN of a server to make databases on: TEST_DATABASE_URL, else a
-// container, else the private one. Release lets go of it; so does the end of the
-// process.
+// Find returns the DSN of a server for databases: TEST_DATABASE_URL, else a container, else the
+// private one. Release ends its use; so does the end of the process.
 func Find(ctx context.Context) (dsn string, release func(), err error) {
 	if dsn := os.Getenv(Variable); dsn != "" {
 		return dsn, func() {}, nil
@@ -47,8 +46,8 @@ func Find(ctx context.Context) (dsn string, release func(), err error) {
 	return s.DSN(""), func() { s.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
-// shared joins or starts the private server of this user's tests. It ends by
-// itself a while after the last process that uses it.
+// shared joins or starts the private server of this user's tests. It ends by itself a while after
+// the last process that uses it.
 func shared(ctx context.Context) (*devdb.Server, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

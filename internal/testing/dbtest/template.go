@@ -16,13 +16,13 @@ import (
 
 const (
 	templatePrefix = "parley_template_"
-	testPrefix     = "parley_test_" // then the time it was made
+	testPrefix     = "parley_test_" // followed by the time of creation
 )
 
-// templateKey is the advisory lock under which one process makes the template.
+// templateKey is the advisory lock under which one process creates the template.
 const templateKey = 0x7061726c657974 // "parleyt"
 
-// stale is older than any test run.
+// stale is longer than any test run.
 const stale = 24 * time.Hour
 
 var made struct {
@@ -35,9 +35,9 @@ type template struct {
 	err  error
 }
 
-// templateOn returns the name of the database to copy, which it makes once a day: the migrations make
-// the partitions of their day. A schema that cannot be made fails every test, but takes its time only
-// once per process.
+// templateOn returns the name of the database to copy, which it creates once a day: the migrations
+// create the partitions of their day. A schema that cannot be created fails every test, but takes
+// its time only once per process.
 func templateOn(ctx context.Context, admin string) (string, error) {
 	made.Lock()
 	defer made.Unlock()
@@ -53,7 +53,7 @@ func templateOn(ctx context.Context, admin string) (string, error) {
 	return t.name, t.err
 }
 
-// ensure leaves a complete template: one that takes no connections.
+// ensure creates a complete template if necessary: one that accepts no connections.
 func ensure(ctx context.Context, admin, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func ensure(ctx context.Context, admin, name string) error {
 	return build(ctx, conn, admin, name)
 }
 
-// lock polls like migrations do: a session that blocks in a lock holds a snapshot.
+// lock polls as migrations do: a session that blocks in a lock holds a snapshot.
 func lock(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var got bool
@@ -93,7 +93,7 @@ func lock(ctx context.Context, conn *pgx.Conn) error {
 
 func build(ctx context.Context, conn *pgx.Conn, admin, name string) error {
 	for _, sql := range []string{
-		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", // half made by a process that died
+		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", // incomplete, of a process that died
 		"CREATE DATABASE " + name + " TEMPLATE template0",
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -143,11 +143,11 @@ func sweep(ctx context.Context, conn *pgx.Conn, current string) error {
 	return nil
 }
 
-// withDatabase is the same server and another database.
+// withDatabase returns the DSN of another database on the same server.
 func withDatabase(dsn, name string) string {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme == "" {
-		return dsn + " dbname=" + name // keywords: the last one counts
+		return dsn + " dbname=" + name // keywords: the last value counts
 	}
 	u.Path = "/" + name
 	return u.String()

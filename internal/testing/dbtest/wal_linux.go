@@ -14,14 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// WALDisk is a small disk that holds nothing but a server's write-ahead log.
+// WALDisk is a small disk for a server's write-ahead log.
 type WALDisk struct {
 	s   *Server
 	dir string
 }
 
-// WALOnDisk restarts the server with its write-ahead log on a disk of so many megabytes. The test
-// is skipped where no disk can be mounted, unless it runs as root and nothing may be skipped.
+// WALOnDisk restarts the server with its write-ahead log on a disk of so many megabytes. It skips
+// the test if no disk can be mounted, unless it runs as root and no test may be skipped.
 func (s *Server) WALOnDisk(megabytes int) *WALDisk {
 	s.t.Helper()
 	d := &WALDisk{s: s, dir: filepath.Join(s.running.Dir, "waldisk")}
@@ -51,8 +51,8 @@ func (s *Server) WALOnDisk(megabytes int) *WALDisk {
 	return d
 }
 
-// Fill takes all space of the disk, and has the server write until it needs more. PostgreSQL then
-// stops with a PANIC, and starts again for as long as it can recycle old files of its log.
+// Fill fills the disk, and lets the server write until it needs more. PostgreSQL then stops with a
+// PANIC, and restarts for as long as it can recycle old files of its log.
 func (d *WALDisk) Fill() {
 	d.s.t.Helper()
 	filler, err := os.Create(d.filler())
@@ -69,7 +69,7 @@ func (d *WALDisk) Fill() {
 	ctx, cancel := context.WithTimeout(d.s.t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.s.Admin())
-	if err == nil { // else another client needed more first
+	if err == nil { // otherwise another client needed more first
 		defer conn.Close(ctx)
 	}
 	for err == nil {
@@ -80,7 +80,7 @@ func (d *WALDisk) Fill() {
 	}
 }
 
-// Free gives the space back, and starts the server anew as an administrator does.
+// Free frees the space, and restarts the server as an administrator does.
 func (d *WALDisk) Free() {
 	d.s.t.Helper()
 	if err := os.Remove(d.filler()); err != nil {

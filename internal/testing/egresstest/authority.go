@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Authority makes HTTPS servers that have any name.
+// Authority creates HTTPS servers with any name.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes a certificate authority.
+// NewAuthority creates a certificate authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,15 +47,14 @@ func (a *Authority) sign(t testing.TB, template, parent *x509.Certificate, key *
 	return der
 }
 
-// Roots trust the authority.
+// Roots returns a pool that trusts the authority.
 func (a *Authority) Roots() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return roots
 }
 
-// Site serves HTTPS under names until the test ends, and returns where: the
-// address of a pin.
+// Site serves HTTPS under names until the test ends, and returns its address, for a pin.
 func (a *Authority) Site(t testing.TB, h http.Handler, names ...string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +64,7 @@ func (a *Authority) Site(t testing.TB, h http.Handler, names ...string) string {
 	der := a.sign(t, &x509.Certificate{DNSNames: names}, a.cert, key)
 	srv := httptest.NewUnstartedServer(h)
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes may be meant to fail
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes may fail on purpose
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return srv.Listener.Addr().String()

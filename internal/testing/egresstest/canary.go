@@ -44,7 +44,7 @@ func (c *Canary) count() {
 	}
 }
 
-// check calls once itself, so that a canary that is blind is found out.
+// check connects once itself, to find out if the canary works.
 func (c *Canary) check(t testing.TB) {
 	conn, err := net.Dial("tcp", c.Addr)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// Zone is a DNS server. Each question takes the next of the answers of its name; the
-// last one stays.
+// Zone is a DNS server. Each question gets the next answer for its name; the last one is repeated.
 type Zone struct {
 	mu    sync.Mutex
 	names map[string][][]netip.Addr
@@ -31,7 +30,7 @@ type question struct {
 	typ  dnsmessage.Type
 }
 
-// Serve answers on an address such as 127.0.0.1:0 until the test ends.
+// Serve responds on an address such as 127.0.0.1:0 until the test ends.
 func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", addr)
@@ -56,21 +55,21 @@ func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
 	return z
 }
 
-// Resolver asks the zone.
+// Resolver returns a resolver that uses the zone.
 func (z *Zone) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", z.addr)
 	}}
 }
 
-// Questions is how often a name was looked up.
+// Questions returns how often a name was looked up.
 func (z *Zone) Questions(name string) int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.asked[question{name, dnsmessage.TypeA}]
 }
 
-// answer returns the reply to a query, which a resolver of Go sent.
+// answer returns the reply to a query of Go's resolver.
 func (z *Zone) answer(query []byte) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
@@ -110,7 +109,7 @@ func (z *Zone) lookup(q question) (addrs []netip.Addr, known bool) {
 	return addrs, len(rounds) > 0
 }
 
-// Addrs reads addresses.
+// Addrs parses addresses.
 func Addrs(list ...string) (all []netip.Addr) {
 	for _, s := range list {
 		all = append(all, netip.MustParseAddr(s))

@@ -1,6 +1,6 @@
-// Package golden has conversations as the log stores them, and beside each what every way
-// in makes of it: a file of testdata is one conversation in every protocol. The tests of the
-// ways in hold their projections against it; with -update they write what they make.
+// Package golden contains conversations as the log stores them, each with its encoding in every
+// protocol: a file of testdata is one conversation. The tests of the protocols compare their
+// encoders with it; with -update they write their output.
 package golden
 
 import (
@@ -41,7 +41,7 @@ type Conversation struct {
 	Rows []Row
 	// Attached are files that came with the message.
 	Attached []event.File
-	// Rejected are files that were to come with the message, as the turn has them; nil: none.
+	// Rejected are rejected files of the message, as the turn stores them; nil: none.
 	Rejected json.RawMessage
 }
 
@@ -52,10 +52,10 @@ type Row struct {
 	Leaves bool // the reader disconnects after it, and reconnects when it is answered
 }
 
-// Section is what a way in makes of a conversation.
+// Section is the encoding of a conversation in one protocol.
 type Section struct{ Name, Text string }
 
-// All are the conversations that there are.
+// All returns all conversations.
 func All(t *testing.T) (list []Conversation) {
 	t.Helper()
 	for _, file := range files(t) {
@@ -74,8 +74,8 @@ func files(t *testing.T) []string {
 	return list
 }
 
-// Check holds what a way in makes of every conversation against its sections: those whose
-// names begin with one of the words that are its own.
+// Check compares a protocol's encoding of every conversation with its sections: those whose names
+// begin with one of the protocol's own words.
 func Check(t *testing.T, own []string, tell func(*testing.T, Conversation) []Section) {
 	t.Helper()
 	for _, file := range files(t) {
@@ -105,7 +105,7 @@ func Check(t *testing.T, own []string, tell func(*testing.T, Conversation) []Sec
 	}
 }
 
-// read takes a file apart.
+// read parses a file.
 func read(t *testing.T, file string) (head string, sections []Section) {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -60,7 +60,7 @@ func anthropicFrames(req Request, reply Reply) []string {
 	return append(out, frame("message_delta", end), frame("message_stop", object{}))
 }
 
-// started is the usage of message_start, where cached input is counted apart.
+// started returns the usage of message_start, in which cached input is counted separately.
 func started(u model.Usage) object {
 	return object{
 		"input_tokens": u.InputTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens,

@@ -8,11 +8,11 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Asked is what a provider understands of a request.
+// Asked is a request as a provider parses it.
 type Asked struct {
-	// Way is how an answer in a schema is asked for: "strict" or "native" by its own
-	// means, "forced" by a tool that must be called, "offered" by one that may be, or
-	// "" not at all.
+	// Way is how a structured answer is requested: "strict" or "native" by the provider's own
+	// means, "forced" by a tool that must be called, "offered" by one that may be, or "" not at
+	// all.
 	Way    string
 	Schema json.RawMessage // schema of that answer, or of the first tool
 	Text   string          // text of the last message
@@ -70,7 +70,7 @@ func openAIAsked(body []byte) Asked {
 		}
 		a.Text, a.Images = "", nil
 		if json.Unmarshal(m.Content, &a.Text) != nil {
-			_ = json.Unmarshal(m.Content, &parts) // there may be neither
+			_ = json.Unmarshal(m.Content, &parts) // both may be absent
 		}
 		for _, p := range parts {
 			a.Text += p.Text
@@ -133,7 +133,7 @@ func anthropicAsked(body []byte) Asked {
 	return a
 }
 
-// picture reads an image; one that cannot be read is empty.
+// picture parses an image; an invalid one is empty.
 func picture(mime, data string) model.Image {
 	decoded, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {

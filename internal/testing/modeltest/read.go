@@ -15,7 +15,7 @@ type Heard struct {
 	Stop  model.Stop
 }
 
-// Read listens to a reply until its end.
+// Read reads a reply to its end.
 func Read(reply iter.Seq2[model.Chunk, error]) (Heard, error) {
 	var h Heard
 	for c, err := range reply {

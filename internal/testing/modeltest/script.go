@@ -12,12 +12,11 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Script is what a fake provider answers. It must not be copied once a server
-// runs with it.
+// Script is the behavior of a fake provider. It must not be copied once a server uses it.
 type Script struct {
-	// Replies are given one to each request. The last one answers all that follow.
+	// Replies are sent one per request. The last one is repeated.
 	Replies []Reply
-	// Answer, when set, decides by the request instead.
+	// Answer, if set, returns the reply to a request instead.
 	Answer func(Request) Reply
 
 	mu       sync.Mutex
@@ -38,43 +37,43 @@ type Request struct {
 	Body   []byte
 }
 
-// Reply is one answer.
+// Reply is one response.
 type Reply struct {
 	Text  []string     // in the pieces that are sent
-	Calls []Call       // after the text
-	Stop  string       // the provider's own word; empty means what the content implies
-	Usage *model.Usage // nil means that the server sends none
+	Calls []Call       // follow the text
+	Stop  string       // the provider's own value; "": implied by the content
+	Usage *model.Usage // nil: the server sends none
 
 	// Status other than 200 makes an HTTP failure of Header and Body.
 	Status int
 	Header http.Header
 	Body   string
 
-	// Frames are sent as they are, instead of Text, Calls, Stop and Usage.
+	// Frames are sent unchanged, instead of Text, Calls, Stop and Usage.
 	Frames []string
 
 	CRLF      bool // lines end with \r\n
 	KeepAlive bool // a comment before every frame
-	Bytes     int  // so many bytes are written and flushed at once; 0 means whole frames
-	Cut       int  // the connection is reset after so many frames; 0 means never
-	// Hold sends nothing more after so many frames and waits for the client to
-	// leave; 0 means never. Call CloseClientConnections before Close if it stays.
+	Bytes     int  // so many bytes are written and flushed at once; 0: whole frames
+	Cut       int  // the connection is reset after so many frames; 0: never
+	// Hold sends nothing more after so many frames and waits for the client to disconnect; 0:
+	// never. Call CloseClientConnections before Close if it stays connected.
 	Hold int
 }
 
-// Call is a tool call with its input as the model wrote it, JSON or not.
+// Call is a tool call with its input as the model wrote it, valid JSON or not.
 type Call struct {
 	ID, Tool, Input string
 }
 
-// Requests returns what was received so far.
+// Requests returns the requests so far.
 func (s *Script) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Gone receives a value for every request that the client left before its end.
+// Gone receives a value for every request that the client canceled.
 func (s *Script) Gone() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +96,7 @@ func (s *Script) leave() {
 	}
 }
 
-// next records a request and finds its answer.
+// next records a request and returns its reply.
 func (s *Script) next(r *http.Request) (Request, Reply, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Script) next(r *http.Request) (Request, Reply, error) {
 	return req, s.Replies[min(req.N, len(s.Replies)-1)], nil
 }
 
-// frames makes the wire form of a reply to a request.
+// frames encodes the reply to a request.
 type frames func(Request, Reply) []string
 
 func serve(s *Script, paths []string, make frames) *httptest.Server {
@@ -125,7 +124,7 @@ func serve(s *Script, paths []string, make frames) *httptest.Server {
 		mux.HandleFunc("POST "+p, func(w http.ResponseWriter, r *http.Request) {
 			req, reply, err := s.next(r)
 			if err != nil {
-				return // the client left while it was asking
+				return // the client left before the reply
 			}
 			if reply.Frames == nil {
 				reply.Frames = make(req, reply)

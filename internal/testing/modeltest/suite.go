@@ -16,23 +16,23 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// Key is the API key that Suite hands out and looks for where it must not be.
+// Key is the API key that Suite uses, and searches for in output that must not contain it.
 const Key = "sk-top-secret"
 
-// Suite holds what every model promises, whatever its protocol.
+// Suite contains the tests of every model, whatever its protocol.
 type Suite struct {
 	Serve func(*Script) *httptest.Server
 	New   func(base string, client *http.Client) model.Model
-	// Frames makes the provider's frames of a reply.
+	// Frames returns the provider's frames of a reply.
 	Frames func(Request, Reply) []string
-	// Shapes of the provider's own failures.
+	// The provider's own failures.
 	Garbage string // a frame that is not JSON
 	Failure func(kind string) string
-	// Asked reads a request as the provider does.
+	// Asked parses a request as the provider does.
 	Asked func(body []byte) Asked
 }
 
-// OpenAISuite and AnthropicSuite know their protocols.
+// OpenAISuite is the suite of the Chat Completions protocol.
 func OpenAISuite(create func(base string, client *http.Client) model.Model) Suite {
 	return Suite{
 		Serve: OpenAI, New: create, Frames: openAIFrames,
@@ -77,7 +77,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("ManyRepliesAtOnce", s.parallel)
 }
 
-// start runs a script and a model that talks to it.
+// start starts a server with a script and a model that uses it.
 func (s Suite) start(t *testing.T, script *Script) model.Model {
 	t.Helper()
 	srv := s.Serve(script)
@@ -94,7 +94,7 @@ var prose = []string{
 	"data: event: done\n\n", "{\"not\":\"json\"", " end.",
 }
 
-// ways are how the same reply can travel.
+// ways returns the ways to send the same reply.
 func ways(r Reply) map[string]Reply {
 	out := map[string]Reply{"whole frames": r}
 	for _, n := range []int{1, 2, 3, 7} {

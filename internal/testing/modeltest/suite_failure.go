@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// failure checks that err is a mapped failure that gives nothing away.
+// failure checks that err is a mapped failure without internal details.
 func failure(t *testing.T, what string, err error, code event.Code, retryable bool) *model.Error {
 	t.Helper()
 	e, ok := errors.AsType[*model.Error](err)
@@ -46,7 +46,7 @@ func (s Suite) large(t *testing.T) {
 	const mib = 1 << 20
 	for what, c := range map[string]struct {
 		reply Reply
-		limit string // "": it is accepted
+		limit string // "": accepted
 	}{
 		"text":           {Reply{Text: slices.Repeat([]string{strings.Repeat("x", mib/16)}, 16)}, ""},
 		"more text":      {Reply{Text: slices.Repeat([]string{strings.Repeat("x", mib/16)}, 17)}, "1048576 bytes of text"},

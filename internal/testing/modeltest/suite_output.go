@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// wanted asks for a value of a schema.
+// wanted returns a request for a value of a schema.
 func wanted(schema string) model.Request {
 	req := ask("Answer.")
 	req.Output = &model.Output{Name: "final_answer", Schema: json.RawMessage(schema)}
@@ -23,7 +23,7 @@ const (
 	loose  = `{"type":"object","properties":{"b":{"type":"integer","maximum":12345678901234567890},"a":{"$ref":"#"}},"minProperties":1}`
 )
 
-// output gives the value in every way in which models do.
+// output sends the value in every way in which models do.
 func (s Suite) output(t *testing.T) {
 	t.Parallel()
 	const value = `{"b":12345678901234567890,"a":["größe 👍","{\"x\":\"#\"}"]}`
@@ -165,7 +165,7 @@ func (s Suite) images(t *testing.T) {
 	}
 }
 
-// same compares two JSON texts by what they hold.
+// same compares two JSON texts by their values.
 func same(t *testing.T, what, want, got string) {
 	t.Helper()
 	var a, b any

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// send writes a reply the way it asks to be written.
+// send writes a reply according to its fields.
 func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
 	maps.Copy(w.Header(), reply.Header)
 	if cmp.Or(reply.Status, http.StatusOK) != http.StatusOK {
@@ -23,7 +23,7 @@ func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
 	}
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
-	_ = out.Flush() // headers first, as real servers do; a client that left shows at the first frame
+	_ = out.Flush() // headers first, like real servers; a client that has left is noticed at the first frame
 	all := reply.Frames
 	if stop := cmp.Or(reply.Cut, reply.Hold); stop > 0 {
 		all = all[:min(stop, len(all))]
@@ -45,7 +45,7 @@ func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
 	}
 }
 
-// write sends one frame and reports whether the client still took it.
+// write sends one frame and reports whether the client still received it.
 func write(w http.ResponseWriter, out *http.ResponseController, frame string, reply Reply) bool {
 	if reply.KeepAlive {
 		frame = ": keep-alive\n\n" + frame
@@ -66,7 +66,7 @@ func write(w http.ResponseWriter, out *http.ResponseController, frame string, re
 	return true
 }
 
-// reset ends the connection as a crashed server's kernel does.
+// reset closes the connection like the kernel of a crashed server.
 func reset(out *http.ResponseController) {
 	conn, _, err := out.Hijack()
 	if err != nil {
@@ -78,10 +78,10 @@ func reset(out *http.ResponseController) {
 	_ = conn.Close()
 }
 
-// Data is a frame without a name, as OpenAI sends them.
+// Data returns a frame without a name, as OpenAI sends them.
 func Data(v any) string { return "data: " + encode(v) + "\n\n" }
 
-// Named is a frame with a name, as Anthropic sends them.
+// Named returns a frame with a name, as Anthropic sends them.
 func Named(name string, v any) string {
 	return "event: " + name + "\ndata: " + encode(v) + "\n\n"
 }
@@ -97,7 +97,7 @@ func encode(v any) string {
 	return string(data)
 }
 
-// pieces cuts text into parts of a few characters, as models write; a long one into fewer parts.
+// pieces splits text into parts of a few characters, as models write; a long text into fewer parts.
 func pieces(text string) []string {
 	runes := []rune(text)
 	size := max(4, len(runes)/100)

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// Days makes the partitions of text deltas for some days of the past. The younger ones than three
+// Days creates the partitions of text deltas for some days of the past. Those younger than three
 // days may be too young to be dropped.
 func (w *World) Days(t testing.TB, ago ...int) {
 	t.Helper()
@@ -42,7 +42,7 @@ func (w *World) Count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-// Deltas counts the daily partitions that are older than those that are always there.
+// Deltas counts the daily partitions that are older than the permanent ones.
 func (w *World) Deltas(t testing.TB) int {
 	t.Helper()
 	return w.Count(t, `SELECT count(*) FROM events_partition_ends() WHERE delta AND ends <= date_trunc('day', now(), 'UTC') - interval '1 day'`)
@@ -55,8 +55,8 @@ type Past struct {
 	Want  []event.Event // the whole log
 }
 
-// Past makes a session with a turn for each day; a turn begins ten minutes before
-// midnight and lasts twenty. Two of five rows are not text.
+// Past creates a session with a turn for each day; a turn begins ten minutes before midnight and
+// lasts twenty. Two of five rows are not text.
 func (w *World) Past(t testing.TB, s *Replica, rows int, ago ...int) *Past {
 	t.Helper()
 	p := &Past{From: eventlog.From{Session: uuid.Must(uuid.NewV7())}}
@@ -84,13 +84,13 @@ func (w *World) Past(t testing.TB, s *Replica, rows int, ago ...int) *Past {
 	return p
 }
 
-// Expire puts the end of turns out of the replay window.
+// Expire moves the ends of turns out of the replay window.
 func (w *World) Expire(t testing.TB, turns ...uuid.UUID) {
 	t.Helper()
 	w.Exec(t, `UPDATE turns SET finished_at = now() - interval '25 hours' WHERE id = ANY($1)`, turns)
 }
 
-// Retain removes what is past its time.
+// Retain removes expired rows.
 func Retain(t testing.TB, s *Replica) session.Retained {
 	t.Helper()
 	done, err := s.Retain(t.Context())

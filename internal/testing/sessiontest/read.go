@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 )
 
-// UntilDone follows a session until done and returns what it saw.
+// UntilDone follows a session until done and returns its events.
 func (r *Replica) UntilDone(ctx context.Context, from eventlog.From) ([]event.Event, error) {
 	var all []event.Event
 	for evs, err := range r.Follow(ctx, from) {
@@ -53,7 +53,7 @@ func (r *Replica) Stored(ctx context.Context, from eventlog.From) (all []event.E
 	return all, nil
 }
 
-// Rows is what the table holds of a session after a cursor.
+// Rows returns the table's rows of a session after a cursor.
 func (r *Replica) Rows(t testing.TB, from eventlog.From) []event.Event {
 	t.Helper()
 	all, err := r.Stored(t.Context(), from)

@@ -26,7 +26,7 @@ type World struct {
 	Workspace workspace.Workspace
 }
 
-// New makes a world of its own for a test.
+// New creates a world for a test.
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{DSN: dbtest.DSN(t)}
@@ -45,13 +45,13 @@ type Replica struct {
 	*eventlog.Log
 }
 
-// NewReplica makes a replica that does nothing by itself.
+// NewReplica returns a replica that does nothing by itself.
 func NewReplica(pool *pgxpool.Pool, events eventlog.Options, sessions session.Options) *Replica {
 	log := eventlog.New(pool, events)
 	return &Replica{session.New(pool, log, sessions), log}
 }
 
-// Replica is a replica with a pool of its own on the world's database, running.
+// Replica starts a replica with a pool of its own on the world's database.
 func (w *World) Replica(t testing.TB) *Replica {
 	t.Helper()
 	r := NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{})
@@ -59,7 +59,7 @@ func (w *World) Replica(t testing.TB) *Replica {
 	return r
 }
 
-// Still is a replica that does nothing by itself.
+// Still returns a replica that does nothing by itself.
 func (w *World) Still(t testing.TB) *Replica {
 	t.Helper()
 	return NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{})

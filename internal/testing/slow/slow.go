@@ -1,4 +1,4 @@
-// Package slow leaves slow tests out of go test -short.
+// Package slow excludes slow tests from go test -short.
 package slow
 
 import (

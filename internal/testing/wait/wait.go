@@ -1,5 +1,5 @@
-// Package wait holds the waits of tests. A wait that does not end in time fails its test, so that no
-// test hangs until the timeout of its package.
+// Package wait contains the waits of tests. A wait that does not end in time fails its test, so
+// that no test hangs until the timeout of its package.
 package wait
 
 import (
@@ -13,7 +13,7 @@ const Limit = time.Minute
 // workLimit is the longest wait for the end of concurrent work, which takes longer than one signal.
 const workLimit = 5 * time.Minute
 
-// interval is the time between two looks at a condition.
+// interval is the time between two checks of a condition.
 const interval = 10 * time.Millisecond
 
 // For polls a condition that sends no signal until it holds. what names the condition.

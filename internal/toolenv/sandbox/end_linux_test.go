@@ -110,7 +110,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if n := wait.Receive(t, "what a reader saw", seen); n < 6 && (c.cancel || c.want.Killed != "") { // the others may have ended earlier
+			if n := wait.Receive(t, "what a reader saw", seen); n < 6 && (c.cancel || c.want.Killed != "") { // else they may have ended
 				t.Errorf("only %d processes tried to stay", n)
 			}
 			if len(left) > 0 {

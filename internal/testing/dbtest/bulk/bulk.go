@@ -1,5 +1,5 @@
-// Package bulk fills a database as a busy service leaves it, for tests of plans and for measurements
-// at any size.
+// Package bulk fills a database like a busy service, for tests of plans and for measurements at any
+// size.
 package bulk
 
 import (
@@ -14,8 +14,8 @@ import (
 //go:embed fill.sql
 var fill string
 
-// Fill stores sessions and all that belongs to them in a fresh database, and gathers statistics.
-// A million sessions take about four minutes where fsync is off.
+// Fill stores sessions with all their rows in a fresh database, and gathers statistics. A million
+// sessions take about four minutes with fsync off.
 func Fill(ctx context.Context, conn *pgx.Conn, sessions int) error {
 	set := fmt.Sprintf("SET bulk.sessions = %d;", sessions)
 	if _, err := conn.Exec(ctx, set+fill, pgx.QueryExecModeSimpleProtocol); err != nil {

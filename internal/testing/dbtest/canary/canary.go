@@ -1,7 +1,7 @@
-// Package canary looks for a secret where no secret may be: in databases, their
-// files and logs, in what a service writes and sends. It looks for the value itself
-// and for what encodings make of it. A search that finds nothing proves something
-// only beside one that does: Find is for that negative control.
+// Package canary searches for a secret where none may be: in databases, their files and logs, and
+// in the output of a service. It searches for the value itself and for its encodings. A search
+// without findings proves something only beside one with findings: Find is for that negative
+// control.
 package canary
 
 import (
@@ -11,22 +11,22 @@ import (
 	"testing"
 )
 
-// New makes a value that no text has by chance, with characters that JSON, URLs, SQL
-// and Go write differently.
+// New returns a value that no text contains by chance, with characters that JSON, URLs, SQL and Go
+// encode differently.
 func New() string { return rand.Text() + `&"\'/+ %<` + rand.Text() }
 
-// Source is something to search: a name, and how to go through its content.
+// Source is something to search: a name, and a function that reads its content.
 type Source struct {
 	Name string
 	Each func(search func(place string, content []byte)) error
 }
 
-// Finding is a form of the value, and where it is.
+// Finding is a form of the value, and the place where it is.
 type Finding struct{ Source, Place, Form string }
 
 func (f Finding) String() string { return fmt.Sprintf("%s in %s (%s)", f.Form, f.Place, f.Source) }
 
-// Sweep fails the test for every place that has the value in any form.
+// Sweep fails the test for every place that contains the value in any form.
 func Sweep(t testing.TB, value string, sources ...Source) {
 	t.Helper()
 	for _, f := range Find(t, value, sources...) {
@@ -34,7 +34,7 @@ func Sweep(t testing.TB, value string, sources ...Source) {
 	}
 }
 
-// Find lists where the value is, once for each place and form.
+// Find lists the places that contain the value, once for each form.
 func Find(t testing.TB, value string, sources ...Source) []Finding {
 	t.Helper()
 	var found []Finding

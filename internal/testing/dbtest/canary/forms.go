@@ -11,16 +11,16 @@ import (
 	"unicode"
 )
 
-// form is one way to write a value.
+// form is one encoding of a value.
 type form struct {
 	name string
 	text []byte
 }
 
-// shortest is the length below which something is found by chance.
+// shortest is the minimum length of a form: shorter ones would match by chance.
 const shortest = 8
 
-// forms lists how a value may be written.
+// forms returns the encodings of a value.
 func forms(value string) []form {
 	var list []form
 	add := func(name, text string) {
@@ -61,8 +61,8 @@ func forms(value string) []form {
 
 var unhtml = strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
 
-// aligned is the part of base64 that does not depend on what stands around the value,
-// where shift bytes of a group of three come before it.
+// aligned returns the part of base64 that does not depend on the text around the value, if shift
+// bytes of a group of three precede it.
 func aligned(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString(append(make([]byte, shift), value...))
 	return text[(shift*8+5)/6 : (shift+len(value))*8/6]

@@ -14,8 +14,8 @@ func Settings() []string {
 	return []string{"log_statement=all", "log_min_duration_statement=0", "log_parameter_max_length=-1", "log_parameter_max_length_on_error=-1"}
 }
 
-// Server is everything that a PostgreSQL server has of a database: its dump, its
-// files, the write-ahead log and the server's log. Buffers are written out first.
+// Server returns everything that a PostgreSQL server stores of a database: its dump, its files, the
+// write-ahead log and the server's log. It flushes buffers first.
 func Server(s *dbtest.Server, dsn string) []Source {
 	written := func(src Source) Source {
 		each := src.Each

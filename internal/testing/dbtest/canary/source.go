@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Bytes is what was gathered in memory: a log, an answer, a stream.
+// Bytes is content in memory: a log, a response, a stream.
 func Bytes(name string, content []byte) Source {
 	return Source{name, func(search func(string, []byte)) error {
 		search(name, content)
@@ -15,13 +15,12 @@ func Bytes(name string, content []byte) Source {
 	}}
 }
 
-// Files is every regular file at and below a path, but for those in the directories
-// that are named.
+// Files returns every regular file at and below a path, except those in the named directories.
 func Files(name, path string, but ...string) Source {
 	return Source{name, func(search func(string, []byte)) error {
 		return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // PostgreSQL's temporary files come and go
+				return nil // PostgreSQL creates and removes temporary files
 			}
 			if err != nil {
 				return err

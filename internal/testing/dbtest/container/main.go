@@ -78,14 +78,13 @@ func ping(dsn string) error {
 	return conn.Close(ctx)
 }
 
-// image is the newest tag of the official image on this machine. Tests download
-// nothing.
+// image returns the newest tag of the official image on this machine. Tests download nothing.
 func image(pool *dockertest.Pool) (string, error) {
 	images, err := pool.Client.ListImages(docker.ListImagesOptions{Filters: map[string][]string{"reference": {"postgres"}}})
 	if err != nil {
 		return "", err
 	}
-	best, newest := "", 14 // older ones do not know our schema
+	best, newest := "", 14 // older versions do not support our schema
 	for _, image := range images {
 		for _, name := range image.RepoTags {
 			tag, ok := strings.CutPrefix(name, "postgres:")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Direction is the way a chunk goes.
+// Direction is the direction of a chunk.
 type Direction int
 
 // The two directions.
@@ -49,7 +49,7 @@ var Forward = Action{}
 // Swallow drops the chunk as if it had been delivered.
 var Swallow = Action{kind: swallow}
 
-// FreezeConn makes this connection half-open for good: neither this chunk nor anything later
+// FreezeConn makes this connection half-open permanently: neither this chunk nor anything later
 // passes, in either direction. Only Cut and Close end it.
 var FreezeConn = Action{kind: freeze}
 
@@ -59,15 +59,15 @@ func ResetAfter(n int) Action { return Action{kind: reset, bytes: n} }
 // DelayBy forwards the chunk after d. The other direction is not delayed.
 func DelayBy(d time.Duration) Action { return Action{delay: d} }
 
-// CutExchange returns a hook that resets one connection after n bytes of one exchange. The
-// exchange begins with the first chunk that match accepts. The bytes of both directions of that
-// connection count, in the order in which they pass: first the request, then the answer. Fired,
-// unless it is nil, is called once, just before the reset.
+// CutExchange returns a hook that resets one connection after n bytes of one exchange. The exchange
+// begins with the first chunk that match accepts. It counts the bytes of both directions of that
+// connection, in the order in which they pass: first the request, then the response. Fired, unless
+// it is nil, is called once, just before the reset.
 func CutExchange(match func(Chunk) bool, n int, fired func()) Hook {
 	conn, left := 0, n
 	return func(c Chunk) Action {
 		switch {
-		case left < 0: // done
+		case left < 0: // finished
 			return Forward
 		case conn == 0 && match(c):
 			conn = c.Conn
@@ -88,7 +88,7 @@ func CutExchange(match func(Chunk) bool, n int, fired func()) Hook {
 }
 
 // Executes returns a match for CutExchange: it accepts the chunk with which a client executes a
-// statement whose SQL contains text. It knows simple queries, unnamed statements and, by the
+// statement whose SQL contains text. It recognizes simple queries, unnamed statements and, by the
 // names that pgx gives them, prepared ones, for which it must see the connection from its start.
 func Executes(text string) func(Chunk) bool {
 	prepare := regexp.MustCompile(`(stmtcache_[0-9a-f]+)\x00[^\x00]*` + regexp.QuoteMeta(text))
@@ -110,7 +110,7 @@ func Executes(text string) func(Chunk) bool {
 	}
 }
 
-// binds reports whether data holds a Bind message for the named statement: B, four bytes of
+// binds reports whether data contains a Bind message for the named statement: B, four bytes of
 // length, the unnamed portal, the name.
 func binds(data []byte, name string) bool {
 	for rest := data; ; {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// link is one client's connection and the one to the target that belongs to it.
+// link is one client's connection with its connection to the target.
 type link struct {
 	proxy  *Proxy
 	number int
 	client net.Conn
 
 	mu     sync.Mutex
-	server net.Conn // nil before it is dialled
+	server net.Conn // nil before it is dialed
 	over   bool
 	gone   chan struct{} // closed by the first reset or end
-	silent bool          // nothing passes any more
+	silent bool          // no byte passes anymore
 }
 
 // run copies in both directions until either side ends or the link is reset.
@@ -34,7 +34,7 @@ func (l *link) run() {
 	l.server = server
 	over := l.over
 	l.mu.Unlock()
-	if over { // reset while it was dialled
+	if over { // reset while it was dialed
 		resetConn(server)
 		return
 	}
@@ -45,7 +45,7 @@ func (l *link) run() {
 }
 
 // pump copies one direction. The end of one side closes the other one, unless the link is
-// half-open: then the other side does not learn of it.
+// half-open: then the other side does not notice it.
 func (l *link) pump(to, from net.Conn, dir Direction) {
 	buf := make([]byte, 64<<10)
 	for offset := int64(0); ; {
@@ -63,7 +63,7 @@ func (l *link) pump(to, from net.Conn, dir Direction) {
 	}
 }
 
-// pass does what the hook decides about a chunk and reports whether the link lives on.
+// pass applies the hook's decision to a chunk and reports whether the link stays open.
 func (l *link) pass(to net.Conn, c Chunk) bool {
 	action := l.decide(c)
 	if action.kind == swallow {
@@ -76,7 +76,7 @@ func (l *link) pass(to net.Conn, c Chunk) bool {
 		return false
 	}
 	if action.kind == reset {
-		l.silence() // or an answer to these bytes could pass before the reset
+		l.silence() // otherwise a response to these bytes could pass before the reset
 		_, _ = to.Write(c.Data[:min(action.bytes, len(c.Data))])
 		l.reset()
 		return false
@@ -88,8 +88,8 @@ func (l *link) pass(to net.Conn, c Chunk) bool {
 	return err == nil
 }
 
-// wait returns when nothing holds data back: neither a delay nor a freeze. It reports false if
-// the link was reset meanwhile.
+// wait returns when data may pass: neither a delay nor a freeze is active. It returns false if the
+// link was reset meanwhile.
 func (l *link) wait(delay time.Duration) bool {
 	frozen, all := l.proxy.state()
 	if delay += all; delay > 0 {
@@ -128,7 +128,7 @@ func (l *link) isGone() bool {
 	}
 }
 
-// decide asks the hook, which does not see what a link read before it was reset.
+// decide calls the hook, which does not see chunks that a link read before it was reset.
 func (l *link) decide(c Chunk) Action {
 	l.proxy.hooking.Lock()
 	defer l.proxy.hooking.Unlock()
@@ -138,7 +138,7 @@ func (l *link) decide(c Chunk) Action {
 	return l.proxy.hook(c)
 }
 
-// silence holds back everything that has not passed yet.
+// silence holds back every byte that has not passed yet.
 func (l *link) silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

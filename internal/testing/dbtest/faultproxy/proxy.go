@@ -73,9 +73,9 @@ func (p *Proxy) Cut() int {
 	return len(links)
 }
 
-// Abandon resets the server's side of connections and leaves the client's side open and silent for
-// good, as after an outage in which only the server has given the connection up. It takes the
-// connections that FreezeConn silenced, or all.
+// Abandon resets the server's side of connections and leaves the client's side open and silent
+// permanently, as after an outage in which only the server has closed the connection. It affects
+// the connections that FreezeConn silenced, or all.
 func (p *Proxy) Abandon(all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,8 @@ func (p *Proxy) Abandon(all bool) {
 	}
 }
 
-// Refuse makes the proxy reset new connections, or accept them again. It leaves the others alone.
+// Refuse makes the proxy reset new connections, or accept them again. Existing connections are not
+// affected.
 func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Thaw ends Freeze. The bytes that waited are delivered, as TCP does after a network outage.
+// Thaw ends Freeze. The pending bytes are delivered, as by TCP after a network outage.
 func (p *Proxy) Thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
