@@ -31,7 +31,7 @@ type host struct {
 	done chan error
 }
 
-// The limits of the key under load, set with the command for it. They remain enabled, so each
+// room are the limits of the key under load, set with the command for it. They remain enabled, so each
 // request is counted as in production; they are only high enough for one key to send everything.
 var room = []string{"--messages-per-minute", "1000000", "--calls-per-minute", "1000000", "--open-streams", "1000000"}
 

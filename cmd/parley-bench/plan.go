@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// The sizes of a plan.
+// size is the size of a plan.
 type size int
 
 const (

@@ -101,7 +101,7 @@ func (s *service) base() string {
 	return s.Config.BaseURL
 }
 
-// buildTurns makes what runs turns.
+// buildTurns creates the parts that run turns.
 func (s *service) buildTurns() (err error) {
 	cfg := s.Config
 	models := newModels(cfg, func() (model.Model, error) { return builtin.New(), nil })
@@ -126,7 +126,7 @@ func (s *service) buildTurns() (err error) {
 	return nil
 }
 
-// buildTurns creates the parts that run turns.
+// buildServer creates the HTTP server.
 func (s *service) buildServer() error {
 	handler, err := s.buildHandler()
 	if err != nil {

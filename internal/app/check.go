@@ -118,7 +118,7 @@ func (c Config) problems() []string {
 	return list
 }
 
-// buildServer creates the HTTP server.
+// guard returns the policy for the requests that callers cause.
 func (c Config) guard() (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: c.EgressAllow, BodyMemory: int64(c.BodyMemory) << 20})
 }

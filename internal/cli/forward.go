@@ -82,7 +82,7 @@ type forwarder struct {
 func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) error {
 	f.http = http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if _, err := f.news(ctx, remote); err != nil { // existing approvals are not new
+	if _, err := f.news(ctx, remote); err != nil { // existing reports are not new
 		return err
 	}
 	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to, callback.FormatSecret(f.secret))

@@ -90,14 +90,14 @@ type sentMessage struct {
 	output   string // output of a blocking call
 }
 
-// chaosClient sends messages one after the other and reads their streams, through whatever breaks.
+// chaosClient sends messages one after the other and reads their streams, through all faults.
 type chaosClient struct {
 	run *chaosRun
 	rng *rand.Rand
 	bg  sync.WaitGroup // decisions and cancel calls
 }
 
-// chaosClient sends messages one after the other and reads their streams, through all faults.
+// work sends n messages, or fewer if the run ends.
 func (c *chaosClient) work(ctx context.Context, name string, n int) {
 	defer c.bg.Wait()
 	session := ""
