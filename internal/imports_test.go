@@ -140,7 +140,7 @@ func TestImportsFollowThePicture(t *testing.T) {
 		}
 		allowed, known := ours[name]
 		if !known {
-			t.Errorf("%s is not in the picture: add it to the list, with what it may import, or do without it", name)
+			t.Errorf("%s is not in the picture: add it to the list with its allowed imports, or remove it", name)
 			continue
 		}
 		for _, imp := range p.Imports {
@@ -148,14 +148,14 @@ func TestImportsFollowThePicture(t *testing.T) {
 				t.Errorf("%s must not import %s: only tests do", name, imp)
 			}
 			if protocolOf(name) != "" && protocolOf(imp) != "" && protocolOf(name) != protocolOf(imp) {
-				t.Errorf("%s must not import %s: protocols share what is in internal/server", name, imp)
+				t.Errorf("%s must not import %s: protocols share code through internal/server", name, imp)
 			}
 			if other, ok := strings.CutPrefix(imp, module); ok && allowed != "*" && !slices.Contains(strings.Fields(allowed), other) {
 				t.Errorf("%s must not import %s", name, other)
 			}
 			for door, keepers := range doors {
 				if (imp == door || strings.HasPrefix(imp, door+"/")) && !slices.Contains(strings.Fields(keepers), name) {
-					t.Errorf("%s must not import %s: its doors are %s", name, imp, keepers)
+					t.Errorf("%s must not import %s: it may be imported by %s", name, imp, keepers)
 				}
 			}
 		}

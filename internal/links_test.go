@@ -36,9 +36,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				target = page
 			}
 			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s: the link %s leads nowhere", page, m[1])
+				t.Errorf("%s: the target of the link %s does not exist", page, m[1])
 			} else if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
-				t.Errorf("%s: the link %s leads to no heading", page, m[1])
+				t.Errorf("%s: the link %s names a heading that does not exist", page, m[1])
 			}
 		}
 	}

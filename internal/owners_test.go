@@ -55,7 +55,7 @@ func TestTablesHaveOneWriter(t *testing.T) {
 		for _, w := range writes {
 			written[w.table] = true
 			if owner := owners[w.table]; owner == "" {
-				t.Errorf("%s writes %s, which has no owner", at, w.table)
+				t.Errorf("%s writes %s, a table without an owner", at, w.table)
 			} else if only := joint[pkg+" "+w.table]; owner != pkg && (only == "" || !strings.HasPrefix(w.sql, only)) {
 				t.Errorf("%s writes %s: only %s may", at, w.table, owner)
 			}
@@ -96,7 +96,7 @@ func TestTablesHaveOneWriter(t *testing.T) {
 	}
 	for table := range owners {
 		if !written[table] {
-			t.Errorf("no code writes %s: take it off the list", table)
+			t.Errorf("no code writes %s: remove it from the list", table)
 		}
 	}
 }

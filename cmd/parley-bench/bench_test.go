@@ -93,7 +93,7 @@ func TestTheCheckCanFail(t *testing.T) {
 			err := ReadTampered(t.Context(), test.tamper)
 			switch {
 			case test.want == "" && err != nil:
-				t.Errorf("a good answer fails: %v", err)
+				t.Errorf("a correct answer fails: %v", err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
@@ -167,7 +167,7 @@ func TestPeersRunBesideTheService(t *testing.T) {
 	}
 	f, err := run(t.Context(), "good (memory only)")
 	if err != nil || f[Rate] != 5 {
-		t.Errorf("figures %v, %v: want the 5 deltas that the peer was to write", f, err)
+		t.Errorf("figures %v, %v: want the 5 deltas of the peer", f, err)
 	}
 	if f, err := run(t.Context(), "bad"); err == nil {
 		t.Errorf("a peer that failed has figures %v", f)

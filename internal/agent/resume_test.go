@@ -122,7 +122,7 @@ func TestCrashAtEveryEvent(t *testing.T) {
 			}
 			for id, times := range uses {
 				if times != 1 {
-					t.Errorf("killed at group %d (lost: %v): call %s began %d times on record", n, lost, id, times)
+					t.Errorf("killed at group %d (lost: %v): call %s has %d starts in the log", n, lost, id, times)
 				}
 			}
 			for id, times := range once.runs {

@@ -118,7 +118,7 @@ func TestSecretsComeFromFilesAndStaySecret(t *testing.T) {
 		fmt.Sprint(cfg.OpenAIKey), fmt.Sprintf("%+v %#v", cfg.OpenAIKey, cfg.DatabaseURL),
 	} {
 		if strings.Contains(out, key) || strings.Contains(out, password) {
-			t.Errorf("a secret shows in %s", out)
+			t.Errorf("%s contains a secret", out)
 		}
 	}
 	if !strings.Contains(string(settings), "postgres://me:xxxxx@db/parley") {

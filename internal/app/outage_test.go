@@ -108,7 +108,7 @@ func until(t *testing.T, yes func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !yes(); {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen within two minutes")
+			t.Fatal("the condition was not true within two minutes")
 		}
 	}
 }

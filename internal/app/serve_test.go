@@ -230,10 +230,10 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), first.APIKey) {
-		t.Error("the key is on the screen")
+		t.Error("the key was printed")
 	}
 	if code := get(t, first, "sessions"); code != http.StatusOK {
-		t.Errorf("the key is good for status %d", code)
+		t.Errorf("the key gets status %d", code)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestDevEnvNamesAServerThatRuns(t *testing.T) {
 	}
 	third, _, err := serve(t, app.Options{DevDir: dir}, dsn, "PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil || names() != third {
-		t.Errorf("after the first has stopped: dev.env names %s, not %s: %v", names(), third, err)
+		t.Errorf("after the first server stopped: dev.env names %s, not %s: %v", names(), third, err)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			}
 		}
 		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && text.IsInvisible(r) }); i >= 0 {
-			t.Fatalf("%q shows what cannot be seen at %d", shown, i)
+			t.Fatalf("%q shows an invisible character at %d", shown, i)
 		}
 		if width > 0 {
 			return

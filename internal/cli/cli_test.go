@@ -223,13 +223,13 @@ func TestDevResetAsksFirst(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Fatal("it was deleted without a yes")
+		t.Fatal("it was deleted without consent")
 	}
 	if _, errs, code := sh.pipe(strings.NewReader("y\n"), "dev", "reset"); code != 0 {
 		t.Error(errs)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("it is still there")
+		t.Error("it still exists")
 	}
 }
 

@@ -42,7 +42,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 		sh.must("files", "down", ids[0], "-o", "out")
 	}
 	if read("out/report.csv") != content || read("out/report (2).csv") != content {
-		t.Error("what came down is not what went up")
+		t.Error("the downloaded file differs from the uploaded one")
 	}
 	if out := sh.must("files", "down", ids[1]); out != "empty (2).txt\n" || read("empty (2).txt") != "" {
 		t.Errorf("%q", out)

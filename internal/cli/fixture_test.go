@@ -99,7 +99,7 @@ func (s *server) end(t *testing.T) {
 	}
 	s.stop()
 	if err := wait.Receive(t, "the end of the server", s.failed); err != nil {
-		t.Errorf("the service did not stop well: %v", err)
+		t.Errorf("the service did not stop cleanly: %v", err)
 	}
 	s.failed = nil
 }

@@ -219,7 +219,7 @@ func TestTheFirstAnswerStands(t *testing.T) {
 		t.Errorf("the allow-list: %s", got)
 	}
 	if out := sh.must("send", writes); out != "Done.\n" {
-		t.Errorf("what the allow-list covers asks: %s", out)
+		t.Errorf("a call covered by the allow-list asks: %s", out)
 	}
 	if got := sh.must("approvals", "show", denied); !strings.Contains(got, "reason    Not before Monday.") {
 		t.Errorf("shown as %s", got)
@@ -263,7 +263,7 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 		said += k.out.String() + k.errs.String()
 	}
 	if _, errs, code := sh.scoped("chat,sessions:read").run("send", "--approve", "never", wants); code != 3 || !strings.Contains(errs, `"secret_url"`) {
-		t.Errorf("never is for approvals: exit code %d, %s", code, errs)
+		t.Errorf("--approve never: exit code %d, %s", code, errs)
 	}
 	if strings.Contains(said, token[:8]) {
 		t.Errorf("the secret shows: %s", said)
@@ -274,7 +274,7 @@ func TestTheExitCodeTellsWhoEndedTheTurn(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
 	if _, errs, code := sh.run("send", "--max-seconds", "1", "@wait 10m"); code != 7 || !strings.Contains(errs, "timed_out") {
-		t.Errorf("out of time: exit code %d, %s", code, errs)
+		t.Errorf("expired: exit code %d, %s", code, errs)
 	}
 	for _, output := range []string{"text", "json"} {
 		k := sh.start("send", "--caller", output, "--output", output, "@wait 10m")

@@ -42,7 +42,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 		}
 	}
 	if !strings.Contains(sessions(), "nobody else") {
-		t.Fatal("it is gone already")
+		t.Fatal("it was already deleted")
 	}
 	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 || !strings.Contains(errs, "permanently?") || !strings.Contains(errs, "Erased the session.") {
 		t.Errorf("exit code %d: %s", code, errs)

@@ -68,9 +68,9 @@ func TestNamesOfFilesMayHaveAnyBytes(t *testing.T) {
 	folder := "Gr\xfc\xdfe"
 	if err := os.Mkdir(filepath.Join(sh.dir, folder), 0o700); err != nil {
 		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatalf("names of files are text here: %v", err)
+			t.Fatalf("file names must be text on this system: %v", err)
 		}
-		t.Skipf("names of files are text here: %v", err)
+		t.Skipf("file names must be text on this system: %v", err)
 	}
 	for name, content := range map[string]string{"schema.json": `{"type":"object"}`, "input.json": `{"a":1}`, "a.txt": "x"} {
 		if err := os.WriteFile(filepath.Join(sh.dir, folder, name), []byte(content), 0o600); err != nil {

@@ -97,7 +97,7 @@ func TestAnEmptyValueIsNoChoice(t *testing.T) {
 		}
 	}
 	if _, errs, code := sh.run("approvals", "deny", "x", "--reason", ""); code != 5 {
-		t.Errorf("no reason is a reason: exit code %d, %s", code, errs)
+		t.Errorf("an empty reason: exit code %d, %s", code, errs)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 	}
 	sh.must("wiki", "delete", "wiki/tea.md", "--yes")
 	if _, _, code := sh.run("wiki", "get", "wiki/tea.md"); code != 2 {
-		t.Errorf("it is still there: exit code %d", code)
+		t.Errorf("it still exists: exit code %d", code)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestEveryCommandThatPrintsTakesJSON(t *testing.T) {
 			continue
 		}
 		if n++; !regexp.MustCompile(`--(json|output|format)\b`).MatchString(help) {
-			t.Errorf("parley %s prints something and takes no --json", strings.Join(path, " "))
+			t.Errorf("parley %s prints output and has no --json", strings.Join(path, " "))
 		}
 	}
 	if n < 50 {

@@ -63,7 +63,7 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 		t.Errorf("not confirmed: exit code %d: %s", code, errs)
 	}
 	if count(`SELECT count(*) FROM documents WHERE workspace_id::text = $1`, id) != 1 {
-		t.Fatal("it is gone already")
+		t.Fatal("it was already deleted")
 	}
 	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "workspace", "delete", "test"); code != 0 ||
 		!strings.Contains(errs, "Canceled 1 turn.") || !strings.Contains(errs, "Deleted the workspace test and its 3 sessions.") {

@@ -104,7 +104,7 @@ func TestJoinerKeepsTheServer(t *testing.T) {
 	}
 	third.end()
 	if ask(t, conn, "SELECT 1") != "1" {
-		t.Error("the connection is gone")
+		t.Error("the connection was closed")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestCtrlCIsNotForPostgres(t *testing.T) {
 	}
 	u.end()
 	if query(t, s.DSN(""), "SELECT 1") != "1" || pid(t, s) != u.PID {
-		t.Error("PostgreSQL got the signal too")
+		t.Error("PostgreSQL received the signal as well")
 	}
 	if environ, err := os.ReadFile(filepath.Join("/proc", itoa(u.PID), "environ")); err == nil && strings.Contains(string(environ), "sk-do-not") {
 		t.Error("PostgreSQL has our API keys in its environment")
@@ -196,10 +196,10 @@ func TestForgottenServerStays(t *testing.T) {
 		wait.Receive(t, "the collection", collected)
 	}
 	if !devdb.InUse(dir) {
-		t.Error("the garbage collector gave our share up")
+		t.Error("the garbage collector released the process's share")
 	}
 	if s := serve(t, dir); !s.Joined {
-		t.Error("the server was gone")
+		t.Error("the server had ended")
 	}
 	t.Cleanup(func() { devdb.StopForgotten(dir) })
 }

@@ -29,6 +29,6 @@ func TestPublicAddresses(t *testing.T) {
 		}
 	}
 	if egress.Public(netip.Addr{}) {
-		t.Error("no address at all counts as public")
+		t.Error("the zero address counts as public")
 	}
 }

@@ -58,7 +58,7 @@ func TestRequestArrivesAsItWasChecked(t *testing.T) {
 		t.Errorf("%d %q %v", status, body, err)
 	}
 	if _, _, err := do(t, g.Client(egress.Limits{}), request(t, "http://example.com:443/")); err == nil {
-		t.Error("a request went out without TLS")
+		t.Error("a request was sent without TLS")
 	}
 }
 
@@ -167,6 +167,6 @@ func TestSilentServerIsLeft(t *testing.T) {
 	t.Parallel()
 	g, _ := site(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	if err := get(t, g.Client(egress.Limits{Time: 50e6}), "https://example.com/"); err == nil {
-		t.Error("the request ended well")
+		t.Error("the request succeeded")
 	}
 }

@@ -134,10 +134,10 @@ func TestNamesThatDoNotExist(t *testing.T) {
 		t.Errorf("another class: %x", got)
 	}
 	if got := ask(t, r, append([]byte{0, 0, 0x81}, packet("api.test", a)[3:]...)); got != nil {
-		t.Errorf("a response is answered with %x", got)
+		t.Errorf("a response message gets the response %x", got)
 	}
 	if got := r.Lookup(t.Context(), []byte("short")); got != nil {
-		t.Errorf("a piece is answered with %x", got)
+		t.Errorf("a truncated message gets the response %x", got)
 	}
 }
 

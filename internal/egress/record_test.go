@@ -43,7 +43,7 @@ func TestTheRecordMayRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
 	cfg := egress.RunConfig{Record: func(context.Context, egress.Request) (func(int, string), error) {
-		done := func(int, string) { t.Error("it is recorded that the request has ended") }
+		done := func(int, string) { t.Error("the record shows a completed request") }
 		return done, egress.Refused("The secret %s was removed.", "API_KEY")
 	}}
 	for _, d := range doors(t, w.run(t, cfg)) {

@@ -58,7 +58,7 @@ func TestBrokenAppendLeavesNoHole(t *testing.T) {
 	wait.Until(t, "all goroutines", wg.Wait)
 	t.Logf("%d seeds, %d connections broken, %d attempts", n, broken.Load(), attempts.Load())
 	if !t.Failed() && broken.Load() < n/2 {
-		t.Errorf("only %d of %d seeds broke a connection: the test proves too little", broken.Load(), n)
+		t.Errorf("only %d of %d seeds broke a connection: too few for this test", broken.Load(), n)
 	}
 }
 

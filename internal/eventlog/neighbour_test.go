@@ -48,7 +48,7 @@ func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := wait.Receive(t, "the waiting call", waits); err != nil {
-		t.Errorf("the session that was locked: %v", err)
+		t.Errorf("the locked session: %v", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 			t.Errorf("the refused event: %v", err)
 		}
 		if err := out.Append(ctx, event.ToolUse{Tool: "later"}); !errors.Is(err, eventlog.ErrRefused) {
-			t.Errorf("after the refused event: %v", err)
+			t.Errorf("after the rejected event: %v", err)
 		}
 	})
 	wait.Until(t, "all goroutines", wg.Wait)

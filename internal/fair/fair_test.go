@@ -169,7 +169,7 @@ func TestPlacesNeverRunOver(t *testing.T) {
 				t.Errorf("%d places were held of %d", most, n)
 			}
 			if got, want := len(fill(p, w[0])), len(fill(fair.New(n), w[0])); got != want {
-				t.Errorf("%d places can be taken afterwards, want %d: places were lost", got, want)
+				t.Errorf("%d places are free afterwards, want %d", got, want)
 			}
 		})
 	})

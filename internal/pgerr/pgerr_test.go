@@ -110,6 +110,6 @@ func TestStalePlan(t *testing.T) {
 	}
 	_, err = conn.Exec(ctx, "SELECT DISTINCT n FROM widened FOR UPDATE") // 0A000 too
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "0A000" || pgerr.IsTransient(err) {
-		t.Fatalf("a feature that PostgreSQL does not have: %v", err)
+		t.Fatalf("an unsupported feature: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func TestWhatPydanticAndZodWriteIsAccepted(t *testing.T) {
 		}
 		sample, ok := s.Sample("What is the answer?")
 		if bad := s.Validate(sample); !ok || bad != nil {
-			t.Errorf("%s: the sample %s (%t) does not fit: %v", name, sample, ok, bad)
+			t.Errorf("%s: the sample %s (%t) is not valid: %v", name, sample, ok, bad)
 			continue
 		}
 		other, err := second(raw)
@@ -60,7 +60,7 @@ func TestWhatPydanticAndZodWriteIsAccepted(t *testing.T) {
 		case strings.Contains(name, "formats") || strings.Contains(name, "shape-openai"):
 			// The other engine does not support lookaheads and "exclusiveMinimum": true.
 		case err != nil:
-			t.Errorf("%s: another engine refuses it: %v", name, err)
+			t.Errorf("%s: another engine rejects it: %v", name, err)
 		case !fits(t, other, sample):
 			t.Errorf("%s: according to another engine %s does not fit", name, sample)
 		}

@@ -52,7 +52,7 @@ func FuzzSchema(f *testing.F) {
 		}
 		sample, ok := s.Sample(strings.ToValidUTF8(string(value), ""))
 		if bad := s.Validate(sample); ok && bad != nil {
-			t.Fatalf("the sample %s does not fit: %v", sample, bad)
+			t.Fatalf("the sample %s is not valid: %v", sample, bad)
 		}
 		if again, _ := s.Sample(strings.ToValidUTF8(string(value), "")); string(again) != string(sample) {
 			t.Fatalf("two samples: %s and %s", sample, again)

@@ -58,7 +58,7 @@ func TestSamplesOfWhatIsHardToMeet(t *testing.T) {
 		s := compile(t, raw)
 		sample, ok := s.Sample("")
 		if bad := s.Validate(sample); !ok || bad != nil {
-			t.Errorf("%.200s: the sample %s (%t) does not fit: %v", raw, sample, ok, bad)
+			t.Errorf("%.200s: the sample %s (%t) is not valid: %v", raw, sample, ok, bad)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func TestFindRanksThePassageThatAnswers(t *testing.T) {
 		t.Errorf("Find found %+v", hits)
 	}
 	if hits := x.Find("descaling the quarterly revenue", 1); len(hits) != 1 || hits[0].Coverage <= 0 || hits[0].Coverage >= 0.5 {
-		t.Errorf("coverage of a question that is mostly about something else: %+v", hits)
+		t.Errorf("coverage of a question that is mostly about another topic: %+v", hits)
 	}
 	if hits := search.New(nil).Find("anything", 3); len(hits) != 0 {
 		t.Errorf("an empty index found %+v", hits)

@@ -195,11 +195,11 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 	before := s.State(t)
 	c := apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("deny", `"user":"u"`), Key: other}
 	if r := s.Get(t, c); r.Status != 403 || r.Code != "INSUFFICIENT_SCOPE" || s.State(t) != before {
-		t.Errorf("the question is read by a key without sessions:read: %d %s", r.Status, r.Text)
+		t.Errorf("a key without sessions:read reads the question: %d %s", r.Status, r.Text)
 	}
 	c.Body = apitest.Completion(apitest.CodeReply(t, asked.Text, "deny"), `"user":"u"`)
 	if r := s.Get(t, c); r.Status != 200 || s.State(t) == before {
-		t.Errorf("an answer takes chat alone: %d %s", r.Status, r.Text)
+		t.Errorf("the scope chat is sufficient for an answer: %d %s", r.Status, r.Text)
 	}
 }
 
@@ -284,12 +284,12 @@ func TestStreamsAreCutOff(t *testing.T) {
 	s.Gate.Await(t)
 	for i, res := range streams {
 		if list, ok := apitest.Frames(t, res); ok {
-			t.Errorf("%s ended well with a dead key: %v", open[i].Path, list)
+			t.Errorf("%s ended cleanly with a revoked key: %v", open[i].Path, list)
 		}
 	}
 	s.Halt()
 	if list, ok := apitest.Frames(t, last); ok {
-		t.Errorf("it ended well where the service stops: %v", list)
+		t.Errorf("it ended cleanly although the service stopped: %v", list)
 	}
 	for range 4 {
 		s.Gate.Leave <- struct{}{}

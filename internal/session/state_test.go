@@ -79,7 +79,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					t.Fatal(err)
 				}
 				if happened != allowed || got != string(want) {
-					t.Errorf("happened %v and led to %s, want %v and %s", happened, got, allowed, want)
+					t.Errorf("happened %v with state %s, want %v and %s", happened, got, allowed, want)
 				}
 				fenced := allowed && trigger != session.Resume && trigger != session.Advance // no worker holds a lease before these
 				if moved := epoch != lease.Epoch; moved != fenced {

@@ -27,7 +27,7 @@ func TestInvisibleCharacters(t *testing.T) {
 			t.Errorf("Invisible(%U) = %v", r, got)
 		}
 		if text.IsTerminalControl(r) && !text.IsInvisible(r) {
-			t.Errorf("%U steers a terminal and counts as visible", r)
+			t.Errorf("%U controls a terminal but counts as visible", r)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestDemoIsFivePagesAndTwoFiles(t *testing.T) {
 			return err
 		}
 		if !utf8.Valid(content) || len(content) > wiki.MaxContent || strings.Contains(string(content), "\x00") {
-			t.Errorf("%s cannot be a document", name)
+			t.Errorf("%s is not a valid document path", name)
 		}
 		if _, page := wiki.PageOf(name); page {
 			pages++

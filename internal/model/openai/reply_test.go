@@ -130,7 +130,7 @@ func TestCallIDsAreFreshWhereServersRepeatThem(t *testing.T) {
 		seen[c.ID] = true
 	}
 	if got.Calls[2].ID != "same" {
-		t.Errorf("a good id was replaced by %q", got.Calls[2].ID)
+		t.Errorf("a valid id was replaced by %q", got.Calls[2].ID)
 	}
 }
 

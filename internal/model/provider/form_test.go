@@ -32,7 +32,7 @@ func TestFormsMeanWhatTheSchemaMeans(t *testing.T) {
 		form := provider.FormOf(raw)
 		sent, err := schema.Compile(form.Schema)
 		if err != nil {
-			t.Errorf("%s: the form %s is refused: %v", file, form.Schema, err)
+			t.Errorf("%s: the form %s is rejected: %v", file, form.Schema, err)
 			continue
 		}
 		sample, _ := original.Sample("some words")
@@ -45,7 +45,7 @@ func TestFormsMeanWhatTheSchemaMeans(t *testing.T) {
 			}
 		}
 		if bad := sent.Validate(written); bad != nil {
-			t.Errorf("%s: %s does not fit the form %s: %v", file, written, form.Schema, bad)
+			t.Errorf("%s: %s is not valid in the form %s: %v", file, written, form.Schema, bad)
 		}
 		if got := form.Value(written); string(got) != string(sample) {
 			t.Errorf("%s: %s is unwrapped as %s", file, written, got)

@@ -56,7 +56,7 @@ func TestHistoryNamesAreAcceptedEverywhere(t *testing.T) {
 			t.Fatalf("%q becomes the id %q and the name %q", s, id, tool)
 		}
 		if good(s, 40) && (id != s || tool != s) {
-			t.Fatalf("the good name %q becomes %q and %q", s, id, tool)
+			t.Fatalf("the valid name %q becomes %q and %q", s, id, tool)
 		}
 		if id != provider.CallID(s) || id != provider.CallID(id) {
 			t.Fatalf("the id %q has more than one form", s)

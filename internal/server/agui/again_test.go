@@ -106,7 +106,7 @@ func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 		asked := client.copy(t)
 		list = s.Stream(t, client.run(t, "r2", entry(id, c.answer)))
 		if strings.Contains(strings.Join(list, ""), "SNAPSHOT") {
-			t.Errorf("%s: a client that has nothing of it yet: %v", name, list)
+			t.Errorf("%s: a client without messages of the turn: %v", name, list)
 		}
 		client.hear(t, list)
 		for cut := range len(list) + 1 {

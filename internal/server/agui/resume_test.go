@@ -63,7 +63,7 @@ func TestOpenInterruptIsAskedAgain(t *testing.T) {
 	}
 	late := s.Stream(t, apitest.AGUIResume("t", id, gives))
 	if got := apitest.FrameTypes(t, late); got != "RUN_STARTED CUSTOM TOOL_CALL_RESULT "+message0+" RUN_FINISHED" || !strings.Contains(late[1], `"status":"provided"`) {
-		t.Errorf("given up after the value came: %v", late)
+		t.Errorf("given up after the value was provided: %v", late)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestContradictingAnswers(t *testing.T) {
 		t.Errorf("one interrupt twice: %d %s", r.Status, r.Text)
 	}
 	if code, _ := apitest.FrameRefusal(t, s.Stream(t, conversation("t", "r3", apitest.GatedCommand, entry(id, apitest.AGUIApproves), entry(uuid.NewString(), apitest.AGUIApproves)))); code != "APPROVAL_NOT_FOUND" {
-		t.Errorf("an unknown one behind: %s", code)
+		t.Errorf("an unknown one after it: %s", code)
 	}
 	for name, answer := range map[string]string{
 		"resume/0/payload/approved must be a boolean": `"status":"resolved","payload":{"approved":"yes"}`,
@@ -123,7 +123,7 @@ func TestInterruptIsGivenUpTooLate(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	if got := apitest.FrameTypes(t, s.Stream(t, apitest.AGUIResume("t", id, gives))); got != "RUN_STARTED CUSTOM TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
-		t.Errorf("when all is over: %s", got)
+		t.Errorf("after the end: %s", got)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestMessageBesideAResume(t *testing.T) {
 	id, _ := apitest.FrameInterrupt(t, s.Stream(t, apitest.AGUIRun("t", "r", apitest.GatedCommand)))
 	before := s.State(t)
 	if code, message := apitest.FrameRefusal(t, s.Stream(t, conversation("t", "r2", " ", entry(id, apitest.AGUIApproves)))); code != "INVALID_REQUEST" || !strings.Contains(message, "has no text") {
-		t.Errorf("a new message that is none: %s %s", code, message)
+		t.Errorf("a new message that is invalid: %s %s", code, message)
 	}
 	list := s.Stream(t, apitest.AGUIRun("t", "r3", "and what is 2+3?"))
 	if code, message := apitest.FrameRefusal(t, list); code != "TURN_IN_PROGRESS" || !strings.Contains(message, id) || !strings.Contains(list[1], "cancel_url") {
@@ -189,7 +189,7 @@ func TestMessageBesideAResume(t *testing.T) {
 	}
 	var status string
 	if err := s.Pool.QueryRow(t.Context(), "SELECT status FROM approvals WHERE id = $1", id).Scan(&status); err != nil || status != "canceled" {
-		t.Errorf("what was given up is %s, %v", status, err)
+		t.Errorf("the abandoned approval is %s, %v", status, err)
 	}
 
 	id, _ = apitest.FrameInterrupt(t, s.Stream(t, apitest.AGUIRun("t", "r6", apitest.GatedCommand)))
@@ -197,7 +197,7 @@ func TestMessageBesideAResume(t *testing.T) {
 	for range 2 {
 		list := s.Stream(t, conversation("t", "r7", "count to 4", entry(id, apitest.AGUIApproves)))
 		if got := apitest.FrameTypes(t, list); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" "+message0+" RUN_FINISHED" || len(usage(t, list)) != 2 {
-			t.Errorf("a new message behind an approval: %v", list)
+			t.Errorf("a new message after an approval: %v", list)
 		}
 	}
 	if n := s.CountMessages(t); n != 5 {

@@ -92,7 +92,7 @@ func TestRunOfAMessageThatIsThere(t *testing.T) {
 		}
 	}
 	if r := s.Get(t, run("t1", "r1", "m1", "count to 3", `"limits":{"max_turns":2}`)); r.Status != 422 || !strings.Contains(r.Text, "This messages/0/id") || strings.Contains(r.Text, "Idempotency-Key") {
-		t.Errorf("the same message, otherwise: %d %s", r.Status, r.Text)
+		t.Errorf("the same id with other content: %d %s", r.Status, r.Text)
 	}
 	s.Do(t, run("t3", "r1", "m1", apitest.HeldCommand, "")).Body.Close()
 	s.Gate.Await(t)
@@ -156,13 +156,13 @@ func TestRunBeginsWithASnapshot(t *testing.T) {
 		return begins(t, s.Do(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t1","runId":"` + uuid.NewString() + `","messages":[` + strings.Join(list, ",") + `]}`}), 2)
 	}
 	if got := come(kept); !strings.Contains(got[1], "TEXT_MESSAGE_START") {
-		t.Errorf("a client that has nothing of it: %v", got)
+		t.Errorf("a client without messages of the turn: %v", got)
 	}
 	if got, want := come(slices.Concat(kept, theirs)), `{"type":"MESSAGES_SNAPSHOT","messages":[`+strings.Join(kept, ",")+`]}`; got[1] != want {
 		t.Errorf("%s, want\n%s", got[1], want)
 	}
 	if got := come(theirs); got[1] != `{"type":"MESSAGES_SNAPSHOT","messages":[]}` {
-		t.Errorf("a client that has nothing else: %s", got[1])
+		t.Errorf("a client without other messages: %s", got[1])
 	}
 	mixed := strings.Replace(kept[3], `[{`, theirs[1][strings.Index(theirs[1], `[{`):len(theirs[1])-2]+`,{`, 1)
 	if got := come([]string{mixed}); strings.Contains(got[1], first) || !strings.Contains(got[1], `"another"`) || !strings.Contains(got[1], `"content":"z"`) {

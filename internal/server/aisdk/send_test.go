@@ -137,7 +137,7 @@ func TestChatAnswersEveryCall(t *testing.T) {
 			}
 		}
 		if len(ids) != 2 || ids[0] == ids[1] {
-			t.Fatalf("two calls are asked about as %v", ids)
+			t.Fatalf("the question about two calls is %v", ids)
 		}
 		return ids
 	}

@@ -142,7 +142,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 			t.Errorf("%s: %s", tool, got.raw)
 		}
 		if strings.Contains(string(got.raw), "ours") || strings.Contains(got.text, "ours") {
-			t.Errorf("%s shows what is another's: %s", tool, got.raw)
+			t.Errorf("%s shows data of another workspace: %s", tool, got.raw)
 		}
 	}
 	for path, tool := range map[string]string{

@@ -73,7 +73,7 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	first, _ := s.retry(t, key, asking, "")
 	id := first.question()
 	if _, raw := s.retry(t, key, asking, `,"requestState":"`+first.State+`"`); strings.Contains(string(raw.Result), "null") {
-		t.Errorf("there is something in it that is nothing: %s", raw.Result)
+		t.Errorf("a member is empty: %s", raw.Result)
 	}
 	if first.ResultType != "input_required" || first.State == "" || first.Requests[id].Method != "elicitation/create" {
 		t.Fatalf("%+v", first)

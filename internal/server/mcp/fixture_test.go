@@ -202,7 +202,7 @@ func (c *client) tell(res *mcp.CallToolResult, err error) func(name string) told
 			c.t.Fatal(err)
 		}
 		if err := c.schema(name).Validate(v); err != nil {
-			c.t.Errorf("%s: %s does not fit its schema: %v", name, raw, err)
+			c.t.Errorf("%s: %s is not valid in its schema: %v", name, raw, err)
 		}
 		if out.text == "" {
 			c.t.Errorf("%s has no text content", name)

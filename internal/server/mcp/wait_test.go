@@ -202,7 +202,7 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills"}}`
 	three := "[" + call + "," + strings.Replace(call, "1", "2", 1) + "," + strings.Replace(call, "1", "3", 1) + "]"
 	if r := s.post(t, key, three); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) || r.header.Get("RateLimit-Policy") != `"calls";q=2;w=60` {
-		t.Errorf("three messages of two: %d %s %v", r.status, r.body, r.header)
+		t.Errorf("three messages with a limit of two: %d %s %v", r.status, r.body, r.header)
 	}
 	if r := s.post(t, key, ping); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) || r.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", r.status, r.body)
@@ -307,7 +307,7 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the turn has not ended well: %s", got.raw)
+	t.Errorf("the turn has failed: %s", got.raw)
 }
 
 // TestAStoppingServiceSaysWhereToGoOn checks that a waiting call on a server that stops gets an

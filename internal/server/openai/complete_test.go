@@ -126,10 +126,10 @@ func TestCompletionsThatFail(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 		if strings.Contains(r.Text, "response_schema") {
-			t.Errorf("%s: the client has sent no response_schema: %s", name, r.Text)
+			t.Errorf("%s: the error names response_schema, which the client did not send: %s", name, r.Text)
 		}
 		if r.Code == "UNKNOWN_SKILL" && e["param"] != "model" {
-			t.Errorf("%s: the client has sent no %v", name, e["param"])
+			t.Errorf("%s: the error names %v, which the client did not send", name, e["param"])
 		}
 		if again := r.Header.Get("Retry-After") != ""; again != (c.status == 503) || !again && c.status == 422 && r.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %v", name, r.Header)
@@ -230,7 +230,7 @@ func TestOpenWebUI(t *testing.T) {
 	}
 	var named int
 	if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM sessions WHERE caller_id LIKE '{{%'").Scan(&named); err != nil || named != 0 {
-		t.Errorf("%d chats are called by a placeholder: %v", named, err)
+		t.Errorf("%d chats are named by a placeholder: %v", named, err)
 	}
 	s.Gate.Leave <- struct{}{}
 	asked := s.complete(t, apitest.Call{Body: apitest.Completion("@call gate {}\n@say the end"), Header: chat})
@@ -287,7 +287,7 @@ func TestWordsSteerATurn(t *testing.T) {
 	s.Gate.Await(t)
 	again := s.Do(t, say(apitest.HeldCommand)) // an identical request: the same turn
 	if again.Header.Get("Idempotent-Replayed") != "true" {
-		t.Error("the same request started something else")
+		t.Error("the same request started another turn")
 	}
 	if text, finish, _ := content(t, s.Stream(t, say("cancel"))); text != "The turn was canceled." || finish != "stop" {
 		t.Errorf("cancel: %q %q", text, finish)

@@ -89,7 +89,7 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 		t.Errorf("the inbox is %s", inbox.text)
 	}
 	if list := s.get(t, call{path: "sessions"}); !strings.Contains(list.text, `"pending":{"kind":"approval","approval_id":"`+q.ApprovalID) || !strings.Contains(list.text, `"thinking"`) {
-		t.Errorf("the session looks like %s", list.text)
+		t.Errorf("the session is %s", list.text)
 	}
 	if busy := s.get(t, call{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}); busy.status != 409 || busy.Error.Turn["status"] != "waiting" || busy.Error.Turn["pending"] == nil {
 		t.Errorf("%d %s", busy.status, busy.text)
@@ -112,7 +112,7 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 		t.Errorf("the same again: %s", r.text)
 	}
 	if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":"wiki_write(**)"}`); r.status != 409 && r.status != 400 {
-		t.Errorf("a pattern that comes too late: %d %s", r.status, r.text)
+		t.Errorf("a late pattern: %d %s", r.status, r.text)
 	}
 	if _, r := s.decide(t, q.DecideURL, deny); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || !strings.Contains(r.text, `"status":"allowed"`) {
 		t.Errorf("the opposite: %s", r.text)
@@ -279,7 +279,7 @@ func TestBlockingCallReturnsWithTheQuestion(t *testing.T) {
 		t.Errorf("the stream is %s", got)
 	}
 	if again := s.get(t, message); again.text != first.text || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the call answers %s when it is repeated", again.text)
+		t.Errorf("the repeated call returns %s", again.text)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestBadDecisions(t *testing.T) {
 		}
 	}
 	if r := s.get(t, call{path: "approvals?status=pending"}); !strings.Contains(r.text, q.ApprovalID) {
-		t.Errorf("a bad decision decided: %s", r.text)
+		t.Errorf("an invalid decision was applied: %s", r.text)
 	}
 }
 

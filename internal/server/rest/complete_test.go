@@ -42,7 +42,7 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 					t.Errorf("%s: scope %v", name, op.Extensions["x-scope"])
 				}
 			} else if op.Security == nil || len(*op.Security) != 0 && len((*op.Security)[0]) != 0 {
-				t.Errorf("%s: public, but asks for a key", name)
+				t.Errorf("%s: public, but requires a key", name)
 			}
 			for _, status := range want {
 				if op.Responses.Value(status) == nil {
@@ -72,7 +72,7 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 			t.Errorf("%s is not a known code", v)
 		}
 		if !used[v.(string)] {
-			t.Errorf("%s is listed, and nothing answers with it", v)
+			t.Errorf("%s is listed, but no response has it", v)
 		}
 	}
 	for code := range used {
@@ -82,7 +82,7 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 	}
 	for _, code := range fault.Codes() {
 		if !slices.Contains(listed, string(code)) {
-			t.Errorf("%s is a code, and not listed", code)
+			t.Errorf("%s is a code, but not listed", code)
 		}
 	}
 	var stream []event.Code
@@ -139,7 +139,7 @@ func TestEveryCodeIsSent(t *testing.T) {
 		text, err := os.ReadFile(file)
 		source.Write(text)
 		if made := regexp.MustCompile(`fault\.(Code|New)\("|fault\.Error\{Code: "`).Find(text); made != nil {
-			t.Errorf("%s makes up a code: %s", file, made)
+			t.Errorf("%s uses an undeclared code: %s", file, made)
 		}
 		return err
 	})
@@ -184,7 +184,7 @@ func TestDocumentIsComplete(t *testing.T) {
 				}
 			}
 			if reused := op.Responses.Value("422"); once && op.Extensions["x-served-by"] != "openai" && (reused == nil || !slices.Equal(codesOf(t, reused.Value), []string{"IDEMPOTENCY_KEY_REUSED"})) {
-				t.Errorf("%s: no 422 for an Idempotency-Key that came before", name)
+				t.Errorf("%s: no 422 for a reused Idempotency-Key", name)
 			}
 			for status, ref := range op.Responses.Map() {
 				h := ref.Value.Headers

@@ -68,12 +68,12 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	for name := range documentLimits(server.Config{Sessions: &session.Store{}, Turns: &turn.Service{}, Files: &filestore.Store{}}) {
 		if _, ok := doc.Limits[name]; !ok {
-			t.Errorf("%s is configured, and not documented", name)
+			t.Errorf("%s is configured, but not documented", name)
 		}
 		delete(doc.Limits, name)
 	}
 	for name := range doc.Limits {
-		t.Errorf("%s is documented, and nothing enforces it", name)
+		t.Errorf("%s is documented, but not enforced", name)
 	}
 	for name, both := range twice {
 		if both[0] != both[1] {

@@ -36,18 +36,18 @@ func TestInputsReachTheModelAlone(t *testing.T) {
 	}
 	requests := script.Requests()
 	if len(requests) != 3 {
-		t.Fatalf("the model was asked %d times", len(requests))
+		t.Fatalf("the model was called %d times", len(requests))
 	}
 	for _, q := range requests {
 		asked := string(q.Body)
 		if !strings.Contains(asked, "Write the report of the month.") || strings.Count(asked, "c4n4ry") != 1 || !strings.Contains(asked, "inputs") ||
 			!strings.Contains(asked, `STRIPE_KEY`) || strings.Contains(asked, "c4n4ry </inputs>") || strings.Contains(asked, `/monthly-report (month)`) {
-			t.Errorf("the model was asked %s", asked)
+			t.Errorf("the model received %s", asked)
 		}
 	}
 	s.ask(t, body(t, "and then?", `"stream":false`, `"session_id":"`+a.SessionID+`"`))
 	if asked := string(script.Requests()[3].Body); strings.Contains(asked, "c4n4ry") || !strings.Contains(asked, "/monthly-report (month)") {
-		t.Errorf("later the model was asked %s", asked)
+		t.Errorf("later the model received %s", asked)
 	}
 }
 

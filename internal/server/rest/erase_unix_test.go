@@ -143,7 +143,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("the word is in %v, want %v", before, want)
 	}
 	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {
-		t.Error("the search sees nothing in the dump")
+		t.Error("the search finds nothing in the dump")
 	}
 	if _, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 	canary.Sweep(t, value, canary.Server(server, dsn)[0])
 	if after := s.tables(t, others[:26]); !slices.Equal(after, before) {
-		t.Errorf("of the other session only %v are left", after)
+		t.Errorf("the other session only has %v left", after)
 	}
 
 	page, err := docs.Files.ReadFile("guides/retention.md")

@@ -52,7 +52,7 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 	fresh := list
 	fresh.key = s.Issue(t, s.Workspace, apikey.All...)
 	if r := s.get(t, fresh); r.status != 429 { // the key could be a guess
-		t.Errorf("a key that was not seen yet: %d", r.status)
+		t.Errorf("a new key: %d", r.status)
 	}
 }
 

@@ -208,7 +208,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		got[scope] = strings.Join(ids, " ")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the scopes open something else (-want +got):\n%s", diff)
+		t.Errorf("the scopes allow other operations (-want +got):\n%s", diff)
 	}
 }
 
@@ -339,6 +339,6 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 	}
 	if r := s.get(t, call{method: http.MethodGet, path: "sessions/nonsense/events?last_event_id=x"}); r.status != 400 {
-		t.Errorf("a bad cursor for no session: %d", r.status)
+		t.Errorf("an invalid cursor for a missing session: %d", r.status)
 	}
 }

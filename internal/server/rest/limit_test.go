@@ -172,7 +172,7 @@ func TestAFloodIsRefusedWithoutTheDatabase(t *testing.T) {
 		t.Errorf("%d counts for two requests, %d for the flood", counts, n)
 	}
 	if n := s.link.count("WorkspaceByID") - workspaces; n != 0 {
-		t.Errorf("%d looks at the workspace", n)
+		t.Errorf("%d reads of the workspace", n)
 	}
 }
 

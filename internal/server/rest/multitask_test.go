@@ -124,7 +124,7 @@ func TestResumeInLine(t *testing.T) {
 	}
 	messages, _ := s.pages(t, "sessions/"+id+"/messages?limit=100")
 	if m := messages[3]; m.Status != "in_progress" || fmt.Sprint(m.LastSeq) != open.id {
-		t.Errorf("the answer in line is %+v", m)
+		t.Errorf("the answer to the queued message is %+v", m)
 	}
 	s.Gate.Leave <- struct{}{}
 	first.rest()

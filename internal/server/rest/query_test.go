@@ -41,7 +41,7 @@ func TestUnknownParameters(t *testing.T) {
 		}
 	}
 	if r := s.get(t, call{method: "POST", path: "messages?stream=false", body: `{"comand":"x"}`}); r.status != 400 || len(r.Error.Violations) != 3 {
-		t.Errorf("a wrong query and a wrong body: %d %s", r.status, r.text)
+		t.Errorf("an invalid query and an invalid body: %d %s", r.status, r.text)
 	}
 	for _, path := range []string{"/healthz?x=1", "/readyz?%zz"} {
 		if r := s.get(t, call{path: path, key: "-"}); r.status != 200 {

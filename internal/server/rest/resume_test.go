@@ -257,7 +257,7 @@ func TestCursorFromTheFuture(t *testing.T) {
 	}
 	next := strconv.FormatInt(seq(t, done[len(done)-1])+1, 10)
 	if got := s.open(t, events(over, "", "Last-Event-ID", next)).rest(); names(got) != "open error done" {
-		t.Errorf("one past the end: %v", got)
+		t.Errorf("a cursor past the end: %v", got)
 	}
 	s.Gate.Leave <- struct{}{}
 	running.rest()
@@ -300,7 +300,7 @@ func TestCursorOfAnotherSession(t *testing.T) {
 		var own bool
 		err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM events WHERE session_id = $1 AND seq = $2)", id, seq(t, got[0])).Scan(&own)
 		if err != nil || !own {
-			t.Errorf("%s: %s is the id of no row of this session, %v", name, got[0].id, err)
+			t.Errorf("%s: %s is not the id of a row of this session, %v", name, got[0].id, err)
 		}
 	}
 }

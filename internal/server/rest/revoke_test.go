@@ -58,7 +58,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	}
 	for _, s := range []*service{here, there} {
 		if r := s.get(t, call{path: "sessions", key: key}); r.status != 401 {
-			t.Errorf("the key still opens: %d", r.status)
+			t.Errorf("the key still works: %d", r.status)
 		}
 	}
 	for range 4 {

@@ -138,7 +138,7 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 	}
 	for i, line := range wire {
 		if line == ": ping" && i+1 < n && wire[i+1] == "" {
-			t.Errorf("a blank line behind a comment: %q", wire)
+			t.Errorf("a blank line after a comment: %q", wire)
 		}
 	}
 	s.Gate.Leave <- struct{}{}

@@ -87,7 +87,7 @@ func TestTyposNeverReachTheDatabase(t *testing.T) {
 	_, text := create(t, s, apikey.Grant{Workspace: ws})
 	pool.Close()
 	if _, err := s.Authenticate(t.Context(), text, outside); err == nil || refused(err) {
-		t.Fatalf("a good key, without a database: %v", err)
+		t.Fatalf("a valid key, without a database: %v", err)
 	}
 	for i := len("prl_"); i < len(text); i++ {
 		typo := text[:i] + string("AB"[min(1, strings.Count(text[i:i+1], "A"))]) + text[i+1:]
@@ -221,7 +221,7 @@ func TestRevokedKeyIsDeadEverywhere(t *testing.T) {
 		t.Errorf("the held stream ended with %v", cause)
 	}
 	if _, err := there.Authenticate(t.Context(), text, outside); !refused(err) {
-		t.Errorf("the other replica remembers it: %v", err)
+		t.Errorf("the other replica still caches it: %v", err)
 	}
 	if alive.Err() != nil {
 		t.Error("another key's streams ended too")

@@ -12,7 +12,7 @@ func TestWebhookTokenIsAKeyWithTwoScopes(t *testing.T) {
 	t.Parallel()
 	_, s, ws := setup(t)
 	if _, err := s.WebhookToken(t.Context(), ws); !errors.Is(err, apikey.ErrNotFound) {
-		t.Errorf("before there is one: %v", err)
+		t.Errorf("before one exists: %v", err)
 	}
 	made, text, err := s.CreateWebhookToken(t.Context(), ws)
 	if err != nil || !strings.HasPrefix(text, "whtok_") || made.ExpiresAt != nil {

@@ -78,7 +78,7 @@ func TestReportIsPartOfItsTransaction(t *testing.T) {
 	}
 	w.tx(t, func(tx pgx.Tx) error {
 		if made, err := w.store.Report(t.Context(), tx, uuid.New(), callback.Completed, 1); len(made) != 0 || err != nil {
-			t.Errorf("a turn without a callback is reported: %v", err)
+			t.Errorf("a turn without a callback has a report: %v", err)
 		}
 		return nil
 	})
@@ -136,11 +136,11 @@ func TestRedeliveryBeginsAnew(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if _, done := w.deliver(t, d); !done || len(w.receiver.all()) != 2 {
-		t.Error("the old job delivers too")
+		t.Error("the old job delivers as well")
 	}
 	retry, done, err := w.store.Deliver(t.Context(), d, job+1, answer)
 	if err != nil || done || retry > callback.Schedule[0]*12/10 {
-		t.Errorf("the schedule does not begin anew: %s %v %v", retry, done, err)
+		t.Errorf("the schedule does not restart: %s %v %v", retry, done, err)
 	}
 	all := w.receiver.all()
 	if a, b := all[1], all[2]; string(a.body) != string(b.body) || a.header.Get("webhook-id") != b.header.Get("webhook-id") {

@@ -209,7 +209,7 @@ func TestADeadFetcherIsReplaced(t *testing.T) {
 	ticket := w.ticket(t, w.from("https://example.com/a"))
 	w.exec(t, `UPDATE files SET tries = 1, fetch_after = now() + interval '90 seconds'`)
 	if more, err := w.FetchNext(t.Context()); more || err != nil {
-		t.Errorf("a lease was not kept: %v, %v", more, err)
+		t.Errorf("a lease was not renewed: %v, %v", more, err)
 	}
 	w.exec(t, `UPDATE files SET fetch_after = now() - interval '1 second'`)
 	if more, err := w.FetchNext(t.Context()); !more || err != nil {

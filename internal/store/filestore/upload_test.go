@@ -264,7 +264,7 @@ func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 		t.Errorf("%d uploads are left", n)
 	}
 	if string(w.read(t, f.FileID)) != "Hello" {
-		t.Error("a file that is ready was swept away")
+		t.Error("Sweep removed a stored file")
 	}
 	if _, err := w.Get(t.Context(), w.ws, unused.FileID); code(err) != fault.FileNotFound {
 		t.Errorf("an old ticket: %v", err)

@@ -35,7 +35,7 @@ func TestStarIsRefusedAfterProgramsThatDoMoreThanLook(t *testing.T) {
 			_, err := permission.Parse("bash(" + name + " *)")
 			f := fault.From(err)
 			if err == nil || len(f.Detail.Violations) == 0 || !strings.Contains(f.Detail.Violations[0].Message, why) {
-				t.Errorf("bash(%s *): %v, want that it %s", name, err, why)
+				t.Errorf("bash(%s *): %v, want %s", name, err, why)
 			}
 			if _, err := permission.Parse("bash(" + name + " status)"); err != nil {
 				t.Errorf("bash(%s status): %v", name, err)
@@ -43,7 +43,7 @@ func TestStarIsRefusedAfterProgramsThatDoMoreThanLook(t *testing.T) {
 		}
 	}
 	if _, err := permission.Parse("bash(git mv *)"); err == nil {
-		t.Error("bash(git mv *) is accepted, which writes a file of any name")
+		t.Error("bash(git mv *) is accepted, although it writes files of any name")
 	}
 }
 

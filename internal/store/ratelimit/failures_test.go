@@ -26,7 +26,7 @@ func TestFailuresOfAnAddressAreForgivenEvenly(t *testing.T) {
 	}
 	f.Count(a, now) // simultaneous with the others
 	if wait := f.Wait(a, now); wait != 15*time.Second {
-		t.Errorf("after one too many the next waits %v", wait)
+		t.Errorf("after one failure too many, the next one waits %v", wait)
 	}
 	now = now.Add(15 * time.Second)
 	if wait := f.Wait(a, now); wait != 0 {

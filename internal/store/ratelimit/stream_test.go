@@ -130,7 +130,7 @@ func TestDeadReplicasHoldNothing(t *testing.T) {
 		t.Error("one more than it may hold here alone")
 	}
 	if _, ok := hold(t, s, w.key, 9); ok {
-		t.Error("5 here and 5 elsewhere are less than 9")
+		t.Error("5 streams here and 5 elsewhere are below the limit of 9")
 	}
 	die()
 	wait.For(t, "the streams of the dead replica do not count", func() bool {

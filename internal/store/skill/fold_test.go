@@ -71,7 +71,7 @@ func FuzzFold(f *testing.F) {
 		fold, ok := skill.Fold(name)
 		if !ok {
 			if fold != "" {
-				t.Fatalf("Fold(%q) is refused, and %q", name, fold)
+				t.Fatalf("Fold(%q) fails, but returns %q", name, fold)
 			}
 			return
 		}

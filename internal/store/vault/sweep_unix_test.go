@@ -93,7 +93,7 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 	found := canary.Find(t, value, append(canary.Server(server, dsn), canary.Bytes("service log", logged.Bytes()))...)
 	for _, s := range sources {
 		if !slices.ContainsFunc(found, func(f canary.Finding) bool { return f.Source == s.Name }) {
-			t.Errorf("the search sees nothing in %s", s.Name)
+			t.Errorf("the search finds nothing in %s", s.Name)
 		}
 	}
 }

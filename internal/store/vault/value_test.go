@@ -65,7 +65,7 @@ func TestAValueIsNeverPrinted(t *testing.T) {
 		}
 	}
 	if got := fmt.Sprintf("%v %+v %#v %s %q %x %d", v, v, v, v, v, v, v); got != strings.TrimSpace(strings.Repeat("[secret] ", 7)) {
-		t.Errorf("a value shows itself as %s", got)
+		t.Errorf("a value is printed as %s", got)
 	}
 	func() {
 		defer func() {

@@ -155,7 +155,7 @@ func TestSearchSeesEveryCommittedChange(t *testing.T) {
 	}
 	put(t, elsewhere, ws, "b.md", "Your badge opens the door.")
 	if got := search("badge"); !slices.Equal(got, []string{"b.md"}) {
-		t.Errorf("after one document took the place of another: %q", got)
+		t.Errorf("after one document replaced another: %q", got)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
 		t.Errorf("the page is %q, version %d, %v", content, version, err)
 	}
 	if _, version, _ := s.Page(t.Context(), other, "page"); version != 0 {
-		t.Error("another workspace has the page too")
+		t.Error("another workspace also has the page")
 	}
 	if d, err := s.Get(t.Context(), ws, wiki.PageKey("page")); err != nil || d.Title != "page.md" {
 		t.Errorf("%+v, %v", d, err)
@@ -116,7 +116,7 @@ func TestDocumentsOfAWorkspaceAreBounded(t *testing.T) {
 		t.Errorf("a change of one of the last documents: %v", err)
 	}
 	if _, ok, err := s.WritePage(t.Context(), big, "1", strings.Repeat("x", wiki.MaxContent), 1); err != nil || !ok {
-		t.Errorf("a change that is as long: %t, %v", ok, err)
+		t.Errorf("a change of the same length: %t, %v", ok, err)
 	}
 	_, errPut := s.Put(t.Context(), many, "one-more.txt", "")
 	_, _, errWrite := s.WritePage(t.Context(), many, "one-more", "x", 0)

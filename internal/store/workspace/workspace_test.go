@@ -64,7 +64,7 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 		t.Errorf("update: %v", err)
 	}
 	if after, err := s.Find(t.Context(), "acme"); err != nil || !cmp.Equal(w, after) {
-		t.Errorf("a refused change changed %+v to %+v, %v", w, after, err)
+		t.Errorf("a rejected change changed %+v to %+v, %v", w, after, err)
 	}
 	if _, err := s.Add(t.Context(), "acme", workspace.Change{}); fault.From(err) == nil {
 		t.Errorf("added twice: %v", err)

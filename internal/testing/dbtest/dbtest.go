@@ -52,7 +52,7 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 		select {
 		case <-closed:
 		case <-time.After(10 * time.Second):
-			t.Errorf("dbtest: %d connections were never given back", pool.Stat().AcquiredConns())
+			t.Errorf("dbtest: %d connections were never released", pool.Stat().AcquiredConns())
 		}
 	})
 	return pool

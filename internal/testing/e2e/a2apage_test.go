@@ -56,10 +56,10 @@ func TestA2APage(t *testing.T) {
 		if language != "js" {
 			continue
 		}
-		t.Run("asked while the stream is broken", func(t *testing.T) {
+		t.Run("a question while the stream is broken", func(t *testing.T) {
 			const said = "What is 12*7+3?"
 			if !strings.Contains(code, said) {
-				t.Fatal("the example asks something else")
+				t.Fatal("the example sends another question")
 			}
 			cmd := command(t, "a2a", language, strings.Replace(code, said, `@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is = 87.`, 1))
 			front, broken := unheard(t, s.url)

@@ -131,7 +131,7 @@ func (w *world) sameFrames(t *testing.T, session string, tab *rod.Page) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(w.table(t, session), got); diff != "" {
-		t.Errorf("the browser saw something else than the table (-table +browser):\n%.2000s", diff)
+		t.Errorf("the browser's frames differ from the table (-table +browser):\n%.2000s", diff)
 	}
 }
 

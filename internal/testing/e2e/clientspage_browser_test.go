@@ -53,7 +53,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 		})
 		browser.MustPage(front).MustWait(`() => document.body.innerText.includes("87")`)
 		if n := away.asked.Load(); n != 1 {
-			t.Errorf("it asks a server that is away %d times", n)
+			t.Errorf("it sends %d requests to an unavailable server", n)
 		}
 	})
 	t.Run("eventsource", func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 			t.Errorf("the message was %d messages", n)
 		}
 	})
-	t.Run("eventsource that is given up", func(t *testing.T) {
+	t.Run("an abandoned eventsource", func(t *testing.T) {
 		tab := browser.MustPage(between)
 		tab.MustEval(`() => { document.querySelector("input").value = "@text 400 deltas of 12 bytes at 100/s"; document.querySelector("button").click() }`)
 		tab.MustWait(`() => document.querySelector("pre").innerText.length > 600`)
@@ -149,7 +149,7 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 		t.Fatalf("alice receives\n%s", hers)
 	}
 	if status, again := do("alice", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusOK || !strings.Contains(again, open[2]) {
-		t.Errorf("alice takes it up: %d\n%s", status, again)
+		t.Errorf("alice resumes it: %d\n%s", status, again)
 	}
 	if status, his := do("bob", http.MethodGet, "/chat/events?replay=all&last_event_id="+open[1]); status != http.StatusNotFound {
 		t.Errorf("bob attaches without a message: %d\n%s", status, his)

@@ -105,7 +105,7 @@ func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 		t.Errorf("it prints %v\n%q, want\n%q\n%s", err, out, want, errs)
 	}
 	if m.cuts.Load() != 1 || m.away.asked.Load() != 1 {
-		t.Errorf("cut off %d times, and %d requests of a server that is away", m.cuts.Load(), m.away.asked.Load())
+		t.Errorf("cut off %d times, and %d requests to an unavailable server", m.cuts.Load(), m.away.asked.Load())
 	}
 	if !strings.Contains(errs, "CONCURRENCY_LIMIT") || !strings.Contains(errs, "Away until then.") {
 		t.Errorf("it does not print what failed:\n%s", errs)

@@ -34,7 +34,7 @@ func (w *world) expected(t *testing.T, s *server, n int) string {
 func (w *world) agree(t *testing.T, session string, frames []frame, want string) {
 	t.Helper()
 	if diff := cmp.Diff(w.table(t, session), frames); diff != "" {
-		t.Errorf("the reader saw something else than the table (-table +reader):\n%.2000s", diff)
+		t.Errorf("the reader's rows differ from the table (-table +reader):\n%.2000s", diff)
 	}
 	if got := text(frames); got != want {
 		t.Errorf("the deltas make a text of %d bytes, want %d; they differ at byte %d", len(got), len(want), differ(got, want))
@@ -208,7 +208,7 @@ func TestStoppedServerHandsOver(t *testing.T) {
 		return true
 	})
 	if err == nil {
-		t.Fatal("the stopping server let the stream end as if it were complete")
+		t.Fatal("the stopping server ended the stream like a complete one")
 	}
 	wait.Receive(t, "the end of the connection", first.gone)
 	if code := first.cmd.ProcessState.ExitCode(); code != 0 {
@@ -268,11 +268,11 @@ func TestTwoHundredReaders(t *testing.T) {
 		case <-finished:
 			want := w.table(t, session)
 			if len(want) < 5000 {
-				t.Errorf("the turn has only %d rows: too few to prove much", len(want))
+				t.Errorf("the turn has only %d rows: too few for this test", len(want))
 			}
 			for i, got := range seen {
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("reader %d saw something else than the table (-table +reader):\n%.2000s", i, diff)
+					t.Fatalf("the rows of reader %d differ from the table (-table +reader):\n%.2000s", i, diff)
 				}
 			}
 			t.Logf("%d rows, read by %d readers; the listeners were cut %d times", len(want), len(seen), cuts)

@@ -69,13 +69,13 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 		t.Errorf("%d characters, want %d", n, 400*12)
 	}
 	if n := tab.MustEval(`() => window.empty`).Int(); n != 0 {
-		t.Errorf("%d messages without anything in them", n)
+		t.Errorf("%d empty messages", n)
 	}
 	var turns int
 	if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM turns").Scan(&turns); err != nil || turns != 1 {
 		t.Errorf("%d turns, %v", turns, err)
 	}
 	if n := tab.MustEval(`() => window.opened`).Int(); n < 4 {
-		t.Errorf("the message was sent %d times: nothing was dropped", n)
+		t.Errorf("the message was sent %d times: no connection was dropped", n)
 	}
 }

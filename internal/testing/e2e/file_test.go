@@ -104,6 +104,6 @@ func TestKilledMidUpload(t *testing.T) {
 		t.Errorf("%d bytes downloaded, %v", len(got), err)
 	}
 	if n := stored(); n != 7 {
-		t.Errorf("%d chunks: the dead server's three shall wait for the sweep", n)
+		t.Errorf("%d chunks: the dead server's three must wait for the sweep", n)
 	}
 }

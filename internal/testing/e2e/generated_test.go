@@ -41,7 +41,7 @@ func TestGeneratedClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, err := runIn(t, dir, env, []string{"go", "mod", "download"}); err != nil {
-			t.Skipf("the modules of oapi-codegen cannot be had (%v):\n%s", err, out)
+			t.Skipf("the modules of oapi-codegen are not available (%v):\n%s", err, out)
 		}
 		steps(t, dir, []string{"go", "generate", "."}, []string{"go", "vet", "./..."}, []string{"go", "run", "."})
 	})
@@ -101,6 +101,6 @@ func installPython(t *testing.T, dir string, env []string) {
 		return
 	}
 	if out, err := runIn(t, "../../..", env, []string{"make", "packages-python"}); err != nil {
-		t.Skipf("the packages of compat/python cannot be installed (%v); they are needed for this check alone, and never required:\n%s", err, out)
+		t.Skipf("the packages of compat/python cannot be installed (%v); only this check needs them, and they are never required:\n%s", err, out)
 	}
 }

@@ -256,7 +256,7 @@ func TestRolledBackTurnReportsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if tried != 3 || dones != 1 || r.Data.Seq != seq || !r.Data.Success {
-		t.Errorf("after %d commits there are %d ends, the last is %d, and reported was %s", tried, dones, seq, r.body)
+		t.Errorf("after %d commits there are %d ends, the last is %d, but %s was reported", tried, dones, seq, r.body)
 	}
 	// A rejected message has nothing to report either.
 	session, _ := w.start(t, s, "@wait 1m")

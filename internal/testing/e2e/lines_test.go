@@ -116,7 +116,7 @@ func TestLineReaders(t *testing.T) {
 				t.Fatalf("it was never asked, after %d frames", len(got))
 			}
 			if diff := cmp.Diff(w.table(t, session), got); diff != "" {
-				t.Errorf("%s saw something else than the table (-table +%[1]s):\n%.2000s", name, diff)
+				t.Errorf("the frames of %s differ from the table (-table +%[1]s):\n%.2000s", name, diff)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func TestMCPOnStdio(t *testing.T) {
 	until("before")
 	giveUp()
 	if err := wait.Receive(t, "the outcome", given); err == nil {
-		t.Error("a call that was given up was answered")
+		t.Error("a canceled call got a response")
 	}
 	if got, err := send(t.Context(), "@say before\n@wait 300ms\n@say after", "two"); err != nil || !strings.Contains(got, "beforeafter") {
 		t.Errorf("%s, %v", got, err)
@@ -71,7 +71,7 @@ func TestMCPOnStdio(t *testing.T) {
 	until("here")
 	s.kill()
 	if err := wait.Receive(t, "the outcome", given); err == nil || !strings.Contains(err.Error(), "can be sent again") {
-		t.Errorf("the server died, and: %v", err)
+		t.Errorf("after the server died: %v", err)
 	}
 	w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
 	if got, err := send(t.Context(), "@say here\n@wait 1s\n@say there", "three"); err != nil || !strings.Contains(got, "herethere") {

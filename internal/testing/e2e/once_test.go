@@ -87,7 +87,7 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 			}
 		}
 		if got := w.turns(t); all != 20 || fresh != 1 || got != n+1 {
-			t.Errorf("%s: %d answers, %d of them first ones; %d turns, want %d", c.name, all, fresh, got, n+1)
+			t.Errorf("%s: %d answers, %d of them first responses; %d turns, want %d", c.name, all, fresh, got, n+1)
 		}
 	}
 	wait.Receive(t, "a report", reports)

@@ -62,7 +62,7 @@ func TestProviderByOneVariable(t *testing.T) {
 				t.Errorf("%d tool results, usage %s", tools, usage)
 			}
 			if n := len(script.Requests()); n != 3 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider was called %d times", n)
 			}
 		})
 	}

@@ -294,7 +294,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 	found := fmt.Sprint(canary.Find(t, control, s.sources()...))
 	for _, where := range []string{"answers", "dump"} {
 		if !strings.Contains(found, where) {
-			t.Errorf("the search sees nothing in %s: %s", where, found)
+			t.Errorf("the search finds nothing in %s: %s", where, found)
 		}
 	}
 }

@@ -96,13 +96,13 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 	}
 	select {
 	case <-s.gone:
-		t.Error("the server is gone")
+		t.Error("the server has ended")
 	default:
 	}
 	if peak := peakMemory(t, s); peak > 300<<20 && !raced {
 		t.Errorf("the server needed %d MB", peak>>20)
 	}
 	if n := w.turns(t); n != 5 {
-		t.Errorf("%d turns, want the 5 that were asked for", n)
+		t.Errorf("%d turns, want the 5 that were requested", n)
 	}
 }

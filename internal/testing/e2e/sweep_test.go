@@ -163,7 +163,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	found := canary.Find(t, control, sources...)
 	for _, src := range sources {
 		if !slices.ContainsFunc(found, func(f canary.Finding) bool { return f.Source == src.Name }) {
-			t.Errorf("the search sees nothing in %s", src.Name)
+			t.Errorf("the search finds nothing in %s", src.Name)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (s Suite) cut(t *testing.T) {
 	}
 	m := s.start(t, &Script{Replies: []Reply{{Frames: all[:ended+1]}}})
 	if got, err := Read(m.Generate(t.Context(), ask("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 || got.Stop != model.StopTools {
-		t.Errorf("ended after the last word: %+v, %v", got, err)
+		t.Errorf("ended after the last text: %+v, %v", got, err)
 	}
 }
 
@@ -194,7 +194,7 @@ func (s Suite) statuses(t *testing.T) {
 			t.Errorf("%s: cause %v names neither status nor request", what, e.Err)
 		}
 		if n := len(script.Requests()); n != 1 {
-			t.Errorf("%s: %d requests, want 1: retrying is the agent's", what, n)
+			t.Errorf("%s: %d requests, want 1: only the agent retries", what, n)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (s Suite) redirect(t *testing.T) {
 		t.Errorf("message %q", e.Message)
 	}
 	if n := len(elsewhere.Requests()); n != 0 {
-		t.Error("the request, and the key with it, went to another host")
+		t.Error("the request with its key was sent to another host")
 	}
 
 	page := &Script{Replies: []Reply{{Header: http.Header{"Content-Type": {"text/html"}}, Frames: []string{"<html>" + Key}}}}

@@ -85,6 +85,6 @@ func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 	}
 	wait.Receive(t, "the end", stop)
 	if got := out.text.String(); got != "ready\ncanary\ncanary\n" {
-		t.Errorf("the other was disturbed: %q", got)
+		t.Errorf("the other command was disturbed: %q", got)
 	}
 }

@@ -40,7 +40,7 @@ func TestNoAddressCanBeReached(t *testing.T) {
 	var reached sync.WaitGroup
 	reached.Go(func() {
 		if _, err := tcp.Accept(); err == nil {
-			t.Error("something connected to the host")
+			t.Error("a process connected to the host")
 		}
 	})
 	reached.Go(func() {

@@ -40,7 +40,7 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, u, c.want)
 		}
 		if !strings.HasSuffix(u.Remedy, ".") || !strings.Contains(u.Error(), u.Reason+" "+u.Remedy) {
-			t.Errorf("%s is not in sentences: %v", name, u)
+			t.Errorf("%s has no sentences: %v", name, u)
 		}
 	}
 	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unavailablePath(UserRange{1, 1}, "/x"), unavailableLeak("x")} {

@@ -44,7 +44,7 @@ func TestPreparedRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, out := run(t, s, sandbox.Command{Argv: bash("echo > /usr/bin/planted && echo done; echo > /usr/bin/bash && echo done")}); strings.Contains(out, "done") {
-		t.Errorf("it can be written: %s", out)
+		t.Errorf("it is writable: %s", out)
 	}
 	r, out := run(t, s, sandbox.Command{Argv: bash("for f in /usr/bin/* /opt/*; do echo $f; done; echo $PWD; test -e /bin/ls")})
 	if r.Exit != 1 || out != "/usr/bin/bash\n/opt/*\n/workspace\n" {

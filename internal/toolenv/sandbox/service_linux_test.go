@@ -90,7 +90,7 @@ func TestNothingOutlivesTheService(t *testing.T) {
 	}
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) == 0 {
-		t.Fatalf("the killed services left nothing: %v", err)
+		t.Fatalf("the killed services left no files: %v", err)
 	}
 	s := open(t, sandbox.Config{Dir: dir})
 	if list, err = os.ReadDir(dir); err != nil || len(list) != 1 {

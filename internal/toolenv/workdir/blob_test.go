@@ -144,7 +144,7 @@ func TestWhatHasAnotherNameStays(t *testing.T) {
 	write(t, dir, "c", "other")
 	save(t, f)
 	if n := w.count(t, `SELECT count(*) FROM work_blobs WHERE loose_at IS NOT NULL`); n != 0 {
-		t.Errorf("%d blobs are loose after a save", n)
+		t.Errorf("%d blobs are unreferenced after a save", n)
 	}
 	must(t, os.Remove(filepath.Join(dir, "a")))
 	must(t, os.Remove(filepath.Join(dir, "c")))
@@ -157,7 +157,7 @@ func TestWhatHasAnotherNameStays(t *testing.T) {
 		t.Errorf("%d blobs were removed, %v", n, err)
 	}
 	if n := w.count(t, `SELECT count(*) FROM work_blobs WHERE loose_at IS NOT NULL`); n != 0 {
-		t.Errorf("%d blobs are loose after a look at them", n)
+		t.Errorf("%d blobs are unreferenced after a check", n)
 	}
 	if n := w.count(t, `SELECT count(*) FROM work_chunks`); n != 1 {
 		t.Errorf("%d chunks are left", n)

@@ -132,12 +132,12 @@ func TestLimitsAreWhatFits(t *testing.T) {
 	save(t, f)
 	hole(t, dir, "d/b", 601)
 	if _, err := f.Save(t.Context()); err == nil {
-		t.Error("a byte more is saved")
+		t.Error("one byte too many is saved")
 	}
 	hole(t, dir, "d/b", 600)
 	write(t, dir, "c", "")
 	if _, err := f.Save(t.Context()); err == nil {
-		t.Error("a name more is saved")
+		t.Error("one name too many is saved")
 	}
 }
 

@@ -111,7 +111,7 @@ func TestTwoChangesNeverLookLikeOne(t *testing.T) {
 			must(t, err)
 			at := time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix())
 			if age := now.Sub(at); age < 10*time.Millisecond {
-				t.Errorf("%s has changed only %s ago", name, age)
+				t.Errorf("%s was changed only %s ago", name, age)
 			}
 		}
 	}

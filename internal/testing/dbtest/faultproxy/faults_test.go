@@ -89,7 +89,7 @@ func TestFreezeIsHalfOpen(t *testing.T) {
 	_ = leaves.Close()
 	select {
 	case <-ended:
-		t.Error("the server saw an end through a frozen proxy")
+		t.Error("the server received an end through a frozen proxy")
 	case <-time.After(soon):
 	}
 	p.Thaw()
