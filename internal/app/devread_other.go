@@ -7,7 +7,7 @@ import "io/fs"
 const openNonblock = 0
 
 // notOwn checks only the kind of a file on this system: files have no owner and mode that control
-// who may write them.
+// write access.
 func notOwn(info fs.FileInfo) string {
 	if !info.Mode().IsRegular() {
 		return "is not a regular file"

@@ -94,7 +94,7 @@ func (s *api) callSDK(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.
 	}
 }
 
-// dataOf returns the data of an error, nil if it has none.
+// dataOf returns the data of an error, or nil.
 func dataOf(e *sdk.Error) any {
 	if e.Data == nil {
 		return nil
