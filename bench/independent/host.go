@@ -31,8 +31,9 @@ type host struct {
 	done chan error
 }
 
-// room are the limits of the key under load, set with the command for it. They remain enabled, so each
-// request is counted as in production; they are only high enough for one key to send everything.
+// room are the limits of the key under load, set with the command for it. They remain enabled, so
+// each request is counted as in production; they are only high enough for one key to send
+// everything.
 var room = []string{"--messages-per-minute", "1000000", "--calls-per-minute", "1000000", "--open-streams", "1000000"}
 
 // busyByDefault is the number of turns that run at once with default settings: the smaller one of

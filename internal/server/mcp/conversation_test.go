@@ -418,8 +418,8 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 	}
 }
 
-// TestErrorsShowWhatTheyRepeat checks that errors escape invisible characters in the values that they
-// repeat, and that the nil UUID gets the error of a missing object.
+// TestErrorsShowWhatTheyRepeat checks that errors escape invisible characters in the values that
+// they repeat, and that the nil UUID gets the error of a missing object.
 func TestErrorsShowWhatTheyRepeat(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -1,5 +1,5 @@
-// With-postgres runs a command with TEST_DATABASE_URL set, and keeps that server running for as long
-// as the command runs:
+// With-postgres runs a command with TEST_DATABASE_URL set, and keeps that server running for as
+// long as the command runs:
 //
 //	go run ./internal/testing/dbtest/with-postgres go test ./...
 package main
