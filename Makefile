@@ -30,7 +30,7 @@ build-bench: ## build bin/parley-bench
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test -timeout 15m ./...
 
-test-short: ## run the quick tests, in less than a minute on two cores; slow ones are skipped
+test-short: ## run the quick tests, in about two minutes on two cores; slow ones are skipped
 	$(POSTGRES) $(GO) test -short -timeout 5m ./...
 
 race: ## run every test with the race detector
