@@ -77,10 +77,16 @@ func (s *Server) Stop() {
 }
 
 // Crash stops PostgreSQL at once, like pg_ctl stop -m immediate: it writes nothing more, and
-// connections break. Start restarts it.
+// connections break. Start restarts it. PostgreSQL may have stopped by itself before, and its guard
+// may be about to restart it.
 func (s *Server) Crash() {
 	s.t.Helper()
-	s.Signal(syscall.SIGQUIT)
+	quit := func() {
+		if pid, err := s.running.PID(); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGQUIT)
+		}
+	}
+	quit()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -93,9 +99,7 @@ func (s *Server) Crash() {
 		case <-stopped:
 			return
 		case <-tick.C: // the guard may have restarted it meanwhile
-			if pid, err := s.running.PID(); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGQUIT)
-			}
+			quit()
 		}
 	}
 }
