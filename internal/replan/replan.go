@@ -7,6 +7,8 @@
 //
 // Its transactions send statements without results together with the next one, because a
 // transaction's cost is mostly its round trips.
+//
+// A context with an actor names it to PostgreSQL in each transaction and with each single statement.
 package replan
 
 import (
@@ -40,6 +42,15 @@ type Pool struct{ *pgxpool.Pool }
 
 // Exec implements db.DBTX.
 func (p Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if _, ok := p.acting(ctx); ok {
+		rows, err := p.Query(ctx, sql, args...)
+		if err != nil {
+			return pgconn.CommandTag{}, err
+		}
+		rows.Next() // repeats a statement with a stale plan
+		rows.Close()
+		return rows.CommandTag(), rows.Err()
+	}
 	tag, err := p.Pool.Exec(ctx, sql, args...)
 	if pgerr.IsStalePlan(err) {
 		return p.Pool.Exec(ctx, sql, unprepared(args)...)
@@ -50,6 +61,16 @@ func (p Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 // Query implements db.DBTX.
 func (p Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	again := func() (pgx.Rows, error) { return p.Pool.Query(ctx, sql, unprepared(args)...) }
+	if a, ok := p.acting(ctx); ok {
+		first, err := a.query(ctx, false, sql, args)
+		if pgerr.IsStalePlan(err) {
+			return a.query(ctx, true, sql, args)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &rows{Rows: first, again: func() (pgx.Rows, error) { return a.query(ctx, true, sql, args) }}, nil
+	}
 	first, err := p.Pool.Query(ctx, sql, args...)
 	if pgerr.IsStalePlan(err) {
 		return again()
@@ -59,6 +80,10 @@ func (p Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 
 // QueryRow implements db.DBTX.
 func (p Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if _, ok := p.acting(ctx); ok {
+		rows, err := p.Query(ctx, sql, args...)
+		return firstRow{rows, err}
+	}
 	return row{Row: p.Pool.QueryRow(ctx, sql, args...), again: func() pgx.Row { return p.Pool.QueryRow(ctx, sql, unprepared(args)...) }}
 }
 

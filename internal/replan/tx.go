@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/actor"
 )
 
 // Tx is a transaction that saves round trips. BEGIN is sent with the first statement, a queued
@@ -14,14 +16,19 @@ import (
 // the statements is the order of the calls. It belongs to one goroutine and implements pgx.Tx.
 type Tx struct {
 	conn   *pgx.Conn
-	queued *pgx.Batch // starts with BEGIN until that is sent
+	queued *pgx.Batch // starts with BEGIN, and the actor of the context, until they are sent
+	opens  int        // number of statements at its start
 	sent   bool       // PostgreSQL may have an open transaction
 	closed bool
 }
 
-func newTx(conn *pgx.Conn) *Tx {
+func newTx(ctx context.Context, conn *pgx.Conn) *Tx {
 	t := &Tx{conn: conn, queued: &pgx.Batch{}}
 	t.queued.Queue("begin")
+	if text, ok := actor.Setting(ctx); ok {
+		t.queued.Queue(setActor, text)
+	}
+	t.opens = t.queued.Len()
 	return t
 }
 
@@ -89,7 +96,7 @@ func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 
 // Commit implements pgx.Tx. A transaction without a statement never reaches PostgreSQL.
 func (t *Tx) Commit(ctx context.Context) error {
-	if !t.sent && t.queued.Len() == 1 && !t.closed {
+	if !t.sent && t.queued.Len() == t.opens && !t.closed {
 		t.closed = true
 		return nil
 	}
@@ -253,7 +260,7 @@ func inTx(ctx context.Context, pool *pgxpool.Pool, prepare func(*pgx.Conn) error
 			return err
 		}
 	}
-	tx := newTx(conn.Conn())
+	tx := newTx(ctx, conn.Conn())
 	defer func() {
 		if !tx.closed {
 			_ = tx.Rollback(ctx)
