@@ -32,7 +32,7 @@ func (c *command) keysCreate() *cobra.Command {
 		Short: "create a key and print it once",
 		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read
   parley keys create --name ci --scope chat --expires 30d > ci.key
-  parley keys create --name admin --scope all --expires never`,
+  parley keys create --name admin --scope all --scope admin --expires never`,
 		Args: nothing,
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if name == "" {
@@ -55,7 +55,7 @@ func (c *command) keysCreate() *cobra.Command {
 	}
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "what the key is for")
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a scope of the key; may be repeated; all means every scope")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a scope of the key; may be repeated; all means every scope except admin and server:admin")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "when the key expires, such as 12h, 90d or 2w; or never")
 	return cmd
 }

@@ -195,6 +195,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
 		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: "callA2A",
+		apikey.ConfigRead: "", apikey.ConfigWrite: "", apikey.Admin: "", apikey.ServerAdmin: "",
 	}
 	ops, got := start(t, nil).operations(t), make(map[apikey.Scope]string)
 	for _, scope := range apikey.All {

@@ -88,6 +88,7 @@ func TestScopesImplyTheLowerOnes(t *testing.T) {
 	t.Parallel()
 	implies := map[Scope]Scopes{
 		"tools:write": {"tools:read"}, "mcp": {"mcp:read", "wiki:write"}, "files:write:unrestricted": {"files:write"},
+		"config:write": {"config:read"}, "admin": {"config:read", "config:write"},
 	}
 	for _, have := range All {
 		for _, want := range All {
@@ -108,5 +109,21 @@ func TestScopesImplyTheLowerOnes(t *testing.T) {
 	}
 	if got := MCPRead.Accepted().String(); got != "mcp:read, mcp" {
 		t.Errorf("accepted for mcp:read: %q", got)
+	}
+}
+
+// TestAllLeavesOutAdministration checks that the name all never grants the scopes of administrators,
+// and that lists show them beside it.
+func TestAllLeavesOutAdministration(t *testing.T) {
+	t.Parallel()
+	usual, err := ParseScopes([]string{"all"})
+	if err != nil || usual.Allows(Admin) || usual.Allows(ServerAdmin) || !usual.Allows(ConfigWrite) || len(usual) != len(All)-2 {
+		t.Errorf("all stands for %s: %v", usual, err)
+	}
+	for names, want := range map[string]string{"all": "all", "all,admin": "all, admin", "server:admin": "server:admin", "chat,admin": "chat, admin"} {
+		scopes, err := ParseScopes(strings.Split(names, ","))
+		if err != nil || scopes.Names() != want {
+			t.Errorf("%s is shown as %s: %v", names, scopes.Names(), err)
+		}
 	}
 }

@@ -23,16 +23,25 @@ const (
 	MCPRead                Scope = "mcp:read"
 	WikiWrite              Scope = "wiki:write"
 	A2A                    Scope = "a2a"
+	ConfigRead             Scope = "config:read"
+	ConfigWrite            Scope = "config:write"
+	Admin                  Scope = "admin"
+	ServerAdmin            Scope = "server:admin"
 )
 
+// Usual lists the scopes that the name all stands for: all but the administrators'.
+var Usual = Scopes{Chat, SessionsRead, ToolsRead, ToolsWrite, FilesWrite, FilesWriteUnrestricted, Secret, MCP, MCPRead, WikiWrite, A2A, ConfigRead, ConfigWrite}
+
 // All lists every scope, in the order of the documentation.
-var All = Scopes{Chat, SessionsRead, ToolsRead, ToolsWrite, FilesWrite, FilesWriteUnrestricted, Secret, MCP, MCPRead, WikiWrite, A2A}
+var All = append(slices.Clone(Usual), Admin, ServerAdmin)
 
 // implied names the scopes that a higher one includes.
 var implied = map[Scope]Scopes{
 	ToolsWrite:             {ToolsRead},
 	MCP:                    {MCPRead, WikiWrite},
 	FilesWriteUnrestricted: {FilesWrite},
+	ConfigWrite:            {ConfigRead},
+	Admin:                  {ConfigRead, ConfigWrite},
 }
 
 // Known reports whether the scope exists.
@@ -91,17 +100,17 @@ func scopesOf(list []string) Scopes {
 	return s
 }
 
-// allScopes is the name for every scope.
+// allScopes is the name for the usual scopes.
 const allScopes = "all"
 
-// ParseScopes parses names of scopes; all means every one. Its error lists each unknown name.
+// ParseScopes parses names of scopes; all means the usual ones. Its error lists each unknown name.
 func ParseScopes(names []string) (Scopes, error) {
 	var scopes Scopes
 	var wrong []fault.Violation
 	for _, name := range names {
 		switch {
 		case name == allScopes:
-			scopes = append(scopes, All...)
+			scopes = append(scopes, Usual...)
 		case Scope(name).Known():
 			scopes = append(scopes, Scope(name))
 		default:
@@ -125,8 +134,14 @@ func unknownScope(name string) fault.Violation {
 
 // Names is the reverse of ParseScopes, for tables.
 func (s Scopes) Names() string {
-	if len(s) == len(All) {
-		return allScopes
+	if slices.ContainsFunc(Usual, func(u Scope) bool { return !slices.Contains(s, u) }) {
+		return s.String()
 	}
-	return s.String()
+	names := []string{allScopes}
+	for _, scope := range s {
+		if !slices.Contains(Usual, scope) {
+			names = append(names, string(scope))
+		}
+	}
+	return strings.Join(names, ", ")
 }
