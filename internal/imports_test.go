@@ -95,6 +95,7 @@ var ours = map[string]string{
 	"internal/toolenv/sandbox/inside":       "",
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
 	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
+	"internal/web/docsite":                  "internal/search",
 	"migrations":                            "internal/pgerr",
 }
 
@@ -104,6 +105,7 @@ var doors = map[string]string{
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server",
+	"github.com/yuin/goldmark":                 "internal/web/docsite",
 	"github.com/modelcontextprotocol/go-sdk":   "internal/server/mcp",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"mvdan.cc/sh/v3":                           "internal/store/permission",
