@@ -19,6 +19,8 @@ const (
 	Duplicate Problem = "duplicate" // a name stands twice in one object
 	Unknown   Problem = "unknown"   // a member that the target does not have
 	Type      Problem = "type"      // a value of another type
+	Members   Problem = "members"   // an object has more than Limits.Members
+	Values    Problem = "values"    // the text has more than Limits.Values
 )
 
 // Error says what is wrong with a JSON text.
@@ -42,6 +44,8 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("unknown member %q", e.Name)
 	case Type:
 		return fmt.Sprintf("%q must be a %s, not a %s", e.Name, e.Want, e.Got)
+	case Members, Values:
+		return fmt.Sprintf("the JSON has too many %s", e.Problem)
 	}
 	return fmt.Sprintf("the text is not JSON: %v", e.err)
 }

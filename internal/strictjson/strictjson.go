@@ -67,3 +67,51 @@ func Canonical(data []byte) (json.RawMessage, error) {
 	}
 	return json.RawMessage(bytes.TrimSuffix(out.Bytes(), []byte("\n"))), nil
 }
+
+// Limits bound the content of a JSON text.
+type Limits struct {
+	Members int // members of one object
+	Values  int // names of members and elements of arrays in the whole text
+}
+
+// CheckLimits checks that no name stands twice in one object of a JSON text, and that the text keeps
+// the limits. The error is an *Error.
+func CheckLimits(data []byte, l Limits) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true))
+	for more := 0; ; { // values besides the first of each object and array
+		tok, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return errorOf(err)
+		}
+		depth := dec.StackDepth()
+		switch tok.Kind() {
+		case '}', ']':
+			continue
+		case '{', '[':
+			depth--
+		}
+		in, n := dec.StackIndex(depth)
+		if in == '{' && n%2 == 0 {
+			continue // the value of a member, whose name was counted
+		}
+		if in == '{' && n > 2*int64(l.Members) {
+			return &Error{Problem: Members}
+		}
+		if n > 1 {
+			more++
+		}
+		if more >= l.Values {
+			return &Error{Problem: Values}
+		}
+	}
+}
+
+// IsText reports whether a well-formed JSON string is text: without NUL, and without half of a
+// surrogate pair.
+func IsText(raw []byte) bool {
+	text, err := jsontext.AppendUnquote(nil, raw)
+	return err == nil && bytes.IndexByte(text, 0) < 0
+}

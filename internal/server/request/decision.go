@@ -9,6 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -65,7 +66,7 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 // stored.
 func (c *Checks) actor(param string, raw json.RawMessage) string {
 	s := c.Word(param, raw, MaxActor)
-	if strings.ContainsFunc(s, text.IsTerminalControl) && !Unsound(raw) {
+	if strings.ContainsFunc(s, text.IsTerminalControl) && strictjson.IsText(raw) {
 		c.Add(fault.Violation{Param: param, Rule: "format",
 			Message: "actor contains a line end, or a control or direction character. Send a name in one line without them."})
 	}
@@ -122,7 +123,7 @@ func (c *Checks) secret(param string, raw json.RawMessage) vault.Value {
 	if !ok {
 		return vault.Value{}
 	}
-	if Unsound(raw) {
+	if !strictjson.IsText(raw) {
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: "value holds a NUL or half of a surrogate pair."})
 	}
 	value := vault.NewValue([]byte(plain))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -37,7 +38,7 @@ func (c *Checks) Word(param string, raw json.RawMessage, limit int) string {
 		c.Add(fault.Violation{Param: param, Rule: "min_length", Message: param[1:] + " is empty.", Expected: 1})
 	case len([]rune(s)) > limit:
 		c.Longer(param, "characters", limit)
-	case Unsound(raw):
+	case !strictjson.IsText(raw):
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " holds a NUL or half of a surrogate pair."})
 	}
 	return s
@@ -220,7 +221,7 @@ func (c *Checks) metadata(param string, raw json.RawMessage) map[string]string {
 			c.Add(fault.Violation{Param: param, Rule: "property_names", Message: fmt.Sprintf("A key of metadata has 1 to %d characters.", callback.MaxMetadataKey), Expected: callback.MaxMetadataKey})
 		case len([]rune(value)) > callback.MaxMetadataValue:
 			c.Longer(at, "characters", callback.MaxMetadataValue)
-		case Unsound(f.Value):
+		case !strictjson.IsText(f.Value):
 			c.Add(fault.Violation{Param: at, Rule: "format", Message: at[1:] + " holds a NUL or half of a surrogate pair."})
 		}
 		meta[f.Name] = value

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -145,7 +146,7 @@ func (c *Checks) callerID(param string, raw json.RawMessage) string {
 		c.Add(fault.Violation{Param: param, Rule: "min_length", Message: "caller_id is empty. Leave it out for a new session.", Expected: 1})
 	case len(s) > MaxCallerID:
 		c.Add(fault.Violation{Param: param, Rule: "max_length", Message: fmt.Sprintf("caller_id has more than %d bytes.", MaxCallerID), Expected: MaxCallerID})
-	case Unsound(raw):
+	case !strictjson.IsText(raw):
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: "caller_id holds a NUL or half of a surrogate pair."})
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // Fields parses the members of one JSON object by their names and records violations in Checks. A
@@ -102,7 +103,7 @@ func (f Fields) RequiredText(name string) string {
 	}
 	at, raw := f.Pointer(name), f.Raw(name)
 	s, ok := f.Text(at, raw)
-	if ok && Unsound(raw) {
+	if ok && !strictjson.IsText(raw) {
 		f.Add(fault.Violation{Param: at, Rule: "format", Message: at[1:] + " holds a NUL or half of a surrogate pair."})
 	}
 	return s
