@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
@@ -127,18 +125,6 @@ func MessageText(c *Checks, param string, raw json.RawMessage) string {
 		text = strings.Join(texts, "\n")
 	}
 	return text
-}
-
-// DenialReason parses the reason of a denial.
-func DenialReason(c *Checks, at string, raw json.RawMessage) string {
-	if raw == nil {
-		return ""
-	}
-	text, _ := c.Text(at, raw)
-	if utf8.RuneCountInString(text) > MaxReason {
-		c.Longer(at, "characters", MaxReason)
-	}
-	return strings.TrimSpace(event.Plain(text))
 }
 
 // ComposeMessage builds the message of a chat from a text of the user and the other fields, in the

@@ -6,11 +6,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/text"
 )
 
@@ -86,17 +92,27 @@ func (c *Checks) Boolean(param string, raw json.RawMessage) bool {
 
 // Integer parses a whole number between two bounds, in any notation.
 func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
-	var n json.Number
-	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {
+	f, err, ok := c.number(param, raw, "integer") // beyond its range it is infinite, and out of bounds
+	if ok && err == nil && f != math.Trunc(f) {
 		c.Type(param, "integer")
-		return 0
+		ok = false
 	}
-	f, err := strconv.ParseFloat(n.String(), 64) // beyond its range it is infinite, and out of bounds
-	if err == nil && f != math.Trunc(f) {
-		c.Type(param, "integer")
+	if !ok {
 		return 0
 	}
 	return c.Within(param, f, low, high)
+}
+
+// number parses a number. ok is false if it is not one of the type; err reports that it exceeds a
+// float64.
+func (c *Checks) number(param string, raw json.RawMessage, kind string) (f float64, err error, ok bool) {
+	var n json.Number
+	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {
+		c.Type(param, kind)
+		return 0, nil, false
+	}
+	f, err = strconv.ParseFloat(n.String(), 64)
+	return f, err, true
 }
 
 // Within checks the bounds of a number.
@@ -110,6 +126,137 @@ func (c *Checks) Within(param string, f float64, low, high int) int {
 		return 0
 	}
 	return int(f)
+}
+
+// Longer records that a value exceeds its limit.
+func (c *Checks) Longer(param, what string, limit int) {
+	c.add(param, "max_length", fmt.Sprintf("%s has more than %d %s.", param[1:], limit, what), limit)
+}
+
+// Word parses a text of 1 to limit characters, which can be stored unchanged.
+func (c *Checks) Word(param string, raw json.RawMessage, limit int) string {
+	s, ok := c.prose(param, raw, limit)
+	if ok {
+		c.sound(param, raw)
+	}
+	return s
+}
+
+// Prose parses a text of 1 to limit characters.
+func (c *Checks) Prose(param string, raw json.RawMessage, limit int) string {
+	s, _ := c.prose(param, raw, limit)
+	return s
+}
+
+func (c *Checks) prose(param string, raw json.RawMessage, limit int) (s string, ok bool) {
+	s, ok = c.Text(param, raw)
+	switch {
+	case !ok:
+	case strings.TrimSpace(s) == "":
+		c.add(param, "min_length", param[1:]+" is empty.", 1)
+	case utf8.RuneCountInString(s) > limit:
+		c.Longer(param, "characters", limit)
+	default:
+		return s, true
+	}
+	return s, false
+}
+
+// sound reports a text that cannot be stored unchanged.
+func (c *Checks) sound(param string, raw json.RawMessage) {
+	if !strictjson.IsText(raw) {
+		c.add(param, "format", param[1:]+" holds a NUL or half of a surrogate pair.", nil)
+	}
+}
+
+// Object reports whether a value is an object, and records a violation if it is not.
+func (c *Checks) Object(param string, raw json.RawMessage) bool {
+	if len(raw) > 0 && raw[0] == '{' {
+		return true
+	}
+	c.Type(param, "object")
+	return false
+}
+
+// Array parses the elements of an array of at most limit.
+func (c *Checks) Array(param string, raw json.RawMessage, limit int) []json.RawMessage {
+	var list []json.RawMessage
+	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+		c.Type(param, "array")
+		return nil
+	}
+	if len(list) > limit {
+		c.add(param, "max_items", fmt.Sprintf("%s has more than %d items.", param[1:], limit), limit)
+		return nil
+	}
+	return list
+}
+
+// OneOf parses one of the allowed words.
+func (c *Checks) OneOf(param string, raw json.RawMessage, allowed ...string) string {
+	s, ok := c.Text(param, raw)
+	if !ok {
+		return ""
+	}
+	return c.Choice(param, s, allowed...)
+}
+
+// Choice checks that a text is one of the allowed words.
+func (c *Checks) Choice(param, s string, allowed ...string) string {
+	v := fault.Violation{Param: param, Rule: "enum", Message: fmt.Sprintf("%s can be %s.", param[1:], strings.Join(allowed, ", "))}
+	for _, a := range allowed {
+		if a == s {
+			return s
+		}
+		v.Allowed = append(v.Allowed, a)
+	}
+	c.Add(v)
+	return ""
+}
+
+// Time parses a time, nil if it is invalid.
+func (c *Checks) Time(param, s string) *time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		c.add(param, "format", param[1:]+" is not a time like 2026-01-31T12:00:00Z.", "date-time")
+		return nil
+	}
+	return &t
+}
+
+// ID parses an id in the one notation that the service uses. ok is false for any other text.
+func ID(text string) (id uuid.UUID, ok bool) {
+	id, err := uuid.Parse(text)
+	return id, err == nil && len(text) == 36
+}
+
+// ID parses an id, uuid.Nil if it is invalid.
+func (c *Checks) ID(param, s string) uuid.UUID {
+	id, ok := ID(s)
+	if !ok {
+		c.add(param, "format", param[1:]+" is not a UUID.", "uuid")
+		return uuid.Nil
+	}
+	return id
+}
+
+// UUID parses the id of an object, uuid.Nil if there is none.
+func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
+	s, ok := c.Text(param, raw)
+	if !ok {
+		return uuid.Nil
+	}
+	id, ok := ID(s)
+	if ok && id == uuid.Nil {
+		c.add(param, "format", param[1:]+" names nothing: there is nothing with this id.", "uuid")
+		return id
+	}
+	return c.ID(param, s)
+}
+
+// has reports whether a parameter already has a violation.
+func (c *Checks) has(param string) bool {
+	return slices.ContainsFunc(c.violations, func(v fault.Violation) bool { return v.Param == param })
 }
 
 // Pointer returns the JSON Pointer of a name, truncated to a readable length.

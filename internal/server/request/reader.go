@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // Fields parses the members of one JSON object by their names and records violations in Checks. A
@@ -103,8 +102,8 @@ func (f Fields) RequiredText(name string) string {
 	}
 	at, raw := f.Pointer(name), f.Raw(name)
 	s, ok := f.Text(at, raw)
-	if ok && !strictjson.IsText(raw) {
-		f.Add(fault.Violation{Param: at, Rule: "format", Message: at[1:] + " holds a NUL or half of a surrogate pair."})
+	if ok {
+		f.sound(at, raw)
 	}
 	return s
 }
@@ -147,13 +146,7 @@ func (f Fields) Time(name string) *time.Time {
 	if text == "" {
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		at := f.Pointer(name)
-		f.Add(fault.Violation{Param: at, Rule: "format", Message: at[1:] + " is not a time like 2026-01-31T12:00:00Z.", Expected: "date-time"})
-		return nil
-	}
-	return &t
+	return f.Checks.Time(f.Pointer(name), text)
 }
 
 // Nested returns the fields of an object in this one, at a JSON Pointer.

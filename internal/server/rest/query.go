@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -94,11 +93,7 @@ func (p *params) uuid(name string) *uuid.UUID {
 	if text == "" {
 		return nil
 	}
-	id, ok := request.ID(text)
-	if !ok {
-		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
-		return nil
-	}
+	id := p.ID("/"+name, text)
 	return &id
 }
 
@@ -107,15 +102,7 @@ func (p *params) enum(name string, allowed ...string) string {
 	if s == "" {
 		return ""
 	}
-	v := fault.Violation{Param: "/" + name, Rule: "enum", Message: fmt.Sprintf("%s can be %s.", name, strings.Join(allowed, ", "))}
-	for _, a := range allowed {
-		if a == s {
-			return s
-		}
-		v.Allowed = append(v.Allowed, a)
-	}
-	p.Add(v)
-	return ""
+	return p.Choice("/"+name, s, allowed...)
 }
 
 func (p *params) time(name string) *time.Time {
@@ -123,10 +110,5 @@ func (p *params) time(name string) *time.Time {
 	if text == "" {
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a time like 2026-01-31T12:00:00Z.", Expected: "date-time"})
-		return nil
-	}
-	return &t
+	return p.Time("/"+name, text)
 }
