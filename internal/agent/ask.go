@@ -142,7 +142,7 @@ func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	case d.Outcome == event.Allowed:
 		return nil
 	case d.Outcome == event.Expired:
-		return new(tool.Reject(fmt.Sprintf("Nobody answered %s, so this was not done.", s.approvalTime(c))))
+		return new(tool.Reject(fmt.Sprintf("The approval was not answered %s, so this was not done.", s.approvalTime(c))))
 	case d.Reason != "":
 		return new(tool.Reject("This was denied: " + d.Reason))
 	}
@@ -194,9 +194,9 @@ func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, 
 		case event.Provided:
 			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
 		case event.Expired:
-			return tool.Reject(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.approvalTime(c))), nil
+			return tool.Reject(fmt.Sprintf("%s was not provided %s. Continue without it.", in.KeyName, r.state.approvalTime(c))), nil
 		}
-		return tool.Reject(fmt.Sprintf("It was decided not to provide %s. Go on without it.", in.KeyName)), nil
+		return tool.Reject(fmt.Sprintf("%s will not be provided. Continue without it.", in.KeyName)), nil
 	}
 	refusal, err := r.Secrets(ctx, in.KeyName)
 	if err != nil {

@@ -188,10 +188,10 @@ func TestDenialsSayWhatHappened(t *testing.T) {
 	}{
 		{event.Decision{Outcome: event.Denied}, time.Hour, "This was denied, so it was not done."},
 		{event.Decision{Outcome: event.Denied, Reason: "Not before Monday."}, time.Hour, "This was denied: Not before Monday."},
-		{event.Decision{Outcome: event.Expired}, 10*time.Minute - time.Millisecond, "Nobody answered within 10 minutes, so this was not done."},
-		{event.Decision{Outcome: event.Expired}, time.Minute, "Nobody answered within a minute, so this was not done."},
-		{event.Decision{Outcome: event.Expired}, 90 * time.Second, "Nobody answered within 90 seconds, so this was not done."},
-		{event.Decision{Outcome: event.Expired}, 300 * time.Millisecond, "Nobody answered in time, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 10*time.Minute - time.Millisecond, "The approval was not answered within 10 minutes, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, time.Minute, "The approval was not answered within a minute, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 90 * time.Second, "The approval was not answered within 90 seconds, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 300 * time.Millisecond, "The approval was not answered in time, so this was not done."},
 	} {
 		once := &counter{name: "once", output: "ok", runs: map[string]int{}}
 		a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler)}

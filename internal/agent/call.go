@@ -72,7 +72,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	case c.Tool == requestSecret && r.Secrets != nil:
 		return r.secretResult(ctx, c)
 	case t == nil:
-		return tool.Reject(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+		return tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
 	case t.Spec().Unavailable != "":
 		return tool.Reject(t.Spec().Unavailable), nil
 	}

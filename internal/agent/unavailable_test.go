@@ -91,7 +91,7 @@ func TestUnknownMembersNeedNoApproval(t *testing.T) {
 			return agent.Verdict{Ask: true}, nil
 		}}
 	for input, want := range map[string]string{
-		`{"page":"good","Page":"evil"}`: `There is no member "Page". Names are matched exactly; leave it out.`,
+		`{"page":"good","Page":"evil"}`: `Unknown member "Page". Names are matched exactly; leave it out.`,
 		`{"page":"good"}`:               "",
 	} {
 		j := &journal{}

@@ -44,12 +44,12 @@ func parseModel(full string) (modelName, error) {
 		if name == "guide" {
 			return m, nil
 		}
-		return m, fmt.Errorf("there is no model %q; the built-in one is builtin/guide", full)
+		return m, fmt.Errorf("unknown model %q; the built-in one is builtin/guide", full)
 	}
 	if near := search.Nearest(provider, modelProviders, 1); len(near) > 0 && near[0] != provider {
-		return m, fmt.Errorf("there is no model %q; did you mean %s/%s?", full, near[0], name)
+		return m, fmt.Errorf("unknown model %q; did you mean %s/%s?", full, near[0], name)
 	}
-	return m, fmt.Errorf("there is no model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
+	return m, fmt.Errorf("unknown model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
 }
 
 // DefaultModel returns the model of workspaces that name none, and the reason for it.

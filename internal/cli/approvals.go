@@ -35,7 +35,7 @@ func (c *command) approvalsList() *cobra.Command {
 		Args: nothing,
 	}
 	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-		empty, wanted := "There are no such approvals.", q // q keeps the filters of the flags
+		empty, wanted := "No approvals match.", q // q keeps the filters of the flags
 		switch q.Status {
 		case "pending":
 			empty = "No approval is pending. List the others: parley approvals list --status all"

@@ -36,7 +36,7 @@ func (c *command) callbacksList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "There are no deliveries.",
+		return printPage(c, cmd, page, "No deliveries.",
 			[]string{"CALLBACK", "TYPE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL", "CREATED"}, func(d client.Delivery) []string {
 				n, last, next := "0", "", ""
 				if d.LastAttempt != nil {
@@ -96,7 +96,7 @@ func (c *command) callbacksShow() *cobra.Command {
 				}
 			}
 			if len(rows) == 1 {
-				fmt.Fprintln(c.Stderr, "There are no deliveries yet.")
+				fmt.Fprintln(c.Stderr, "No deliveries yet.")
 				return nil
 			}
 			fmt.Fprintln(c.Stdout)

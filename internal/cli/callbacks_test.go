@@ -94,7 +94,7 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 func TestCallbacksAreShown(t *testing.T) {
 	t.Parallel()
 	sh, srv, _ := world(t)
-	if _, errs, code := sh.run("callbacks", "list"); code != 0 || !strings.Contains(errs, "There are no deliveries.") {
+	if _, errs, code := sh.run("callbacks", "list"); code != 0 || !strings.Contains(errs, "No deliveries.") {
 		t.Errorf("%d %s", code, errs)
 	}
 	id := sh.callback(srv, "https://listen.invalid/?token=hush")

@@ -166,7 +166,7 @@ func (c *command) egressLog() *cobra.Command {
 			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
 				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: r.Times, Status: r.Status}
 		}
-		return c.list(shown, len(shown), "There are no recorded requests.",
+		return c.list(shown, len(shown), "No recorded requests.",
 			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
 				r := shown[i]
 				secrets, status := "none", "none"

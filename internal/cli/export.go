@@ -33,7 +33,7 @@ jsonl and json wait for its end.`,
 		Args:        exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
-				return usage(cmd, fmt.Sprintf("There is no format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")
+				return usage(cmd, fmt.Sprintf("Unknown format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")
 			}
 			return c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 				return c.export(ctx, remote, args[0], format)

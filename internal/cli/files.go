@@ -200,7 +200,7 @@ func (c *command) filesList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "There are no such files. Send one: parley files upload FILE",
+		return printPage(c, cmd, page, "No files match. Send one: parley files upload FILE",
 			[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(f client.File) []string {
 				return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
 			})

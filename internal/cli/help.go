@@ -105,7 +105,7 @@ func unknown(cmd *cobra.Command, name string, topics bool) error {
 	}
 	p := &problem{
 		Exit: exitUsage, Code: "USAGE",
-		What: fmt.Sprintf("There is no command %q.", name),
+		What: fmt.Sprintf("Unknown command %q.", name),
 		Why:  fmt.Sprintf("%s has %s.", cmd.CommandPath(), strings.Join(names, ", ")),
 		Do:   "See " + cmd.CommandPath() + " --help.",
 	}
@@ -135,7 +135,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		}
 		return p
 	}
-	p.What, p.Why = fmt.Sprintf("There is no flag %s.", name), cmd.CommandPath()+" does not have it."
+	p.What, p.Why = fmt.Sprintf("Unknown flag %s.", name), cmd.CommandPath()+" does not have it."
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	if near := search.Nearest(name, names, 1); len(near) > 0 {

@@ -35,12 +35,12 @@ func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.V
 	if c.keyboard() != nil {
 		value, err := c.typedInput(ctx, prompt)
 		if errors.Is(err, io.EOF) {
-			err = &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "None was typed."}
+			err = &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.", Why: "None was typed."}
 		}
 		return value, err
 	}
 	if !fed(c.Stdin) {
-		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in, and there is no terminal to ask at.", Do: "Pipe it in: … < file"}
+		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.", Why: "Nothing is piped in, and no terminal is available to ask for it.", Do: "Pipe it in: … < file"}
 	}
 	return readSecret(c.Stdin)
 }

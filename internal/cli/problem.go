@@ -41,7 +41,7 @@ func exitCodes() *cobra.Command {
 		Long: `  0    done
   1    the turn or the command failed
   2    the command line or its input is invalid; do not retry
-  3    the agent needs an approval or a secret, and there is no terminal to ask at
+  3    the agent needs an approval or a secret, and no terminal is available to ask for it
   4    not authenticated, or the key lacks a scope
   5    the server or the database is unreachable or overloaded; retry
   6    an approval was denied or expired

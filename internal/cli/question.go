@@ -150,7 +150,7 @@ func (v *viewer) answered(ctx context.Context) error {
 func (v *viewer) note(d client.Decided) {
 	switch d.Status {
 	case string(event.Expired):
-		v.say("Nobody answered in time. It counts as denied.")
+		v.say("The time to answer is over. The approval counts as denied.")
 	case string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped):
 		if d.Already {
 			v.say("Answered elsewhere: " + d.Status + ".")

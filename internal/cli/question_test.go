@@ -163,7 +163,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t, "PARLEY_APPROVAL_WINDOW=1s", "PARLEY_CALLS_PER_MINUTE=0")
 	for _, output := range []string{"text", "json"} {
-		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 || !strings.Contains(errs, "Nobody answered in time") || !strings.Contains(out, "Done.") {
+		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 || !strings.Contains(errs, "The time to answer is over") || !strings.Contains(out, "Done.") {
 			t.Errorf("%s: exit code %d, %s%s", output, code, out, errs)
 		}
 	}

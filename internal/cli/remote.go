@@ -90,11 +90,11 @@ func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 	}
 	switch source := cfg.Source("PARLEY_URL"); {
 	case target.APIKey == "" && source != "":
-		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.",
+		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "The API key is missing.",
 			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is used only if neither is set.",
 			Do:  "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
 	case target.APIKey == "":
-		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
+		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "The API key is missing.", Why: "PARLEY_API_KEY is not set, and this folder has no " + app.DevDir + "/dev.env.",
 			Do: "Set it, or start parley serve --dev in this directory."}
 	}
 	return target, nil

@@ -87,7 +87,7 @@ func (s *sending) flags(cmd *cobra.Command) {
 // run sends the message and shows the answer.
 func (s *sending) run(cmd *cobra.Command) error {
 	if !slices.Contains(outputs, s.output) {
-		return usage(cmd, fmt.Sprintf("There is no output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
+		return usage(cmd, fmt.Sprintf("Unknown output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
 	}
 	s.c.json = s.output == "json"
 	err := s.approving.read(cmd)

@@ -37,7 +37,7 @@ func (c *command) sessionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "There are no such sessions. Start one: parley send \"Hello\"",
+		return printPage(c, cmd, page, "No sessions match. Start one: parley send \"Hello\"",
 			[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(s client.Session) []string {
 				status := s.Status
 				if s.Pending != nil {
@@ -68,7 +68,7 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 		Args: exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
-				return usage(cmd, "There is no output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
+				return usage(cmd, "Unknown output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
 			}
 			remote, err := c.dial(cmd, func(r client.Retry) { c.tellRetry(r, false) })
 			if err != nil {

@@ -42,7 +42,7 @@ func (c *command) skillsList() *cobra.Command {
 					Inputs: inputsOf(e.Contract), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 				}
 			}
-			return c.list(shown, len(list), "There are no skills. Make one: parley skills create NAME, then parley skills push NAME",
+			return c.list(shown, len(list), "No skills. Make one: parley skills create NAME, then parley skills push NAME",
 				[]string{"NAME", "STATUS", "VERSION", "INPUTS", "CHANGED", "DESCRIPTION"}, func(i int) []string {
 					e := list[i]
 					version := strconv.Itoa(e.Version)

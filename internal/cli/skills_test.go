@@ -148,7 +148,7 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 	sh.write("b/SKILL.md", "---\nname: t_wo\ndescription: x\n---\nBody\n")
 	out, _, code := sh.run("skills", "lint", "a", "b")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	want := []string{"a/one/SKILL.md:2: A name is", "a/one/SKILL.md:6: There is no type \"int\"", "b/SKILL.md:2: The name t_wo is that of a/two/SKILL.md"}
+	want := []string{"a/one/SKILL.md:2: A name is", "a/one/SKILL.md:6: Unknown type \"int\"", "b/SKILL.md:2: The name t_wo is that of a/two/SKILL.md"}
 	if code != 2 || len(lines) != len(want) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -201,7 +201,7 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"INVALID_SKILL_INPUT","message":"month is required. (and 1 more)",
-			"violations":[{"param":"/input/month","rule":"required","message":"month is required."},{"param":"/input/x","rule":"unknown","message":"There is no input \"x\"."}]}}`)
+			"violations":[{"param":"/input/month","rule":"required","message":"month is required."},{"param":"/input/x","rule":"unknown","message":"Unknown input \"x\"."}]}}`)
 	}))
 	t.Cleanup(srv.Close)
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.URL, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
@@ -222,7 +222,7 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		if got := wait.Receive(t, "a callback", bodies); got != c.want {
 			t.Errorf("%q sends\n%s\nnot\n%s", c.args, got, c.want)
 		}
-		if code != 2 || !strings.Contains(errs, "input/month: month is required.") || !strings.Contains(errs, "input/x: There is no input") {
+		if code != 2 || !strings.Contains(errs, "input/month: month is required.") || !strings.Contains(errs, "input/x: Unknown input") {
 			t.Errorf("%q: exit code %d: %s", c.args, code, errs)
 		}
 	}

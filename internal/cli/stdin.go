@@ -71,9 +71,9 @@ func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
 	}
 	switch {
 	case before == "" && said == "" && len(args) > 0:
-		return "", usage(cmd, "There is no message.", "The argument is empty, and no text is piped in.")
+		return "", usage(cmd, "The message is missing.", "The argument is empty, and no text is piped in.")
 	case before == "" && said == "":
-		return "", usage(cmd, "There is no message.", "No argument is given and no text is piped in.")
+		return "", usage(cmd, "The message is missing.", "No argument is given and no text is piped in.")
 	case before == "":
 		return said, nil
 	case said == "":

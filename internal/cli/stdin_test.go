@@ -34,7 +34,7 @@ func TestStdinBesideAMessage(t *testing.T) {
 		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send", "@say ok"); code != 0 || strings.Contains(errs, "stdin") {
 			t.Errorf("%q: exit code %d: %s", stdin, code, errs)
 		}
-		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send"); code != 2 || !strings.Contains(errs, "There is no message.") {
+		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send"); code != 2 || !strings.Contains(errs, "The message is missing.") {
 			t.Errorf("%q alone: exit code %d: %s", stdin, code, errs)
 		}
 	}

@@ -147,7 +147,7 @@ func (c *command) wikiList() *cobra.Command {
 			for i, d := range docs {
 				shown[i] = documentShown(d)
 			}
-			return c.list(shown, len(docs), "There are no documents. Write one: parley wiki put wiki/NAME.md FILE",
+			return c.list(shown, len(docs), "No documents. Write one: parley wiki put wiki/NAME.md FILE",
 				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
 					d := docs[i]
 					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), day(&d.UpdatedAt)}

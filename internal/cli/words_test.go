@@ -40,7 +40,7 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 		"keys create --name x --expires 5216w":  "The longest time is 36500d",
 		"keys create --name x --expires 99999999999999999999d": "The longest time is 36500d",
 		"keys create --name x --expires -1w":                   "is no length of time",
-		"help nope":                                            "There is no command",
+		"help nope":                                            "Unknown command",
 		"help exit-cods":                                       "Did you mean parley help exit-codes?",
 		"help keys rotat":                                      "Did you mean parley help keys rotate?",
 		"help send nope":                                       "has no commands below it",
@@ -108,8 +108,8 @@ func TestEveryViolationHasALine(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "There is no model"}},
-		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"There is no scope chatt. Did you mean chat?", "There is no scope nope. The scopes are all, chat, "}},
+		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "Unknown model"}},
+		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"Unknown scope chatt. Did you mean chat?", "Unknown scope nope. The scopes are all, chat, "}},
 		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)}, []string{"caller_id: ", "command: "}},
 	} {
 		_, errs, code := sh.run(c.args...)
@@ -161,7 +161,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	if out := sh.must("workspace", "list"); !strings.Contains(out, "default") {
 		t.Errorf("the server's own model again: %s", out)
 	}
-	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, `parley: There is no workspace "two".`) {
+	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, `parley: Workspace "two" does not exist.`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -242,7 +242,7 @@ func (c *command) workspaceList() *cobra.Command {
 				shown[i] = shownWorkspace(w)
 				shown[i].Storage = new(stored[w.ID])
 			}
-			return c.list(shown, len(all), "There are no workspaces yet. Create one: parley workspace create NAME",
+			return c.list(shown, len(all), "No workspaces yet. Create one: parley workspace create NAME",
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]

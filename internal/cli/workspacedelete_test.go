@@ -91,7 +91,7 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	if out := sh.must("wiki", "show", "--workspace", "other", "wiki/kept.md"); out != "kept" {
 		t.Errorf("the other workspace has %q", out)
 	}
-	if _, errs, code := sh.run("workspace", "delete", "test", "--yes"); code != 2 || !strings.Contains(errs, "There is no workspace") {
+	if _, errs, code := sh.run("workspace", "delete", "test", "--yes"); code != 2 || !strings.Contains(errs, "Workspace \"test\" does not exist") {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
 	sh.must("workspace", "create", "test") // its name is free again

@@ -50,10 +50,10 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	const id = "0197a0d2-0000-7000-8000-00000000000f"
 	const file = `"attachments":[{"file_id":"` + id + `"}]`
-	if got := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say So.", file)}); apitest.CompletionText(t, got) != "The agent does not have the file "+id+": There is no such file.\n\nSo." {
+	if got := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say So.", file)}); apitest.CompletionText(t, got) != "The agent does not have the file "+id+": The file does not exist.\n\nSo." {
 		t.Errorf("%s", got.Text)
 	}
-	const data = `[{"file_id":"` + id + `","filename":"","code":"FILE_NOT_FOUND","reason":"There is no such file."}]`
+	const data = `[{"file_id":"` + id + `","filename":"","code":"FILE_NOT_FOUND","reason":"The file does not exist."}]`
 	ui := s.Stream(t, apitest.Call{Path: apitest.UIChatPath, Body: `{"id":"c",` + file + `,"messages":[{"role":"user","parts":[{"type":"text","text":"@say So."}]}]}`})
 	if !strings.Contains(strings.Join(ui, "\n"), `{"type":"data-rejected-attachments","id":"rejected-attachments","data":`+data+`}`) {
 		t.Errorf("%v", ui)

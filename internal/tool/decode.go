@@ -65,7 +65,7 @@ func quoted(name string) string {
 }
 
 func unknown(name string) string {
-	return "There is no member " + name + ". Names are matched exactly; leave it out."
+	return "Unknown member " + name + ". Names are matched exactly; leave it out."
 }
 
 func phrase(kind string) string {

@@ -74,13 +74,13 @@ export async function ai() {
     assert.deepEqual(parts().map((p) => p.state), [state, state]);
   }
 
-  // Nobody has denied what nobody answered.
+  // An approval without an answer is not denied.
   const unanswered = new Chat({ id: id() });
   await unanswered.sendMessage({ text: careful.replace("@say The end.", long) });
   await expire();
   await unanswered.resumeStream();
   const { state, errorText } = unanswered.lastMessage.parts.find((p) => p.type === "dynamic-tool");
-  assert.deepEqual([state, errorText.startsWith("Nobody answered within"), unanswered.messages.length], ["output-error", true, 2]);
+  assert.deepEqual([state, errorText.startsWith("The approval was not answered within"), unanswered.messages.length], ["output-error", true, 2]);
 
   // A page that is loaded anew at a question has it on the screen, and answers it.
   const first = new Chat({ id: id() });

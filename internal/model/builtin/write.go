@@ -59,7 +59,7 @@ func (c conversation) askApproval() reply {
 	if r, ok := c.findResult("wiki_write"); ok {
 		return told(r, "The call went through. ")
 	}
-	return planned("I am going to write the wiki page approval-demo. Somebody has to allow that first, unless your key has the scope wiki:write; "+
+	return planned("I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
 		"with `parley permissions update wiki_write ask` it asks always.",
 		askFor("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
 }

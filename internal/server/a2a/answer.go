@@ -126,7 +126,7 @@ func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) err
 			if a.TurnID == v.Turn.ID {
 				how := fmt.Sprintf("its last question was answered before, and is %s", a.Status)
 				if a.Status == string(event.Expired) {
-					how = "nobody answered its last question in time, and it is expired"
+					how = "its last question was not answered in time and has expired"
 				}
 				e := unsupportedError(v, "The task waits for no answer any more: "+how+". That stands.")
 				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
@@ -135,7 +135,7 @@ func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) err
 		}
 	}
 	if stateOf(v.Turn).terminal() {
-		return unsupportedError(v, "The task has ended. Send a message with its contextId alone to go on with the conversation.")
+		return unsupportedError(v, "The task has ended. Send a message with its contextId alone to continue the conversation.")
 	}
 	return unsupportedError(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
 }

@@ -246,7 +246,7 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	}
 	asked.rest()
 	e := c.refused(-32004, "SendMessage", c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, id)))
-	if !strings.Contains(e.Message, "nobody answered") || strings.Contains(e.Message, "answered before") {
+	if !strings.Contains(e.Message, "not answered in time") || strings.Contains(e.Message, "answered before") {
 		t.Errorf("%s", e.Message)
 	}
 }

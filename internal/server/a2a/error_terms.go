@@ -9,7 +9,7 @@ import (
 )
 
 // anew is the remedy for a missing context.
-const anew = "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."
+const anew = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer."
 
 // translateFault translates a fault to this protocol's terms. It keeps the code.
 func (c *call) translateFault(f *fault.Error) *fault.Error {

@@ -95,7 +95,7 @@ func (c *call) find() (method, error) {
 	c.version = v
 	m, ok := methods[v][c.method]
 	if !ok {
-		return m, &rpcError{Code: jsonrpc.MethodNotFound, Message: "There is no method " + request.Short(c.method) + " in A2A " + string(v) + "."}
+		return m, &rpcError{Code: jsonrpc.MethodNotFound, Message: "Unknown method " + request.Short(c.method) + " in A2A " + string(v) + "."}
 	}
 	return m, nil
 }

@@ -124,7 +124,7 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 		a.Outcome = event.Denied
 	case secret && a.Outcome != "":
 		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "unknown", Message: "This interrupt asks for a secret, and that is no answer to it. " +
-			"Send the value to its secret_url and resolve it without a payload, or cancel it to go on without the secret."})
+			"Send the value to its secret_url and resolve it without a payload, or cancel it to continue without the secret."})
 	case secret:
 		a.Outcome = event.Provided
 		return a, asked.Status != pending, nil

@@ -147,7 +147,7 @@ func TestExpiredApprovalIsNoDenial(t *testing.T) {
 	if got := apitest.FrameTypes(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-output-error finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 		t.Errorf("%s", got)
 	}
-	if got := apitest.FrameField(list, "errorText"); got != "Nobody answered within 60 minutes, so this was not done." {
+	if got := apitest.FrameField(list, "errorText"); got != "The approval was not answered within 60 minutes, so this was not done." {
 		t.Errorf("%q", got)
 	}
 	if r := s.Get(t, apitest.UIAnswer("c1", id, true)); r.Status != 410 {

@@ -403,7 +403,7 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 			t.Errorf("%d: %s", expected, got.raw)
 		}
 	}
-	if got := c.call("save_wiki", map[string]any{"page": "nowhere", "content": "x", "expected_version": 3}); !strings.Contains(got.text, "There is no wiki page") {
+	if got := c.call("save_wiki", map[string]any{"page": "nowhere", "content": "x", "expected_version": 3}); !strings.Contains(got.text, `Wiki page "nowhere" does not exist`) {
 		t.Errorf("%s", got.raw)
 	}
 	if got := c.call("save_wiki", map[string]any{"page": "travel", "content": "", "expected_version": 1}); got.Version != 2 {

@@ -61,9 +61,9 @@ func failureTexts(o turn.Outcome) []string {
 // waysOut are the remedies for a failed turn.
 var waysOut = map[event.Code]string{
 	event.SessionGone:             "The conversation is not there any more. Begin another: send the message without session_id.",
-	event.Canceled:                "Somebody stopped it. Send the message again only if the person you work for wants that.",
-	event.TimedOut:                "It took longer than it may. Tell it in the same conversation to go on, or ask for less at once.",
-	event.MaxTurnsExceeded:        "It took more steps than it may. Tell it in the same conversation to go on, or ask for less at once.",
+	event.Canceled:                "The turn was canceled. Send the message again only if the user wants that.",
+	event.TimedOut:                "It took longer than it may. Ask it in the same conversation to continue, or ask for less at once.",
+	event.MaxTurnsExceeded:        "It took more steps than it may. Ask it in the same conversation to continue, or ask for less at once.",
 	event.ModelError:              "Its model could not be used. Send the message again; if that does not help, a person has to look at the model's settings.",
 	event.ModelOverloaded:         "Its model is overloaded. Send the message again in a minute.",
 	event.ContentRefused:          "Its model does not answer this. Ask in other words, or for something else.",

@@ -151,7 +151,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 		code           int
 		want           string
 	}{
-		{"", `{}`, -32601, `There is no method "" in the revision 2025-11-25. There are initialize, ping`},
+		{"", `{}`, -32601, `Unknown method "" in the revision 2025-11-25. There are initialize, ping`},
 		{"server/discover", `{}`, -32601, "no method"},
 		{"ping", deep, -32700, "nested deeper than 64 levels"},
 		{"ping", `[]`, -32602, "params must be an object"},
@@ -164,7 +164,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 		{"tools/list", `{"cursor":{}}`, -32602, "params.cursor"},
 		{"tools/call", `null`, -32602, "params.name is missing"},
 		{"tools/call", `{"name":3}`, -32602, "params.name must be a string"},
-		{"tools/call", `{"name":"list_skils"}`, -32602, `There is no tool "list_skils". There are send_message, list_skills,`},
+		{"tools/call", `{"name":"list_skils"}`, -32602, `Unknown tool "list_skils". There are send_message, list_skills,`},
 		{"tools/call", `{"name":"list_skills","arguments":5}`, -32602, "params.arguments must be an object"},
 		{"tools/call", `{"name":"list_skills","arguments":[]}`, -32602, "params.arguments must be an object"},
 		{"tools/call", `{"name":"list_skills","arguments":{"a":1,"a":2}}`, -32700, `The name "a" appears twice`},

@@ -46,7 +46,7 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	case m.ID == nil: // a notification: none has an effect here
 		return nil
 	case !known:
-		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
+		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "Unknown method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
 	}
 	if bad := m.parseMeta(); bad != nil {
 		return bad
@@ -132,13 +132,13 @@ func (s *api) parseToolCall(m *message) *jsonrpc.Error {
 	case m.param("name") == nil:
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.name is missing: the tool that shall be called.")
 	case !slices.Contains(names, m.name):
-		return jsonrpc.Errorf(jsonrpc.InvalidParams, "There is no tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "Unknown tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
 	case args != nil && args[0] != '{':
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.arguments must be an object.")
 	case answers != nil && answers[0] != '{':
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses must be an object.")
 	case answers != nil && m.state == "":
-		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must come back with it.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must be sent with it.")
 	}
 	if answers != nil {
 		m.answers = request.Members(answers)

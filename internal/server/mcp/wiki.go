@@ -99,7 +99,7 @@ func staleError(page string, version, expected int) error {
 	v := fault.Violation{Param: "/expected_version", Rule: "version"}
 	switch {
 	case version == 0:
-		v.Message = fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", page)
+		v.Message = fmt.Sprintf("Wiki page %q does not exist. Leave expected_version out to make it.", page)
 	case expected == 0:
 		v.Message = fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it with wiki_read, then write with expected_version %d.", page, version, version)
 		v.Expected = version

@@ -24,7 +24,7 @@ func (a *acts) row(body event.Body) string {
 		switch b.Outcome {
 		case event.Denied:
 		case event.Expired:
-			why = "nobody answered in time"
+			why = "not answered in time"
 		default:
 			return ""
 		}

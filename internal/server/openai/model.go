@@ -66,7 +66,7 @@ func (s *api) getModel(w http.ResponseWriter, r *server.Request) error {
 // other workspaces and for unknown names.
 func noModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
-		Message: "There is no model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
+		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
 }
 
 // invoke turns a message into a call of a skill, with the text as its input.

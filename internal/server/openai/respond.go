@@ -56,7 +56,7 @@ func (s *api) previous(r *server.Request, name string) (uuid.UUID, error) {
 			return session, err
 		}
 	}
-	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "There is no such response in this workspace."}
+	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "The response does not exist in this workspace."}
 }
 
 // follow parses the response or conversation that a response follows.

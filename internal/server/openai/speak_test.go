@@ -250,7 +250,7 @@ func TestWordsThatAreLate(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("continue", `"user":"u"`)})
-	if thought := r.Body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]; thought != "gate {}\ngate {}: nobody answered in time\n" {
+	if thought := r.Body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]; thought != "gate {}\ngate {}: not answered in time\n" {
 		t.Errorf("%q", thought)
 	}
 }

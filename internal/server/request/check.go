@@ -58,13 +58,13 @@ func (c *Checks) Unknown(kind, param, name string, known []string) {
 		return
 	}
 	name = Short(name)
-	v := fault.Violation{Param: param, Rule: "unknown", Message: fmt.Sprintf("There is no %s %q.", kind, name)}
+	v := fault.Violation{Param: param, Rule: "unknown", Message: fmt.Sprintf("Unknown %s %q.", kind, name)}
 	for _, k := range known {
 		v.Allowed = append(v.Allowed, k)
 	}
 	if near := search.Nearest(name, known, 1); len(near) > 0 {
 		v.Suggestion = near[0]
-		v.Message = fmt.Sprintf("There is no %s %q. Did you mean %q?", kind, name, near[0])
+		v.Message = fmt.Sprintf("Unknown %s %q. Did you mean %q?", kind, name, near[0])
 	}
 	c.Add(v)
 }

@@ -23,7 +23,7 @@ func TestErrorsHaveTheCallersNames(t *testing.T) {
 		t.Errorf("%s: %s", f.Param, f.Message)
 	}
 	want := []string{"/user: user must be a string.", "/messages/3/content: messages/3/content is empty.",
-		`/caller_idea: There is no field "caller_idea". Did you mean "caller_id"?`, "/input/0/id: input/0/id is not one of messages."}
+		`/caller_idea: Unknown field "caller_idea". Did you mean "caller_id"?`, "/input/0/id: input/0/id is not one of messages."}
 	for i, v := range f.Detail.Violations {
 		if got := v.Param + ": " + v.Message; got != want[i] {
 			t.Errorf("%s, want %s", got, want[i])

@@ -222,7 +222,7 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "Nobody answered ") {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "The approval was not answered ") {
 		t.Errorf("%v", rest)
 	}
 	for _, body := range []string{allow, deny} {
@@ -430,7 +430,7 @@ func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 	}
 	late := s.say(t, script)
 	late.asked()
-	if rest := late.rest(); !strings.Contains(rest[0].data, "Nobody provided STRIPE_KEY ") {
+	if rest := late.rest(); !strings.Contains(rest[0].data, "STRIPE_KEY was not provided ") {
 		t.Errorf("%v", rest)
 	}
 	unknown := s.say(t, `@call request_secret {"key_name":"AWS_KEY","reason":"r"}`+"\n@say No.").rest()

@@ -182,7 +182,7 @@ func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	}
 	id, ok := request.ID(r.PathValue("fileId"))
 	if !ok {
-		return fault.New(fault.FileNotFound, "There is no such file.")
+		return fault.New(fault.FileNotFound, "The file does not exist.")
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()

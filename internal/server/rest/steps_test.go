@@ -69,7 +69,7 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	s := start(t, nil)
 	const id = "0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"
 	attachments := fmt.Sprintf(`"attachments":[{"file_id":%q},{"file_id":%q}]`, id, id)
-	const want = `[{"file_id":"` + id + `","filename":"","code":"FILE_NOT_FOUND","reason":"There is no such file."}]`
+	const want = `[{"file_id":"` + id + `","filename":"","code":"FILE_NOT_FOUND","reason":"The file does not exist."}]`
 	frames := s.say(t, "@say x", attachments).rest()
 	if frames[1].event != "attachment_rejected" || frames[1].data != `{"v":1,"attachments":`+want+`}` {
 		t.Errorf("%v", frames)

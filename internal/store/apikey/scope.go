@@ -129,7 +129,7 @@ func unknownScope(name string) fault.Violation {
 	if near := search.Nearest(name, known, 1); len(near) > 0 {
 		hint = " Did you mean " + near[0] + "?"
 	}
-	return fault.Violation{Param: "/scopes", Rule: "enum", Message: "There is no scope " + name + "." + hint}
+	return fault.Violation{Param: "/scopes", Rule: "enum", Message: "Unknown scope " + name + "." + hint}
 }
 
 // Names is the reverse of ParseScopes, for tables.

@@ -93,7 +93,7 @@ func (g Grant) checkGrant() error {
 	for i, scope := range g.Scopes {
 		if !scope.Known() {
 			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/scopes/%d", i), Rule: "enum", Expected: All,
-				Message: fmt.Sprintf("There is no scope %q. The scopes are %s.", scope, Scopes(All))})
+				Message: fmt.Sprintf("Unknown scope %q. The scopes are %s.", scope, Scopes(All))})
 		}
 	}
 	if len(wrong) > 0 {

@@ -120,4 +120,4 @@ func (s *Store) databaseTime(ctx context.Context, q *db.Queries) (time.Time, err
 	return now, nil
 }
 
-func notFound() error { return fault.New(fault.FileNotFound, "There is no such file.") }
+func notFound() error { return fault.New(fault.FileNotFound, "The file does not exist.") }

@@ -68,7 +68,7 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 func unfit(f File, known bool, attached int) *Rejected {
 	switch {
 	case !known:
-		return &Rejected{Code: string(fault.FileNotFound), Reason: "There is no such file."}
+		return &Rejected{Code: string(fault.FileNotFound), Reason: "The file does not exist."}
 	case f.Status == StatusRejected:
 		return &Rejected{Code: string(fault.FileRejected), Reason: f.Error.Reason}
 	case f.Status == StatusExpired:

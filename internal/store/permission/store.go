@@ -108,7 +108,7 @@ func settable(tool string) error {
 	v := fault.Violation{Param: "/tool", Rule: "enum"}
 	switch t, known := tools[tool]; {
 	case !known:
-		v.Message = fmt.Sprintf("There is no tool %q.", tool)
+		v.Message = fmt.Sprintf("Unknown tool %q.", tool)
 		if near := search.Nearest(tool, sortedNames(tools), 1); len(near) > 0 {
 			v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 			v.Suggestion = near[0]

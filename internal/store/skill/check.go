@@ -95,7 +95,7 @@ func (c *check) rejectUnknown(at, name string, known []string) {
 	if len(c.found) >= maxViolations {
 		return
 	}
-	v := fault.Violation{Message: fmt.Sprintf("There is no input %q.", shortName(name))}
+	v := fault.Violation{Message: fmt.Sprintf("Unknown input %q.", shortName(name))}
 	if at != "/input" {
 		v.Message = fmt.Sprintf("%s has no property %q.", shownPointer(at), shortName(name))
 	}

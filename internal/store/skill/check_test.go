@@ -139,7 +139,7 @@ func TestAViolationShowsTheWayOut(t *testing.T) {
 	want := `[{"param":"/input/day","rule":"format","message":"day must be a date such as 2026-10-31.","expected":"date"},` +
 		`{"param":"/input/count","rule":"type","message":"count must be an integer.","expected":"integer"},` +
 		`{"param":"/input/team","rule":"enum","message":"team must be one of sales, support.","allowed":["sales","support"]},` +
-		`{"param":"/input/teem","rule":"unknown","message":"There is no input \"teem\". Did you mean \"team\"?",` +
+		`{"param":"/input/teem","rule":"unknown","message":"Unknown input \"teem\". Did you mean \"team\"?",` +
 		`"allowed":["text","day","month","count","rate","dry","team","words","lines","ship","extra"],"suggestion":"team"}]`
 	if string(got) != want {
 		t.Errorf("%s", got)

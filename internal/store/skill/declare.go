@@ -126,7 +126,7 @@ func (p *parser) parseType(n, field *yaml.Node, what string) (Type, bool) {
 	}
 	text, ok := p.parseText(field, "type")
 	if ok && !slices.Contains(types, text) {
-		p.addProblem(field.Line, "There is no type %q; it is one of %s.", text, strings.Join(types, ", "))
+		p.addProblem(field.Line, "Unknown type %q; it is one of %s.", text, strings.Join(types, ", "))
 		return "", false
 	}
 	return Type(text), ok
@@ -137,7 +137,7 @@ func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, l
 	if f := fields["format"]; f != nil {
 		text, ok := p.parseText(f, "format")
 		if in.Format = text; ok && formats[text].layout == "" {
-			p.addProblem(f.Line, "There is no format %q; it is one of %s.", in.Format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			p.addProblem(f.Line, "Unknown format %q; it is one of %s.", in.Format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 		}
 	}
 	if in.Type == Enum {

@@ -116,7 +116,7 @@ func TestEveryProblemIsToldWithItsLine(t *testing.T) {
 		"---\nname: a\ndescription: b\n---\n" + strings.Repeat("c", skill.MaxDocument): {"line 1: A SKILL.md is at most"},
 
 		skillOf("    a: string\n"):                                                                                                    {"line 6: a is not names with values"},
-		skillOf("    a: {}\n    b: {type: text}\n"):                                                                                   {"line 6: a has no type", `line 7: There is no type "text"`},
+		skillOf("    a: {}\n    b: {type: text}\n"):                                                                                   {"line 6: a has no type", `line 7: Unknown type "text"`},
 		skillOf("    a: {type: [string]}\n"):                                                                                          {"line 6: type is text"},
 		skillOf("    a b: {type: string}\n    '': {type: string}\n"):                                                                  {"line 6: The name of an input", "line 7: The name of an input"},
 		skillOf("    a: {type: string}\n    a: {type: string}\n"):                                                                     {"line 7: a is there twice"},
@@ -133,7 +133,7 @@ func TestEveryProblemIsToldWithItsLine(t *testing.T) {
 		skillOf("    a: {type: object, default: {1: a}}\n"):                                                                           {"line 6: A name is text"},
 		skillOf("    a: {type: object, default: {b: c, b: c}}\n"):                                                                     {"line 6: b is there twice"},
 		skillOf("    a: {type: object, default: " + strings.Repeat("{a: ", 30) + "1" + strings.Repeat("}", 30) + "}\n"):               {"line 6: A default is nested"},
-		skillOf("    a: {type: string, format: time}\n"):                                                                              {`line 6: There is no format "time"; it is one of date, month`},
+		skillOf("    a: {type: string, format: time}\n"):                                                                              {`line 6: Unknown format "time"; it is one of date, month`},
 		skillOf("    a: {type: string, format: date, default: soon}\n"):                                                               {"line 6: default must be a date such as"},
 		skillOf("    a: {type: integer, values: [a], format: date}\n"):                                                                {"format belongs to the type string", "values belongs to the type enum"},
 		skillOf("    a: {type: enum}\n"):                                                                                              {"line 6: a is an enum without values"},

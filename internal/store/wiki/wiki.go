@@ -115,7 +115,7 @@ func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) 
 	if err != nil {
 		return err
 	}
-	e := fault.New(fault.FileNotFound, "There is no such document.")
+	e := fault.New(fault.FileNotFound, "The document does not exist.")
 	if near := search.Nearest(name, paths, 1); len(near) > 0 {
 		e.Message += fmt.Sprintf(" Did you mean %q?", near[0])
 	}

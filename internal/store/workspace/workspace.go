@@ -81,7 +81,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 		err = pgx.ErrNoRows
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Workspace{}, fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q. `parley workspace list` shows the names.", ref)
+		return Workspace{}, fault.New(fault.WorkspaceNotFound, "Workspace %.80q does not exist. `parley workspace list` shows the names.", ref)
 	}
 	if err != nil {
 		return Workspace{}, fmt.Errorf("find workspace: %w", err)
@@ -135,7 +135,7 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	}
 	row, err := s.q.WorkspaceUpdate(ctx, c.params(id))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Workspace{}, fault.New(fault.WorkspaceNotFound, "There is no workspace %s. `parley workspace list` shows those that exist.", id)
+		return Workspace{}, fault.New(fault.WorkspaceNotFound, "Workspace %s does not exist. `parley workspace list` shows those that exist.", id)
 	}
 	if err != nil {
 		return Workspace{}, fmt.Errorf("update workspace: %w", err)

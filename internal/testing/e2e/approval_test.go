@@ -190,7 +190,7 @@ func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied := slices.ContainsFunc(rest, func(f frame) bool {
-		return f.Event == "tool_result" && strings.Contains(f.Data, `"ok":false`) && strings.Contains(f.Data, "Nobody answered ")
+		return f.Event == "tool_result" && strings.Contains(f.Data, `"ok":false`) && strings.Contains(f.Data, "The approval was not answered ")
 	})
 	if !denied || !strings.Contains(text(rest), "Done.") {
 		t.Errorf("%v", rest)

@@ -70,14 +70,14 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	return tool.Decode(input, into)
 }
 
-// unknownName returns the result for an unknown name, with similar names or all names.
+// unknownName returns the result for an unknown name, with similar names or all names. kind begins the sentence.
 func unknownName(kind, name string, near, all []string) tool.Result {
-	msg := fmt.Sprintf("There is no %s %q.", kind, shortName(name))
+	msg := fmt.Sprintf("%s %q does not exist.", kind, shortName(name))
 	switch {
 	case len(near) > 0:
 		msg += " Did you mean " + quoted(near, " or ") + "?"
 	case len(all) == 0:
-		msg += " There are none at all."
+		msg += " The workspace has none."
 	default:
 		msg += " There are: " + quoted(all[:min(20, len(all))], ", ")
 		if len(all) > 20 {

@@ -101,14 +101,14 @@ func TestRefusalsShowTheWayOut(t *testing.T) {
 	t.Parallel()
 	l := open(t, office)
 	for _, c := range []struct{ tool, input, want string }{
-		{"wiki_read", `{"page":"onbording"}`, `There is no wiki page "onbording". Did you mean "onboarding"?`},
-		{"wiki_read", `{"page":"zzz"}`, `There is no wiki page "zzz". There are: "onboarding", "team/sales".`},
-		{"wiki_read", `{"page":"../policies/travel.txt"}`, `There is no wiki page`},
+		{"wiki_read", `{"page":"onbording"}`, `Wiki page "onbording" does not exist. Did you mean "onboarding"?`},
+		{"wiki_read", `{"page":"zzz"}`, `Wiki page "zzz" does not exist. There are: "onboarding", "team/sales".`},
+		{"wiki_read", `{"page":"../policies/travel.txt"}`, `Wiki page "../policies/travel.txt" does not exist.`},
 		{"wiki_read", `{}`, `"page" is required`},
 		{"wiki_read", `{"page":7}`, `"page" must be a string, not a number.`},
 		{"wiki_read", `{"page":"` + strings.Repeat("x", 1<<20) + `"}`, `The input is too long.`},
 		{"read", `{"path":"policies/travle.txt"}`, `Did you mean "policies/travel.txt"?`},
-		{"read", `{"path":"/etc/passwd"}`, `There is no file "/etc/passwd".`},
+		{"read", `{"path":"/etc/passwd"}`, `File "/etc/passwd" does not exist.`},
 		{"read", `{"path":"policies/travel.txt","offset":9}`, `has 4 lines; there is no line 9`},
 		{"read", `{"path":"policies/travel.txt","offset":-1}`, `count from 1`},
 		{"read", `{"path":"policies/travel.txt","limit":"ten"}`, `"limit" must be a whole number, not a string.`},

@@ -80,7 +80,7 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if err != nil {
 			return tool.Result{}, fmt.Errorf("list documents: %w", err)
 		}
-		return unknownName("file", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
+		return unknownName("File", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
 	}
 	res := in.show(content)
 	if res.OK {

@@ -66,7 +66,7 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("list wiki pages: %w", err)
 	}
-	return unknownName("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
+	return unknownName("Wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
 }
 
 // pageName returns the name of the page: models often pass the path that grep returned.

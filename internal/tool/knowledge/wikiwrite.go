@@ -65,7 +65,7 @@ func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	case ok:
 		return tool.Result{OK: true, Output: fmt.Sprintf("The wiki page %q is written; it is at version %d.", shortName(page), version)}, nil
 	case version == 0:
-		return tool.Reject(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", shortName(page))), nil
+		return tool.Reject(fmt.Sprintf("Wiki page %q does not exist. Leave expected_version out to make it.", shortName(page))), nil
 	case in.Expected == 0:
 		return tool.Reject(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", shortName(page), version, version)), nil
 	}

@@ -27,7 +27,7 @@ func TestPagesAreWrittenOverWhatWasRead(t *testing.T) {
 		{"wiki_write", `{"page":"wiki/news.md","content":"two","expected_version":1}`, true, `at version 2.`},
 		{"wiki_write", `{"page":"news","content":"two","expected_version":1}`, true, `at version 2.`}, // after a crash
 		{"wiki_write", `{"page":"news","content":"three","expected_version":1}`, false, `The wiki page "news" is at version 2, not 1. Read it again, then write with expected_version 2.`},
-		{"wiki_write", `{"page":"none","content":"x","expected_version":3}`, false, `There is no wiki page "none". Leave expected_version out to make it.`},
+		{"wiki_write", `{"page":"none","content":"x","expected_version":3}`, false, `Wiki page "none" does not exist. Leave expected_version out to make it.`},
 		{"wiki_read", `{"page":"news"}`, true, "two"},
 		{"grep", `{"pattern":"^two$"}`, true, "wiki/news.md:1: two"},
 		{"wiki_write", `{"page":"empty","content":""}`, true, `at version 1.`},
