@@ -584,6 +584,16 @@ func (q *Queries) TurnInLine(ctx context.Context, workspaceID uuid.UUID, session
 	return i, err
 }
 
+const turnMarkDelivered = `-- name: TurnMarkDelivered :exec
+UPDATE turns SET told_at = clock_timestamp() WHERE id = $1 AND told_at IS NULL
+`
+
+// TurnMarkDelivered records that the sender of the message has received the whole answer.
+func (q *Queries) TurnMarkDelivered(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, turnMarkDelivered, id)
+	return err
+}
+
 const turnNext = `-- name: TurnNext :one
 SELECT t.id FROM turns t
 WHERE t.session_id = $1 AND t.state = 'lined_up'
@@ -671,8 +681,8 @@ type TurnRetriedParams struct {
 }
 
 // TurnRetried is the newest turn that the same request of the same key has started a short
-// while ago, in the session that it names: by its id, else by its caller. Whoever has the whole
-// answer of a turn does not ask for it again.
+// while ago, in the session that it names: by its id, else by its caller. A client that has the
+// whole answer of a turn does not request it again.
 func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, turnRetried,
 		arg.WorkspaceID,
@@ -685,16 +695,6 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err
-}
-
-const turnTold = `-- name: TurnTold :exec
-UPDATE turns SET told_at = clock_timestamp() WHERE id = $1 AND told_at IS NULL
-`
-
-// TurnTold notes that the whole answer has been written to who sent the message.
-func (q *Queries) TurnTold(ctx context.Context, id uuid.UUID) error {
-	_, err := q.db.Exec(ctx, turnTold, id)
-	return err
 }
 
 const turnView = `-- name: TurnView :one

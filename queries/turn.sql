@@ -311,8 +311,8 @@ WHERE s.workspace_id = $1 AND s.id = $2 AND s.erased_at IS NULL AND t.finished_a
 
 -- name: TurnRetried :one
 -- TurnRetried is the newest turn that the same request of the same key has started a short
--- while ago, in the session that it names: by its id, else by its caller. Whoever has the whole
--- answer of a turn does not ask for it again.
+-- while ago, in the session that it names: by its id, else by its caller. A client that has the
+-- whole answer of a turn does not request it again.
 SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.workspace_id = sqlc.arg(workspace_id) AND t.key_id = sqlc.arg(key_id) AND t.request_hash = sqlc.arg(request_hash)
   AND t.told_at IS NULL
@@ -321,6 +321,6 @@ WHERE t.workspace_id = sqlc.arg(workspace_id) AND t.key_id = sqlc.arg(key_id) AN
            ELSE s.caller_id = sqlc.narg(caller_id)::text END
 ORDER BY t.created_at DESC LIMIT 1;
 
--- name: TurnTold :exec
--- TurnTold notes that the whole answer has been written to who sent the message.
+-- name: TurnMarkDelivered :exec
+-- TurnMarkDelivered records that the sender of the message has received the whole answer.
 UPDATE turns SET told_at = clock_timestamp() WHERE id = $1 AND told_at IS NULL;

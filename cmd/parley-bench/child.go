@@ -61,7 +61,7 @@ func spawn(ctx context.Context, t task) (*child, error) {
 }
 
 // ask writes a line and reads the response.
-func (c *child) ask(question any) (told, error) {
+func (c *child) ask(question any) (serverLine, error) {
 	text, err := json.Marshal(question)
 	if s, ok := question.(string); ok {
 		text = []byte(s)
@@ -70,17 +70,17 @@ func (c *child) ask(question any) (told, error) {
 		_, err = c.in.Write(append(text, '\n'))
 	}
 	if err != nil {
-		return told{}, fmt.Errorf("ask a server: %w\n%s", err, c.stderr)
+		return serverLine{}, fmt.Errorf("ask a server: %w\n%s", err, c.stderr)
 	}
 	if !c.out.Scan() {
-		return told{}, fmt.Errorf("a server has died: %w\n%s", cmpErr(c.out.Err(), io.EOF), c.stderr)
+		return serverLine{}, fmt.Errorf("a server has died: %w\n%s", cmpErr(c.out.Err(), io.EOF), c.stderr)
 	}
-	var line told
+	var line serverLine
 	if err := json.Unmarshal(c.out.Bytes(), &line); err != nil {
-		return told{}, fmt.Errorf("read a server's answer: %w", err)
+		return serverLine{}, fmt.Errorf("read a server's answer: %w", err)
 	}
 	if line.Error != "" {
-		return told{}, fmt.Errorf("a server has failed: %s\n%s", line.Error, c.stderr)
+		return serverLine{}, fmt.Errorf("a server has failed: %s\n%s", line.Error, c.stderr)
 	}
 	return line, nil
 }

@@ -197,7 +197,7 @@ func (r *Report) writeFoot(w io.Writer) error {
 		b.WriteString("A server that is memory only loses its streams with its process. It wins the paced median, since it waits for no commit.\n")
 	}
 	if !c.CPUKnown {
-		b.WriteString("What PostgreSQL uses of the processor cannot be told here, so the CPU columns are empty.\n")
+		b.WriteString("PostgreSQL's CPU time cannot be measured here, so the CPU columns are empty.\n")
 	}
 	if len(r.Failures) == 0 {
 		b.WriteString("Every stream got exactly its deltas, in order, once.\n")

@@ -38,8 +38,8 @@ type task struct {
 	Volatile bool // PostgreSQL is not durable, which the service must accept
 }
 
-// told is one line that a server writes to its parent.
-type told struct {
+// serverLine is one line that a server writes to its parent.
+type serverLine struct {
 	URL   string `json:",omitempty"` // it serves
 	Error string `json:",omitempty"` // why it does not serve
 	CPU   usage
@@ -67,7 +67,7 @@ func serverMain() int {
 		defer pprof.StopCPUProfile()
 	}
 	var mu sync.Mutex
-	tell := func(line told) {
+	tell := func(line serverLine) {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = json.NewEncoder(os.Stdout).Encode(line)
@@ -75,7 +75,7 @@ func serverMain() int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- t.serve(ctx, func(url string) { tell(told{URL: url}) }) }()
+	go func() { served <- t.serve(ctx, func(url string) { tell(serverLine{URL: url}) }) }()
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -86,7 +86,7 @@ func serverMain() int {
 	for {
 		select {
 		case err := <-served:
-			tell(told{Error: fmt.Sprint(err)})
+			tell(serverLine{Error: fmt.Sprint(err)})
 			return 1
 		case _, ok := <-lines:
 			if !ok {
@@ -98,7 +98,7 @@ func serverMain() int {
 				}
 				return 0
 			}
-			tell(told{CPU: ownUsage(), Bytes: resident(), Peak: residentPeak()})
+			tell(serverLine{CPU: ownUsage(), Bytes: resident(), Peak: residentPeak()})
 		}
 	}
 }

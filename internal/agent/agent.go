@@ -111,12 +111,12 @@ func (r *run) work(ctx context.Context) error {
 		partial = strings.TrimPrefix(partial, event.StepBreak)
 	}
 	for {
-		for _, s := range r.state.steps[r.state.told:] {
+		for _, s := range r.state.steps[r.state.offered:] {
 			if err := r.runCalls(ctx, s); err != nil {
 				return err
 			}
 			messages = append(messages, s.asMessages()...)
-			r.state.told++
+			r.state.offered++
 		}
 		done, correction, err := r.finishAnswer()
 		if err != nil || done {

@@ -16,7 +16,7 @@ import (
 type state struct {
 	message event.Message
 	steps   []*step
-	told    int // steps with settled calls that the next request contains
+	offered int // steps with settled calls that the next request contains
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question

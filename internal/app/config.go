@@ -62,7 +62,7 @@ type Config struct {
 	FailedKeysPerMinute int      `env:"PARLEY_FAILED_KEYS_PER_MINUTE" envDefault:"60" section:"Limits of each client address" doc:"API keys that are not valid that an address may send in a minute; 0: no limit. Each process counts by itself, and of IPv6 a /64 counts as one address."`
 	TrustedProxies      []string `env:"PARLEY_TRUSTED_PROXIES" doc:"Addresses and ranges of the proxies in front of the server, separated by commas, such as 10.0.0.0/8. Only from them does the server accept the client's address in X-Forwarded-For."`
 
-	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: nobody gets an agent card without a key. The card without a key says where A2A is spoken and how to come in, and nothing of any workspace."`
+	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: an agent card needs a key. The card without a key names the address of A2A and how to authenticate, and nothing of any workspace."`
 
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`

@@ -173,7 +173,7 @@ func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret)
 		return err
 	}
 	if !s.named {
-		s.banner.line("api key", "in "+DevDir+"/dev.env, which goes on naming "+env.URL, 0)
+		s.banner.line("api key", "in "+DevDir+"/dev.env, which still names "+env.URL, 0)
 		return nil
 	}
 	p, err := s.keys.Authenticate(ctx, env.APIKey, netip.IPv6Loopback())

@@ -362,7 +362,7 @@ func TestDevEnvNamesAServerThatRuns(t *testing.T) {
 	if _, _, err := serve(t, app.Options{DevDir: dir, Out: &out}, dsn, "PARLEY_LISTEN=127.0.0.1:0"); err != nil || names() != first {
 		t.Errorf("one next to it: dev.env names %s, not %s: %v", names(), first, err)
 	}
-	if !strings.Contains(out.String(), "goes on naming "+first) {
+	if !strings.Contains(out.String(), "still names "+first) {
 		t.Errorf("the second server does not report that dev.env names the first:\n%s", &out)
 	}
 	if err := stop(); err != nil {

@@ -65,7 +65,7 @@ func selectWorkspace(ctx context.Context, a *admin) (workspace.Workspace, error)
 	case 1:
 		return all[0], nil
 	case 0:
-		return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "No workspace exists.", Why: "The database is empty.",
+		return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "No workspace exists.", Why: "None has been created in this database.",
 			Do: "Create one: parley workspace create NAME"}
 	}
 	names := make([]string, len(all))

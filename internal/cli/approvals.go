@@ -145,7 +145,7 @@ func (c *command) approvalsAllow() *cobra.Command {
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "allow", Pattern: pattern, Actor: c.approver})
-			return c.told(d, err)
+			return c.printDecision(d, err)
 		}),
 	}
 	c.decisionFlags(cmd)
@@ -163,7 +163,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "deny", Reason: reason, Actor: c.approver})
-			return c.told(d, err)
+			return c.printDecision(d, err)
 		}),
 	}
 	c.decisionFlags(cmd)
@@ -172,8 +172,8 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return cmd
 }
 
-// told prints the outcome of an answer.
-func (c *command) told(d client.Decided, err error) error {
+// printDecision prints the outcome of an answer.
+func (c *command) printDecision(d client.Decided, err error) error {
 	if err != nil {
 		return err
 	}

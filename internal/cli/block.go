@@ -40,21 +40,21 @@ func (s *sending) block(ctx context.Context) error {
 	case err != nil:
 		return err
 	case answer.InputRequired != nil:
-		return s.goOn(ctx, answer)
+		return s.awaitRest(ctx, answer)
 	}
 	return s.print(answer.Raw, answer.Error, interrupted > 0)
 }
 
-// goOn waits for the rest of a turn that has asked a question. A blocking call has ended at the
+// awaitRest waits for the rest of a turn that has asked a question. A blocking call has ended at the
 // question, and would again: the rest comes from the stream and from the session's messages.
-func (s *sending) goOn(ctx context.Context, answer client.Answer) error {
+func (s *sending) awaitRest(ctx context.Context, answer client.Answer) error {
 	v := s.viewer()
 	v.replayed, v.session = true, answer.SessionID
 	var asked event.InputRequired
 	if err := json.Unmarshal(answer.InputRequired, &asked); err != nil {
 		return fmt.Errorf("read the question: %w", err)
 	}
-	if v.who(asked) == nobody {
+	if v.answererOf(asked) == unanswered {
 		v.open = &question{InputRequired: asked, raw: answer.InputRequired}
 		if err := s.print(answer.Raw, nil, false); err != nil {
 			return err

@@ -118,7 +118,7 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 				return err
 			}
 			if !r.Redelivering {
-				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "There is nothing to deliver.", Why: "The turn of this callback still runs.",
+				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "The callback has no report to deliver.", Why: "The turn of this callback still runs.",
 					Do: "See parley callbacks show " + args[0] + "."}
 			}
 			return c.done(r, "The report is sent again with the webhook-id %s.", plainLine(r.WebhookID))

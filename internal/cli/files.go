@@ -123,7 +123,7 @@ func (c *command) filesDown() *cobra.Command {
 				return err
 			}
 			if len(list) == 0 {
-				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "There is nothing to download.", Why: "The session has produced no such files.", Do: "parley files list shows the files."}
+				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "No files match.", Why: "The session has produced no such files.", Do: "parley files list shows the files."}
 			}
 			return c.saveFiles(ctx, remote, list, dir)
 		}),

@@ -76,7 +76,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 		"files up report.csv --mime image/png": {"looks like text/plain", 2},
 		"files down 0192f0aa-0000-7000-8000-000000000001":           {"no such file", 2},
 		"files down nonsense":                                       {"not a UUID", 2},
-		"files down --session 0192f0aa-0000-7000-8000-000000000001": {"There is no session", 2},
+		"files down --session 0192f0aa-0000-7000-8000-000000000001": {"does not exist in this workspace", 2},
 		"files list --direction up":                                 {"direction can be in, out", 2},
 	} {
 		if _, errs, code := sh.run(strings.Fields(line)...); code != c.code || !strings.Contains(errs, c.want) {
@@ -110,7 +110,7 @@ func TestProducedFilesComeDown(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(sh.dir, "results", "evil.csv")); err != nil || string(data) != "a,b\n" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, errs, code := sh.run("files", "down", "--session", session, "--name", "none.csv"); code != 1 || !strings.Contains(errs, "nothing to download") {
+	if _, errs, code := sh.run("files", "down", "--session", session, "--name", "none.csv"); code != 1 || !strings.Contains(errs, "No files match.") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -60,17 +60,17 @@ func (v *viewer) show(f client.Frame) error {
 	case "open":
 		v.session = b.SessionID
 		if v.verbose {
-			v.tell("session " + plainLine(b.SessionID))
+			v.writeLine("session " + plainLine(b.SessionID))
 		}
 	case "text":
 		return v.text(b.Text)
 	case "tool_use":
-		v.tell("→ " + plainLine(strings.TrimSpace(b.Tool+"  "+b.Summary)))
+		v.writeLine("→ " + plainLine(strings.TrimSpace(b.Tool+"  "+b.Summary)))
 	case "tool_result":
 		if !b.OK {
-			v.tell("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
+			v.writeLine("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
 		} else if v.verbose {
-			v.tell("← " + plainLine(b.Tool) + "\n" + visible(b.Output))
+			v.writeLine("← " + plainLine(b.Tool) + "\n" + visible(b.Output))
 		}
 	case "usage":
 		v.usage(b.In, b.Out, b.Cost, b.Model)
@@ -78,17 +78,17 @@ func (v *viewer) show(f client.Frame) error {
 		return v.structured(b.Result)
 	case "attachment":
 		for _, a := range b.Attachments {
-			v.tell(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, thousands(a.Size), a.DownloadURL)))
+			v.writeLine(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, thousands(a.Size), a.DownloadURL)))
 		}
 	case "attachment_rejected":
 		for _, a := range b.Attachments {
-			v.tell("✗ " + plainLine(fmt.Sprintf("%s was not used: %s", cmp.Or(a.Filename, a.FileID), a.Reason)))
+			v.writeLine("✗ " + plainLine(fmt.Sprintf("%s was not used: %s", cmp.Or(a.Filename, a.FileID), a.Reason)))
 		}
 	case "error":
 		v.failed = new(b.failure)
 	case "done":
 		if b.Resumed != nil && !*b.Resumed && v.shown == 0 && v.output != "json" {
-			v.tell("The session is completed; there is nothing more to come. See all of it again: parley sessions tail " + plainLine(v.session) + " --after 0")
+			v.writeLine("The session is completed; no events will follow. See all of it again: parley sessions tail " + plainLine(v.session) + " --after 0")
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (v *viewer) structured(result json.RawMessage) error {
 
 func (v *viewer) usage(in, out int64, cost *float64, model string) {
 	v.endLine() // the answer is complete
-	v.tell(usageLine(in, out, cost, v.first, model))
+	v.writeLine(usageLine(in, out, cost, v.first, model))
 }
 
 // usageLine returns tokens and cost on a line; first, the time until the first text, may be 0.
@@ -145,15 +145,15 @@ func usageLine(in, out int64, cost *float64, first time.Duration, model string) 
 	return line + " · " + plainLine(model)
 }
 
-// say is tell for callers that do not hold mu.
-func (v *viewer) say(line string) {
+// printLine is tell for callers that do not hold mu.
+func (v *viewer) printLine(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.tell(line)
+	v.writeLine(line)
 }
 
-// tell writes a line to stderr. On a terminal it first ends the line of the answer.
-func (v *viewer) tell(line string) {
+// writeLine writes a line to stderr. On a terminal it first ends the line of the answer.
+func (v *viewer) writeLine(line string) {
 	if v.quiet {
 		return
 	}

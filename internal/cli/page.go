@@ -14,7 +14,7 @@ import (
 func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 	remoteFlags(cmd)
 	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")
-	cmd.Flags().StringVar(cursor, "cursor", "", "go on where a list ended: its next_cursor")
+	cmd.Flags().StringVar(cursor, "cursor", "", "continue where a list ended: its next_cursor")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		return checkLimit(cmd, *limit, 100)
 	}

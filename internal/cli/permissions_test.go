@@ -59,7 +59,7 @@ func TestRulesOfToolsAreSetAndReset(t *testing.T) {
 		"set wiki_write maybe":     "allow, ask or deny",
 		"set request_secret allow": "always asks",
 		"set wiki_write":           "RULE is missing",
-		"reset nothing":            "no tool",
+		"reset nothing":            "Unknown tool",
 	} {
 		if _, errs, code := sh.run(append([]string{"permissions"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("parley permissions %s: exit code %d, %s", line, code, errs)

@@ -46,17 +46,17 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	open, closed := context.WithCancelCause(ctx)
 	q := &question{InputRequired: asked, raw: f.Data, close: closed, done: make(chan struct{})}
 	v.open = q
-	switch v.who(asked) {
-	case patterns:
-		v.say("Allowed, as --approve says: " + brief(asked))
+	switch v.answererOf(asked) {
+	case byPattern:
+		v.printLine("Allowed, as --approve says: " + brief(asked))
 		return v.decide(ctx, client.Decision{Decision: "allow"})
-	case refusal:
-		v.say("Denied, as --approve says: " + brief(asked))
+	case byDenial:
+		v.printLine("Denied, as --approve says: " + brief(asked))
 		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "The sender of the message denies every approval."})
-	case somebody:
-		v.say("Waiting for another client. " + q.hint())
+	case elsewhere:
+		v.printLine("Waiting for another client. " + q.hint())
 		close(q.done)
-	case here:
+	case atTerminal:
 		go func() {
 			defer close(q.done)
 			plan := v.output != "text" || v.result || !v.screen // it was printed before
@@ -65,7 +65,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 				leave(q.err)
 			}
 		}()
-	case nobody:
+	case unanswered:
 		close(q.done)
 		v.unattended()
 		return errLater
@@ -82,27 +82,27 @@ func (v *viewer) unattended() {
 type answerer int
 
 const (
-	nobody   answerer = iota // the question stays open
-	here                     // the user at the terminal
-	somebody                 // a user elsewhere
-	patterns                 // allowed by a pattern
-	refusal                  // denied
+	unanswered answerer = iota // the question stays open
+	atTerminal                 // the user at the terminal
+	elsewhere                  // a user elsewhere
+	byPattern                  // allowed by a pattern
+	byDenial                   // denied
 )
 
-// who returns the source of a question's answer, by --approve.
-func (v *viewer) who(asked event.InputRequired) answerer {
+// answererOf returns the source of a question's answer, by --approve.
+func (v *viewer) answererOf(asked event.InputRequired) answerer {
 	approval := asked.What == event.InputApproval
 	switch {
 	case approval && v.approving.covered(asked):
-		return patterns
+		return byPattern
 	case approval && v.approving.rule == approveNever:
-		return refusal
+		return byDenial
 	case v.approving.rule == approveWait:
-		return somebody
+		return elsewhere
 	case !v.approving.noInput && v.c.attended():
-		return here
+		return atTerminal
 	}
-	return nobody
+	return unanswered
 }
 
 // decide answers the open question with a given decision.
@@ -150,10 +150,10 @@ func (v *viewer) answered(ctx context.Context) error {
 func (v *viewer) note(d client.Decided) {
 	switch d.Status {
 	case string(event.Expired):
-		v.say("The time to answer is over. The approval counts as denied.")
+		v.printLine("The approval has expired. It counts as denied.")
 	case string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped):
 		if d.Already {
-			v.say("Answered elsewhere: " + d.Status + ".")
+			v.printLine("Answered elsewhere: " + d.Status + ".")
 		}
 	}
 	v.denied = v.denied || d.Status == string(event.Denied) || d.Status == string(event.Expired)

@@ -163,7 +163,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t, "PARLEY_APPROVAL_WINDOW=1s", "PARLEY_CALLS_PER_MINUTE=0")
 	for _, output := range []string{"text", "json"} {
-		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 || !strings.Contains(errs, "The time to answer is over") || !strings.Contains(out, "Done.") {
+		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 || !strings.Contains(errs, "The approval has expired") || !strings.Contains(out, "Done.") {
 			t.Errorf("%s: exit code %d, %s%s", output, code, out, errs)
 		}
 	}
@@ -209,7 +209,7 @@ func TestTheFirstAnswerStands(t *testing.T) {
 		{"secret skip " + allowed, 2, "No secret request"},
 		{"approvals show x", 2, "No such approval"},
 		{"approvals list --status open", 2, "status"},
-		{"sessions cancel " + shown.Data.SessionID, 0, "nothing to cancel"},
+		{"sessions cancel " + shown.Data.SessionID, 0, "No turn is in progress"},
 	} {
 		if _, errs, code := sh.run(strings.Fields(c.args)...); code != c.code || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: exit code %d, %s", c.args, code, errs)

@@ -34,7 +34,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 		"not confirmed": {[]string{id}, "n\n", "Nothing was erased."},
 		"nobody there":  {[]string{id}, "", "Nothing was erased."},
 		"no id":         {[]string{"bob", "--yes"}, "", "is not a session id"},
-		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "There is no session"},
+		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "does not exist in this workspace"},
 		"nothing":       {nil, "", "SESSION is missing"},
 	} {
 		if _, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"sessions", "erase"}, c.args...)...); code != 2 || !strings.Contains(errs, c.want) {
@@ -53,7 +53,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 || !strings.Contains(errs, "erased before, at "+time.Now().Format("2006-")) {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "There is no session") {
+	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "does not exist in this workspace") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

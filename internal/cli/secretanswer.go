@@ -55,7 +55,7 @@ agent never sees it.`,
 			if err == nil {
 				c.warnAboutValue(name, value, true)
 			}
-			return c.told(d, err)
+			return c.printDecision(d, err)
 		}),
 	}
 	c.decisionFlags(cmd)
@@ -72,7 +72,7 @@ func (c *command) secretSkip() *cobra.Command {
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.SkipSecret(ctx, args[0], c.approver)
-			return c.told(d, err)
+			return c.printDecision(d, err)
 		}),
 	}
 	c.decisionFlags(cmd)

@@ -53,7 +53,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", what, code, errs)
 		}
 	}
-	if _, errs, code := sh.run("secrets", "set", "CRM_KEY"); code != 2 || !strings.Contains(errs, "no value") {
+	if _, errs, code := sh.run("secrets", "set", "CRM_KEY"); code != 2 || !strings.Contains(errs, "value is missing") {
 		t.Errorf("without a terminal: %d, %s", code, errs)
 	}
 

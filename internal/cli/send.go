@@ -120,7 +120,7 @@ func (s *sending) viewer() *viewer {
 	return v
 }
 
-func (s *sending) retrying(r client.Retry) { s.c.tellRetry(r, s.quiet) }
+func (s *sending) retrying(r client.Retry) { s.c.reportRetry(r, s.quiet) }
 
 func (s *sending) note(text string) {
 	if !s.quiet {
@@ -128,8 +128,8 @@ func (s *sending) note(text string) {
 	}
 }
 
-// tellRetry reports on one line that a stream broke.
-func (c *command) tellRetry(r client.Retry, quiet bool) {
+// reportRetry reports on one line that a stream broke.
+func (c *command) reportRetry(r client.Retry, quiet bool) {
 	if !quiet {
 		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(sentence(r.Err)), r.Wait.Round(100*time.Millisecond), r.Try, r.Of)
 	}

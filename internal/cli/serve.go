@@ -66,7 +66,7 @@ func (c *command) dev() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := c.devDir()
 			if _, err := os.Stat(dir); err != nil {
-				return c.done(object{"deleted": nil}, "There is nothing to delete: %s does not exist.", dir)
+				return c.done(object{"deleted": nil}, "%s does not exist.", dir)
 			}
 			if err := c.confirmed(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
 				return err

@@ -69,9 +69,9 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 	for line, want := range map[string]string{
 		"files " + id + " get nothing -w one":    `no file "nothing"`,
 		"files " + id + " get link -w one":       `no file "link"`,
-		"files " + id + " get report.bin -w two": "There is no session",
-		"files " + id + " -w two":                "There is no session",
-		"files " + uuid.NewString() + " -w one":  "There is no session",
+		"files " + id + " get report.bin -w two": "does not exist in this workspace",
+		"files " + id + " -w two":                "does not exist in this workspace",
+		"files " + uuid.NewString() + " -w one":  "does not exist in this workspace",
 		"files x -w one":                         "is not a session id",
 		"files":                                  "SESSION is missing",
 		"files " + id + " put x":                 "nothing, or get PATH",

@@ -70,7 +70,7 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 			if output != "text" && output != "stream-json" {
 				return usage(cmd, "Unknown output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
 			}
-			remote, err := c.dial(cmd, func(r client.Retry) { c.tellRetry(r, false) })
+			remote, err := c.dial(cmd, func(r client.Retry) { c.reportRetry(r, false) })
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (c *command) sessionsCancel() *cobra.Command {
 			}
 			switch {
 			case !done.Canceled:
-				return c.done(done, "There is nothing to cancel: no turn is in progress.")
+				return c.done(done, "No turn is in progress.")
 			case done.RunnerHaltDeferred:
 				return c.done(done, "The turn is canceled. Its worker has not confirmed it yet; nothing that it still does is kept.")
 			}

@@ -121,7 +121,7 @@ func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 			}
 		}
 		if len(files) == before {
-			return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no skill in " + dir + ".",
+			return nil, &problem{Exit: exitUsage, Code: "USAGE", What: dir + " contains no skill.",
 				Why: "Neither it nor a folder in it has a " + skill.File + ".", Do: "Make one: parley skills create NAME"}
 		}
 	}

@@ -186,7 +186,7 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 		}
 	}
 	sh.write("empty/README.md", "")
-	if _, errs, code := sh.run("skills", "lint", "empty"); code != 2 || !strings.Contains(errs, "There is no skill in empty") {
+	if _, errs, code := sh.run("skills", "lint", "empty"); code != 2 || !strings.Contains(errs, "empty contains no skill") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

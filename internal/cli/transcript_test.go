@@ -87,8 +87,8 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		says string
 	}{
 		{"sessions export " + id + " --format xml", "md, jsonl, json"},
-		{"sessions export 0192f0aa-0000-7000-8000-000000000001 --format json", "There is no session"},
-		{"sessions show 0192f0aa-0000-7000-8000-000000000001", "There is no session"},
+		{"sessions export 0192f0aa-0000-7000-8000-000000000001 --format json", "does not exist in this workspace"},
+		{"sessions show 0192f0aa-0000-7000-8000-000000000001", "does not exist in this workspace"},
 	} {
 		if _, errs, code := sh.run(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: exit code %d, %s", c.args, code, errs)

@@ -66,7 +66,7 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 			leave(errLeft)
 			return
 		}
-		v.say("Cancelling; Ctrl-C again leaves the turn running.")
+		v.printLine("Cancelling; Ctrl-C again leaves the turn running.")
 		v.cancel(ctx)
 	})
 	v.began = time.Now()
@@ -108,7 +108,7 @@ func (v *viewer) cancel(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	if _, err := v.remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
-		v.say("It could not be canceled: " + plainLine(err.Error()))
+		v.printLine("It could not be canceled: " + plainLine(err.Error()))
 	}
 }
 
@@ -126,16 +126,16 @@ func (v *viewer) finish(err error, interrupts int) error {
 	v.endLine()
 	switch {
 	case errors.Is(err, errLeft) && v.session == "":
-		v.say("Interrupted before the answer; the server may have accepted the message.")
+		v.printLine("Interrupted before the answer; the server may have accepted the message.")
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft) && v.reading:
-		v.say("The turn continues; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
+		v.printLine("The turn continues; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
-		v.say("The turn continues on the server. " + reattach(v.session, v.lastID))
+		v.printLine("The turn continues on the server. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLater):
-		v.say(v.open.hint() + " " + reattach(v.session, v.lastID))
+		v.printLine(v.open.hint() + " " + reattach(v.session, v.lastID))
 		return exitError(exitInputRequired)
 	case err != nil:
 		return err
@@ -146,7 +146,7 @@ func (v *viewer) finish(err error, interrupts int) error {
 	}
 	exit := exitOf(v.failed.Code, interrupts > 0 && !v.reading)
 	if exit == exitInterrupted {
-		v.say("Cancelled.")
+		v.printLine("Cancelled.")
 		return exitError(exit)
 	}
 	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or read the server's log."}

@@ -58,7 +58,7 @@ func (c *command) document(args []string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(f, limit))
 	}
 	if !fed(c.Stdin) {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to write.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "The content is missing.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
 	}
 	return io.ReadAll(io.LimitReader(c.Stdin, limit))
 }

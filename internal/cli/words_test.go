@@ -24,7 +24,7 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 		"wiki put":                              "PATH is missing",
 		"wiki put a b c":                        `"c" is too much`,
 		"workspace create":                      "NAME is missing",
-		"workspace update x":                    "nothing to change",
+		"workspace update x":                    "No change is given",
 		"sessions tail":                         "SESSION is missing",
 		"sessions list --limit x":               "It takes a whole number",
 		"sessions list --limit 0":               "from 1 to 100",

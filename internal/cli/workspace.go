@@ -113,7 +113,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 	var set workspace.Change
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
 		if set, err = change(); err == nil && set == (workspace.Change{}) {
-			return usage(cmd, "There is nothing to change.", "No flag is set.")
+			return usage(cmd, "No change is given.", "No flag is set.")
 		}
 		return err
 	}

@@ -42,7 +42,7 @@ func accountFor(data string) (account, error) {
 			return a, nil
 		}
 	}
-	return me, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody: run as an ordinary user")
+	return me, errors.New("PostgreSQL refuses to run as root, and neither the user postgres nor the user nobody exists: run as an ordinary user")
 }
 
 func lookup(key string, by func(string) (*user.User, error)) (account, error) {

@@ -8,7 +8,7 @@ func (c *compiler) linkReferences() error {
 			continue
 		}
 		if n.ref = c.nodes[n.target[1:]]; n.ref == nil {
-			return newError(n.at+"/$ref", "There is no schema at %.100q.", n.target)
+			return newError(n.at+"/$ref", "No schema exists at %.100q.", n.target)
 		}
 	}
 	for _, n := range c.order {

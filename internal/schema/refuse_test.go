@@ -37,9 +37,9 @@ var hostile = []struct{ raw, path, reason string }{
 	{`{"$ref":"#anchor"}`, "/$ref", "JSON pointer"},
 	{`{"$ref":"#/%zz"}`, "/$ref", "JSON pointer"},
 	{`{"$ref":7}`, "/$ref", "string"},
-	{`{"$ref":"#/$defs/missing"}`, "/$ref", "no schema at"},
-	{`{"items":{"$ref":"#/required"},"required":["a"]}`, "/items/$ref", "no schema at"},
-	{`{"default":{"type":"string"},"items":{"$ref":"#/default"}}`, "/items/$ref", "no schema at"},
+	{`{"$ref":"#/$defs/missing"}`, "/$ref", "No schema exists at"},
+	{`{"items":{"$ref":"#/required"},"required":["a"]}`, "/items/$ref", "No schema exists at"},
+	{`{"default":{"type":"string"},"items":{"$ref":"#/default"}}`, "/items/$ref", "No schema exists at"},
 	// Names that refer outside the document, or outside the parsed part.
 	{`{"$id":"https://tenant.example/a","type":"string"}`, "/$id", "no addresses"},
 	{`{"properties":{"x":{"$id":"http://json-schema.org/draft-07/schema"}}}`, "/properties/x/$id", "no addresses"},
@@ -52,7 +52,7 @@ var hostile = []struct{ raw, path, reason string }{
 	{`{"$schema":"http://json-schema.org/draft-04/schema#"}`, "/$schema", "names draft-07"},
 	{`{"items":{"$schema":"https://json-schema.org/draft/2020-12/schema"}}`, "/items/$schema", "at the top"},
 	// Keywords that would be ignored silently.
-	{`{"minLenght":5}`, "/minLenght", "no keyword"},
+	{`{"minLenght":5}`, "/minLenght", "Unknown keyword"},
 	{`{"properties":{"a":{"nullable":true}}}`, "/properties/a/nullable", "null"},
 	{`{"dependencies":{"a":["b"]}}`, "/dependencies", "dependentRequired"},
 	{`{"unevaluatedItems":false}`, "/unevaluatedItems", "items"},

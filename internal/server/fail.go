@@ -22,8 +22,8 @@ type Failure struct {
 	RetryAfter int `json:"retry_after,omitempty"` // seconds
 }
 
-// Tell converts a fault to a Failure.
-func Tell(f *fault.Error) Failure {
+// FailureOf converts a fault to a Failure.
+func FailureOf(f *fault.Error) Failure {
 	told := Failure{Type: f.Code.Type(), Code: f.Code, Message: f.Message, Param: f.Param, Detail: f.Detail}
 	wait := f.Detail.RetryAfter
 	if wait == 0 && (f.Code == fault.Unavailable || f.Code.Type() == fault.RateLimit) {
@@ -69,7 +69,7 @@ func (s *Server) fail(a *answer, r *http.Request, err error) {
 
 // refuse writes a fault.
 func (s *Server) refuse(a *answer, f *fault.Error) {
-	told := Tell(f)
+	told := FailureOf(f)
 	body := struct {
 		Error     any    `json:"error"`
 		RequestID string `json:"request_id"`

@@ -74,7 +74,7 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 	}
 	err := op.Serve(w, req)
 	nameRequiredScopes(w, req.Caller, err)
-	return req.Names.Told(err)
+	return req.Names.TranslateError(err)
 }
 
 func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err error) {

@@ -42,8 +42,8 @@ func (s *Server) MarkDelivered(r *Request, rd Reading) {
 	}
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := s.Sessions.Told(ctx, rd.Turn); err != nil {
-		s.Log.WarnContext(ctx, "an answer was told, which could not be noted", "session", rd.Session(), "turn", rd.Turn, "err", err)
+	if err := s.Sessions.MarkDelivered(ctx, rd.Turn); err != nil {
+		s.Log.WarnContext(ctx, "delivery of an answer not recorded", "session", rd.Session(), "turn", rd.Turn, "err", err)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Server) NewRouter(protocols ...Routes) http.Handler {
 		}
 	}
 	router.NotFoundHandler = s.Handler(func(http.ResponseWriter, *http.Request) error {
-		return fault.New(fault.RouteNotFound, "There is nothing at this path. GET /api/v1/openapi lists what there is.")
+		return fault.New(fault.RouteNotFound, "The path does not exist. GET /api/v1/openapi lists all paths.")
 	})
 	router.MethodNotAllowedHandler = router.NotFoundHandler // unreachable: no route matches methods
 	return router

@@ -144,5 +144,5 @@ func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID stri
 // NotFound returns the error for a session that does not exist or belongs to another workspace.
 func NotFound(id uuid.UUID) *fault.Error {
 	return &fault.Error{Code: fault.SessionNotFound, Param: "session_id",
-		Message: fmt.Sprintf("There is no session %s in this workspace. Check the id; the list of sessions has those that exist.", id)}
+		Message: fmt.Sprintf("Session %s does not exist in this workspace. Check the id; the list of sessions has those that exist.", id)}
 }

@@ -110,10 +110,10 @@ func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, 
 	return turn, true, nil
 }
 
-// Told records that the whole answer of a turn has been written to the sender of its message: the
+// MarkDelivered records that the whole answer of a turn has been written to the sender of its message: the
 // same request again is another message.
-func (s *Store) Told(ctx context.Context, turn uuid.UUID) error {
-	if err := s.q.TurnTold(ctx, turn); err != nil {
+func (s *Store) MarkDelivered(ctx context.Context, turn uuid.UUID) error {
+	if err := s.q.TurnMarkDelivered(ctx, turn); err != nil {
 		return fmt.Errorf("mark the turn as delivered: %w", err)
 	}
 	return nil

@@ -208,7 +208,7 @@ func inside(name string) (string, error) {
 func (x *Run) unfit(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Refusal(fmt.Sprintf("There is no file %q in the folder.", name))
+		return tool.Refusal(fmt.Sprintf("The folder has no file %q.", name))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
 		return tool.Refusal(fmt.Sprintf("%q cannot be opened there.", name))
 	case errors.Is(err, syscall.ENOSPC):

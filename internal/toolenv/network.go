@@ -149,14 +149,14 @@ func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 	}
 	res, err := n.run.Do(req)
 	if err != nil {
-		return nil, told(req, err)
+		return nil, describeFailure(req, err)
 	}
 	res.Body = &answer{res.Body, req}
 	return res, nil
 }
 
-// told describes to the model why a request has no response, or a truncated one.
-func told(req *http.Request, err error) error {
+// describeFailure describes to the model why a request has no response, or a truncated one.
+func describeFailure(req *http.Request, err error) error {
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return tool.Refusal(refused.Reason)
 	}
@@ -178,7 +178,7 @@ type answer struct {
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = told(a.req, err)
+		err = describeFailure(a.req, err)
 	}
 	return n, err
 }
@@ -187,7 +187,7 @@ func (a *answer) Read(p []byte) (int, error) {
 func (a *answer) WriteTo(dst io.Writer) (int64, error) {
 	n, err := io.Copy(dst, a.ReadCloser)
 	if err != nil {
-		err = told(a.req, err)
+		err = describeFailure(a.req, err)
 	}
 	return n, err
 }

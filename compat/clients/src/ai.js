@@ -99,7 +99,7 @@ export async function ai() {
   assert.equal(reloaded.messages[0].parts.find((p) => p.type === "dynamic-tool").state, "output-available");
   assert.equal(await transport.reconnectToStream({ chatId: first.id }), null);
 
-  // A failed turn is an error, and the chat goes on.
+  // A failed turn is an error, and the chat continues.
   await chat.sendMessage({ text: "@error model_error" });
   assert.deepEqual([chat.status, chat.error.message], ["error", "The script asked for this failure."]);
   chat.clearError();

@@ -6,21 +6,21 @@ import (
 )
 
 var (
-	commandTold = regexp.MustCompile(politely + `(?:run|execute)\s+(?:the\s+)?(?:bash\s+|shell\s+)?(?:command\s+)?(?:["'“‘\x60](.+)["'”’\x60]\W*|(.+))$`)
-	fetchTold   = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
-	fileWritten = regexp.MustCompile(politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
-	savedToFile = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new )?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
-	fileWanted  = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
+	commandAsked = regexp.MustCompile(politely + `(?:run|execute)\s+(?:the\s+)?(?:bash\s+|shell\s+)?(?:command\s+)?(?:["'“‘\x60](.+)["'”’\x60]\W*|(.+))$`)
+	fetchAsked   = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
+	fileWritten  = regexp.MustCompile(politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
+	savedToFile  = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new )?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
+	fileWanted   = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
 )
 
 // answerCommand handles a sentence that requests a tool: run a command, make a request, write a
 // file or send one. ok is false if it requests none of these.
 func (c conversation) answerCommand(question string) (r reply, ok bool) {
-	if m := commandTold.FindStringSubmatch(question); m != nil {
+	if m := commandAsked.FindStringSubmatch(question); m != nil {
 		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
 			map[string]string{"command": m[1] + m[2]}, printed), true
 	}
-	if m := fetchTold.FindStringSubmatch(question); m != nil {
+	if m := fetchAsked.FindStringSubmatch(question); m != nil {
 		return c.acted("http_request", "I cannot make requests here.", map[string]string{"url": m[1]}, printed), true
 	}
 	if m := fileWanted.FindStringSubmatch(question); m != nil {

@@ -83,7 +83,7 @@ func (c conversation) runSkill(s skill) reply {
 	}
 	did := "read the pages that this skill names"
 	if read == 0 {
-		did = "told what this skill asks for"
+		did = "listed what this skill asks for"
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(summarizePage(s.body), "\n- "))
 	}
 	with := "."

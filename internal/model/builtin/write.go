@@ -39,7 +39,7 @@ func (c conversation) writePage(page, content string) reply {
 		return reply{calls: []event.ToolCall{askFor("wiki_read", map[string]any{"page": page, "version": true})}}
 	}
 	if r, ok := c.findResult("wiki_write"); ok {
-		return told(r, "Done. ")
+		return reportOutcome(r, "Done. ")
 	}
 	plan, input := "I am going to make the wiki page "+page+".", map[string]any{"page": page, "content": content}
 	if r, ok := c.findResult("wiki_read"); ok && !r.failed {
@@ -57,7 +57,7 @@ func (c conversation) askApproval() reply {
 		return sayText("I have no tool here that asks for an approval.")
 	}
 	if r, ok := c.findResult("wiki_write"); ok {
-		return told(r, "The call went through. ")
+		return reportOutcome(r, "The call went through. ")
 	}
 	return planned("I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
 		"with `parley permissions update wiki_write ask` it asks always.",
@@ -71,8 +71,8 @@ func planned(plan string, call event.ToolCall) reply {
 	return r
 }
 
-// told reports the outcome of a call.
-func told(r result, done string) reply {
+// reportOutcome reports the outcome of a call.
+func reportOutcome(r result, done string) reply {
 	if r.failed {
 		return sayText("Nothing was written. " + firstLine(r.output))
 	}

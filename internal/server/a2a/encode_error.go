@@ -17,7 +17,7 @@ import (
 func (c *call) writeError(err error) error {
 	e := c.rpcErrorOf(err)
 	if e.fault != nil {
-		if wait := server.Tell(e.fault).RetryAfter; wait > 0 {
+		if wait := server.FailureOf(e.fault).RetryAfter; wait > 0 {
 			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
 		}
 	}
@@ -76,7 +76,7 @@ func (e *rpcError) detailsV10() (list []map[string]any) {
 	if e.fault == nil {
 		return list
 	}
-	told := server.Tell(e.fault)
+	told := server.FailureOf(e.fault)
 	info(string(told.Code), "parley")
 	vs := told.Violations
 	if len(vs) == 0 && told.Param != "" && e.Code == jsonrpc.InvalidParams {
@@ -98,7 +98,7 @@ func (e *rpcError) detailsV10() (list []map[string]any) {
 // failure returns a fault as the details of an error, with the ids that it concerns.
 func (e *rpcError) failure() map[string]any {
 	told := make(map[string]any)
-	raw, err := json.Marshal(server.Tell(e.fault))
+	raw, err := json.Marshal(server.FailureOf(e.fault))
 	if err == nil {
 		err = json.Unmarshal(raw, &told)
 	}

@@ -14,12 +14,12 @@ import (
 // writer writes the frames of a task.
 type writer struct {
 	*call
-	sw   *sse.Writer
-	turn uuid.UUID
-	p    *projection
-	upto int64 // events up to here are in the task that is sent first
-	told bool  // that task was sent
-	last int64 // id of the newest frame
+	sw       *sse.Writer
+	turn     uuid.UUID
+	p        *projection
+	upto     int64 // events up to here are in the task that is sent first
+	taskSent bool  // that task was sent
+	last     int64 // id of the newest frame
 }
 
 // Begin implements server.BatchEncoder.
@@ -63,7 +63,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 	if err := w.sendTask(evs[len(evs)-1].Seq + 1); err != nil {
 		return false, err
 	}
-	if !over && w.told && w.version.leaves(w.p.task.Status.State) {
+	if !over && w.taskSent && w.version.leaves(w.p.task.Status.State) {
 		return true, w.frame(w.p.now(w.last))
 	}
 	return over, nil
@@ -71,10 +71,10 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 
 // sendTask sends the task once, before the first event that is not part of it.
 func (w *writer) sendTask(next int64) error {
-	if w.told || next <= w.upto {
+	if w.taskSent || next <= w.upto {
 		return nil
 	}
-	w.told = true
+	w.taskSent = true
 	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
 }
 

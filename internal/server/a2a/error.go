@@ -56,7 +56,7 @@ func (c *call) storedError(id, context uuid.UUID, err error) error {
 	}
 	e.about = about(id, context)
 	if e.fault.Code == fault.Unavailable {
-		e.Message = "The message was accepted and its task goes on. " + strings.TrimSuffix(e.Message, "Try again.") + "Read the task by its id, or send the same message again."
+		e.Message = "The message was accepted and its task continues. " + strings.TrimSuffix(e.Message, "Try again.") + "Read the task by its id, or send the same message again."
 		e.fault.Message = e.Message
 	}
 	return e

@@ -117,7 +117,7 @@ func (c *call) startTask(ctx context.Context, in *incoming) (turn.Started, error
 	}
 	started, ok, err := c.Turns.Repeated(ctx, req)
 	if err == nil && !ok {
-		err = server.InvalidCursor("Last-Event-ID", "Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
+		err = server.InvalidCursor("Last-Event-ID", "Last-Event-ID resumes a stream, and this message has not started one. Leave it out.")
 	}
 	return started, err
 }

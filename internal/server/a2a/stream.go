@@ -88,7 +88,7 @@ func (c *call) stream(l *look) error {
 	err = server.StreamTurn(c.Server, c.w, c.r.Context(), server.Stream{Session: begun.Session, Turn: l.view.Turn.ID, Key: c.caller.Key},
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return c.Events(ctx, begun, l.view.Turn.ID) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] {
-			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, told: l.from == fromStart,
+			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, taskSent: l.from == fromStart,
 				p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 		})
 	if err != nil && !errors.Is(err, eventlog.ErrGone) { // it has a frame of its own

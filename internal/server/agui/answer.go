@@ -60,7 +60,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		rd.Then = &next
 	}
 	in.Notices = q.notices
-	return s.tell(w, r, in, rd)
+	return s.streamRun(w, r, in, rd)
 }
 
 // questions are the questions that a run answers, all of them checked before the first is decided.
@@ -86,7 +86,7 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 		late := rs.cancelled && (asked.Status == string(event.Allowed) || asked.Status == string(event.Provided))
 		if late {
 			q.notices = append(q.notices, Notice{Interrupt: rs.id.String(), Status: asked.Status,
-				Message: "This interrupt was answered before: " + asked.Status + ". The first answer stands, and the turn goes on with it."})
+				Message: "This interrupt was answered before: " + asked.Status + ". The first answer stands, and the turn continues with it."})
 		}
 		q.goesOn = q.goesOn || !rs.cancelled || late
 		if i == 0 || asked.CreatedAt.After(q.newest.CreatedAt) {

@@ -46,7 +46,7 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 	}
 	switch {
 	case len(in.resume) > 0:
-		err = r.Names.Told(s.answer(w, r, in, id))
+		err = r.Names.TranslateError(s.answer(w, r, in, id))
 		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
 			return s.refuse(w, in, f, nil)
 		}
@@ -84,11 +84,11 @@ func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
 	if err != nil {
 		return s.busy(w, in, err)
 	}
-	return s.tell(w, r, in, rd)
+	return s.streamRun(w, r, in, rd)
 }
 
-// tell responds with a run. A client that reconnects may have some of its messages.
-func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd server.Reading) (err error) {
+// streamRun responds with a run. A client that reconnects may have some of its messages.
+func (s *api) streamRun(w http.ResponseWriter, r *server.Request, in input, rd server.Reading) (err error) {
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
 		if in.Calls, err = s.TurnCalls(r.Context(), r.Caller, rd); err != nil {
 			return err
@@ -127,9 +127,9 @@ func (s *api) attach(w http.ResponseWriter, r *server.Request, in input, id uuid
 			return err
 		}
 		if ok {
-			return s.tell(w, r, in, p.Reading)
+			return s.streamRun(w, r, in, p.Reading)
 		}
 	}
 	return fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
-		Message: "The last message is not the user's, nothing is resumed, and nothing is in progress in this thread: there is nothing to tell."})
+		Message: "The last message is not the user's, nothing is resumed, and nothing is in progress in this thread, so the run would be empty."})
 }

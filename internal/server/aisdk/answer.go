@@ -79,7 +79,7 @@ func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*ver
 		}
 	}
 	if len(found) == 0 {
-		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval: there is nothing to do."})
+		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval. Send a message of the user."})
 	}
 	return list
 }

@@ -44,7 +44,7 @@ func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return s.tell(w, r, p.Reading)
+	return s.streamReading(w, r, p.Reading)
 }
 
 // cancel cancels the turn in progress. Closing its stream would not, and the page knows only this

@@ -41,11 +41,11 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.tell(w, r, rd)
+	return s.streamReading(w, r, rd)
 }
 
-// tell streams a reading. It stays open while a secret is requested: secrets are not provided here.
-func (s *api) tell(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
+// streamReading streams a reading. It stays open while a secret is requested: secrets are not provided here.
+func (s *api) streamReading(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	header(w.Header())
 	rd.Through = true
 	return s.StreamReading(w, r, rd, NewEncoder(rd, s.Base(r.Request)))

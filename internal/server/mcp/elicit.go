@@ -35,7 +35,7 @@ func elicitation(q event.InputRequired, seq int64, notice string) result {
 			"type": "object",
 			"properties": map[string]any{
 				"decision": map[string]any{"type": "string", "title": "Decision", "enum": []string{"allow", "deny"}},
-				"reason":   map[string]any{"type": "string", "title": "Reason", "description": "With deny: what to tell the agent.", "maxLength": request.MaxReason},
+				"reason":   map[string]any{"type": "string", "title": "Reason", "description": "With deny: the reason that the agent gets.", "maxLength": request.MaxReason},
 			},
 			"required": []string{"decision"},
 		},

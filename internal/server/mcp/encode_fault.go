@@ -32,7 +32,7 @@ func faultResult(f *fault.Error) *mcp.CallToolResult {
 	if hint := hints[f.Code]; hint != "" {
 		text.WriteString("\n" + hint)
 	}
-	value, _ := json.Marshal(map[string]server.Failure{"fault": server.Tell(f)}) // every protocol can encode it
+	value, _ := json.Marshal(map[string]server.Failure{"fault": server.FailureOf(f)}) // every protocol can encode it
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
 }
 

@@ -27,10 +27,10 @@ const (
 // else at once. The agent's text is marked, so that it cannot pass for the server's. Lost
 // notifications are harmless: the result has everything.
 type progress struct {
-	notify func(message string) error // nil: not requested
-	text   string                     // end of the text so far
-	fresh  bool                       // some text was not sent
-	told   time.Time
+	notify   func(message string) error // nil: not requested
+	text     string                     // end of the text so far
+	fresh    bool                       // some text was not sent
+	lastSent time.Time
 
 	mu     sync.Mutex
 	newest string // the latest notification
@@ -88,7 +88,7 @@ func (p *progress) see(ev *event.Event) {
 
 // flush sends the text so far, if it is due.
 func (p *progress) flush() {
-	if p.fresh && time.Since(p.told) >= pace {
+	if p.fresh && time.Since(p.lastSent) >= pace {
 		p.flushThen("")
 	}
 }
@@ -96,7 +96,7 @@ func (p *progress) flush() {
 // flushThen sends the text so far, then a message.
 func (p *progress) flushThen(message string) {
 	if p.fresh {
-		p.fresh, p.told = false, time.Now()
+		p.fresh, p.lastSent = false, time.Now()
 		p.send(render.Agent(p.text))
 	}
 	p.send(message)

@@ -93,7 +93,7 @@ func wrongStateError() *fault.Error {
 // start stores the message. After it returns, the message will be answered.
 func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
 	started, err := s.StartTurn(ctx, c.base, c.caller, req, nil)
-	f := fault.From(names.Told(err))
+	f := fault.From(names.TranslateError(err))
 	switch {
 	case f == nil:
 		return started, err

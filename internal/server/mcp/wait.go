@@ -159,6 +159,6 @@ func (w *wait) interruptedError(ctx context.Context, err error) error {
 	t := &session.ActiveTurn{TurnID: w.started.Turn, SessionID: w.started.Session, Status: session.Running, LastSeq: w.started.From.Seq}
 	server.Link(w.call.base, w.call.caller.Workspace, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The %s and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
+		"The %s and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
 		taken, w.started.Session, why, again)}
 }

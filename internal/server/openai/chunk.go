@@ -80,10 +80,10 @@ type message struct {
 
 // failure is OpenAI's error format, which is also that of the envelope.
 type failure struct {
-	Error told `json:"error"`
+	Error errorBody `json:"error"`
 }
 
-type told struct {
+type errorBody struct {
 	Message string     `json:"message"`
 	Type    string     `json:"type"`
 	Param   *string    `json:"param"`
@@ -91,7 +91,7 @@ type told struct {
 }
 
 func failed(e event.Error) failure {
-	return failure{told{Message: e.Message, Type: "api_error", Code: e.Code}}
+	return failure{errorBody{Message: e.Message, Type: "api_error", Code: e.Code}}
 }
 
 // statusOf returns the HTTP status of a turn that failed. OpenAI's clients and the AI SDK retry a

@@ -67,5 +67,5 @@ func (s *api) accepted(r *server.Request, q requestBody, rd server.Reading, err 
 		remedy += fmt.Sprintf("read it at %s . This chat has no name, so this request sent again is another message.", t.EventsURL)
 	}
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was taken and the agent goes on with it, but this server %s and cannot wait for the answer. To be told it, %s", why, remedy)}
+		"The message was accepted and the agent continues to work on it, but this server %s and cannot wait for the answer. To get it, %s", why, remedy)}
 }

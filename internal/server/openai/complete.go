@@ -66,7 +66,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 		if err := s.StreamReading(w, r, rd.Reading, t); err != nil {
 			return err
 		}
-		s.told(r, rd)
+		s.recordDelivery(r, rd)
 		return nil
 	case rd.said != "":
 		t.Begin()
@@ -93,7 +93,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 		return err
 	}
 	if http.NewResponseController(w).Flush() == nil {
-		s.told(r, rd)
+		s.recordDelivery(r, rd)
 	}
 	return nil
 }
@@ -102,9 +102,9 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 // provider.
 const overloadedPause = "5"
 
-// told records that a reply was written completely. A repeated decision word is not a repeated
+// recordDelivery records that a reply was written completely. A repeated decision word is not a repeated
 // message.
-func (s *api) told(r *server.Request, rd reply) {
+func (s *api) recordDelivery(r *server.Request, rd reply) {
 	if !rd.spoken {
 		s.MarkDelivered(r, rd.Reading)
 	}

@@ -33,7 +33,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 	}
 	if q.more && q.named() {
 		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
-			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
+			Message: "The last message is the assistant's own, and nothing is in progress in this chat. Send a message of the user."})
 	}
 	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
 		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
@@ -52,7 +52,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 // else.
 func plainly(do handler) handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
-		err := r.Names.Told(do(w, r))
+		err := r.Names.TranslateError(do(w, r))
 		r.Names = nil // the message already has the client's names
 		f := fault.From(err)
 		if f == nil || len(f.Detail.Violations) < 2 {

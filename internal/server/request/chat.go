@@ -90,7 +90,7 @@ func LastUserMessage(c *Checks, list []ChatMessage) int {
 		}
 	}
 	if list != nil {
-		c.Add(fault.Violation{Param: "/messages", Rule: "required", Message: "messages holds none of the user: there is nothing to answer."})
+		c.Add(fault.Violation{Param: "/messages", Rule: "required", Message: "messages contains no message of the user."})
 	}
 	return -1
 }

@@ -248,7 +248,7 @@ func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 	}
 	id, ok := ID(s)
 	if ok && id == uuid.Nil {
-		c.add(param, "format", param[1:]+" names nothing: there is nothing with this id.", "uuid")
+		c.add(param, "format", param[1:]+" is the nil UUID, which names nothing.", "uuid")
 		return id
 	}
 	return c.ID(param, s)

@@ -11,8 +11,8 @@ import (
 // fields that the caller has sent.
 type Names map[string]string
 
-// Told returns an error with the caller's names.
-func (n Names) Told(err error) error {
+// TranslateError returns an error with the caller's names.
+func (n Names) TranslateError(err error) error {
 	f := fault.From(err)
 	if f == nil || len(n) == 0 {
 		return err

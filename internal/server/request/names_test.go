@@ -18,7 +18,7 @@ func TestErrorsHaveTheCallersNames(t *testing.T) {
 	c.Message([]request.Member{{Name: "caller_id", Value: json.RawMessage(`7`)}, {Name: "command", Value: json.RawMessage(`" "`)}, {Name: "caller_idea", Value: nil}},
 		[]string{"caller_id", "command"})
 	c.Add(fault.Violation{Param: "/messages/0/id", Message: "messages/0/id is not one of messages."})
-	f := fault.From(names.Told(fmt.Errorf("parse: %w", c.Err())))
+	f := fault.From(names.TranslateError(fmt.Errorf("parse: %w", c.Err())))
 	if f.Param != "user" || f.Message != "user must be a string. (and 3 more)" {
 		t.Errorf("%s: %s", f.Param, f.Message)
 	}
@@ -30,10 +30,10 @@ func TestErrorsHaveTheCallersNames(t *testing.T) {
 		}
 	}
 	key := &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key", Message: "This Idempotency-Key came with another request."}
-	if f := fault.From(names.Told(key)); f.Param != "runId" || f.Message != "This runId came with another request." {
+	if f := fault.From(names.TranslateError(key)); f.Param != "runId" || f.Message != "This runId came with another request." {
 		t.Errorf("%s: %s", f.Param, f.Message)
 	}
-	if err := names.Told(nil); err != nil {
+	if err := names.TranslateError(nil); err != nil {
 		t.Errorf("nothing became %v", err)
 	}
 }

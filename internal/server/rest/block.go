@@ -74,6 +74,6 @@ func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err err
 	}
 	s.link(r, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
+		"The message was accepted and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
 		t.SessionID, why, t.EventsURL, from, again)}
 }

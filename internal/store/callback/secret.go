@@ -43,7 +43,7 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Du
 		}
 		made, err := s.addSecret(ctx, tx, workspace, secret, true)
 		if err == nil && !made {
-			err = errors.New("somebody else rotated the signing secret at the same moment")
+			err = errors.New("another request rotated the signing secret at the same moment")
 		}
 		return err
 	})

@@ -115,7 +115,7 @@ func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download
 		return Download{}, err
 	}
 	if row.State != string(StatusReady) {
-		return Download{}, fault.New(fault.FileNotFound, "There is nothing to download: the file is not ready.")
+		return Download{}, fault.New(fault.FileNotFound, "The file is not ready for download.")
 	}
 	now, err := s.databaseTime(ctx, s.q)
 	return s.downloadOf(row, now), err

@@ -64,7 +64,7 @@ func (w words) violations() (vs []fault.Violation) {
 		vs = append(vs, v)
 	}
 	if last := w.argv[len(w.argv)-1]; len(w.argv) > 1 && option(last) && !flags[last] {
-		vs = append(vs, newViolation("wildcard", fmt.Sprintf("Whether * would be an operand or the value of %s cannot be told. Write the value, or -- before the *.", last)))
+		vs = append(vs, newViolation("wildcard", fmt.Sprintf("It is unclear whether * would be an operand or the value of %s. Write the value, or -- before the *.", last)))
 	}
 	return vs
 }

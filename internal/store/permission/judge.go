@@ -42,7 +42,7 @@ func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verd
 	}
 	switch {
 	case !known:
-		return Ask, fmt.Sprintf("There is no rule for the tool %s.", tool)
+		return Ask, fmt.Sprintf("No rule covers the tool %s.", tool)
 	case set:
 		return rule, fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)
 	}

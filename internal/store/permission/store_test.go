@@ -134,7 +134,7 @@ func TestSettingsListEveryTool(t *testing.T) {
 	if got := strings.Join(all, " "); got != "attach_file bash grep http_request read request_secret wiki_read wiki_write write" {
 		t.Errorf("tools: %s", got)
 	}
-	for tool, want := range map[string]string{"bahs": "Did you mean bash?", "": "no tool", "request_secret": "always asks"} {
+	for tool, want := range map[string]string{"bahs": "Did you mean bash?", "": "Unknown tool", "request_secret": "always asks"} {
 		for _, err := range []error{w.Set(t.Context(), w.id, tool, permission.Allow), w.Reset(t.Context(), w.id, tool)} {
 			if f := fault.From(err); f == nil || f.Code != fault.InvalidRequestBody || !strings.Contains(f.Message, want) {
 				t.Errorf("rule of %q: %v", tool, err)

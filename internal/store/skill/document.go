@@ -71,7 +71,7 @@ func (p *parser) parseDocument(document string) (k Skill) {
 		return k
 	}
 	if k.Body = text; k.Body == "" {
-		p.addProblem(1+strings.Count(document, "\n"), "There are no instructions below the second line %s.", fence)
+		p.addProblem(1+strings.Count(document, "\n"), "The instructions are missing below the second line %s.", fence)
 	}
 	// A comment in place of the first line keeps the numbers of the others.
 	dec := yaml.NewDecoder(strings.NewReader("#\n" + front))
@@ -159,7 +159,7 @@ func (p *parser) front(n *yaml.Node, k *Skill) {
 
 func (p *parser) present(n, field *yaml.Node, name string) bool {
 	if field == nil {
-		p.addProblem(n.Line, "There is no %s.", name)
+		p.addProblem(n.Line, "The %s is missing.", name)
 	}
 	return field != nil
 }

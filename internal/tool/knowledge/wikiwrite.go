@@ -24,7 +24,7 @@ var wikiWriteSchema = tool.SchemaOf[wikiWriteInput](tool.AtLeast("expected_versi
 func (wikiWrite) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "wiki_write",
-		Description: `Write a page of the workspace's wiki, for everybody who uses it. To change a page, read it with wiki_read and "version":true first, ` +
+		Description: `Write a page of the workspace's wiki, for all its users. To change a page, read it with wiki_read and "version":true first, ` +
 			`then write the whole page and give that version as expected_version.`,
 		Schema: wikiWriteSchema,
 		// When the same call runs again, it finds its own page and changes nothing.

@@ -85,7 +85,7 @@ func (t request) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		}
 	}
 	if context.Cause(ctx) == errTime {
-		return tool.Reject(fmt.Sprintf("There was no whole answer within %d seconds.", in.limit()/time.Second)), nil
+		return tool.Reject(fmt.Sprintf("The answer was not complete within %d seconds.", in.limit()/time.Second)), nil
 	}
 	return tool.Result{}, err
 }

@@ -67,7 +67,7 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 		err = killFirst(pid)
 	}
 	if len(fds) != 1+len(ports) {
-		err = errors.New("the second stage passed sockets that nobody asked for")
+		err = errors.New("the second stage passed sockets that were not requested")
 	}
 	for i, fd := range fds[1:] {
 		f := os.NewFile(uintptr(fd), "socket")

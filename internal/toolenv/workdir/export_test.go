@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// TellEvery is the interval of the log lines during a long Restore or Save.
-const TellEvery = tellEvery
+// LogEvery is the interval of the log lines during a long Restore or Save.
+const LogEvery = logEvery
 
 // Meter counts a restore of one file.
 func Meter(ctx context.Context, log *slog.Logger, size int64) (moved func(bytes int64), end func()) {

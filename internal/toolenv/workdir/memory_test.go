@@ -146,7 +146,7 @@ func TestALongRestoreTellsHowFarItIs(t *testing.T) {
 		var log bytes.Buffer
 		moved, end := workdir.Meter(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), 100<<20)
 		for range 100 {
-			time.Sleep(workdir.TellEvery / 10)
+			time.Sleep(workdir.LogEvery / 10)
 			moved(1 << 20)
 		}
 		end()

@@ -11,8 +11,8 @@ import (
 const (
 	// long is the size from which a Restore or Save gets a line in the log.
 	long = 32 << 20
-	// tellEvery is the pause between two log lines of a long Restore or Save.
-	tellEvery = 5 * time.Second
+	// logEvery is the pause between two log lines of a long Restore or Save.
+	logEvery = 5 * time.Second
 )
 
 // Progress is the progress of a Restore or Save.
@@ -26,15 +26,15 @@ type Progress struct {
 // meter counts the bytes that a Restore or Save moves, and logs large ones.
 type meter struct {
 	Progress
-	log   *slog.Logger
-	tell  func(Progress)
-	began time.Time
-	told  time.Time
+	log        *slog.Logger
+	report     func(Progress)
+	began      time.Time
+	lastReport time.Time
 }
 
 func (s *Store) newMeter(session uuid.UUID, saving bool) *meter {
 	now := time.Now()
-	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, tell: s.opt.Progress, began: now, told: now}
+	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, report: s.opt.Progress, began: now, lastReport: now}
 }
 
 // expectBytes adds the bytes of a file to be moved.
@@ -47,7 +47,7 @@ func (m *meter) expectBytes(bytes int64) {
 func (m *meter) addMoved(ctx context.Context, files int, bytes int64) {
 	m.Files += files
 	m.Bytes += bytes
-	if m.OfBytes > long && time.Since(m.told) >= tellEvery {
+	if m.OfBytes > long && time.Since(m.lastReport) >= logEvery {
 		m.say(ctx, "under way")
 	}
 }
@@ -60,14 +60,14 @@ func (m *meter) logSummary(ctx context.Context) {
 }
 
 func (m *meter) say(ctx context.Context, state string) {
-	m.told = time.Now()
+	m.lastReport = time.Now()
 	what := "restore files"
 	if m.Saving {
 		what = "save files"
 	}
 	m.log.InfoContext(ctx, what, "session", m.Session, "state", state, "files", m.Files, "of_files", m.OfFiles,
-		"bytes", m.Bytes, "of_bytes", m.OfBytes, "took", m.told.Sub(m.began).Round(time.Millisecond))
-	if m.tell != nil {
-		m.tell(m.Progress)
+		"bytes", m.Bytes, "of_bytes", m.OfBytes, "took", m.lastReport.Sub(m.began).Round(time.Millisecond))
+	if m.report != nil {
+		m.report(m.Progress)
 	}
 }
