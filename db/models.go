@@ -27,6 +27,22 @@ type APIKey struct {
 	Webhook     bool
 }
 
+type AdminLog struct {
+	ID          int64
+	At          time.Time
+	WorkspaceID *uuid.UUID
+	Object      string
+	ObjectID    string
+	Action      string
+	ActorKind   string
+	ActorID     *string
+	ActorName   *string
+	Address     *string
+	RequestID   *string
+	Before      []byte
+	After       []byte
+}
+
 type Allowlist struct {
 	ID          uuid.UUID
 	WorkspaceID uuid.UUID

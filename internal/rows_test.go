@@ -13,7 +13,7 @@ import (
 )
 
 // readers import the generated queries without owning a table: they only read.
-var readers = []string{"pulse", "turn"}
+var readers = []string{"pulse", "store/adminlog", "turn"}
 
 // lockedRow is the row that a session.Tx changes and saves: the one row that other packages see.
 const lockedRow = "session/tx.go db.Session"

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/internal/actor"
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
@@ -33,8 +36,17 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 			return err
 		}
 		defer stores.Close()
-		return work(ctx, &admin{Stores: stores, Config: cfg}, args)
+		return work(actor.With(ctx, c.administrator()), &admin{Stores: stores, Config: cfg}, args)
 	}
+}
+
+// administrator is the operating system's user, for the log of changes.
+func (c *command) administrator() actor.Actor {
+	a := actor.Actor{Kind: actor.Command, Name: cmp.Or(c.env("USER"), c.env("LOGNAME"), c.env("USERNAME"))}
+	if u, err := user.Current(); err == nil {
+		a.Name = u.Username
+	}
+	return a
 }
 
 // inWorkspace is onDatabase for a command in one workspace.
