@@ -71,6 +71,7 @@ var ours = map[string]string{
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
 	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/request internal/server/rest internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn",
+	"internal/testing/browser":              "",
 	"internal/testing/dbtest":               "internal/devdb internal/testing/dbtest/faultproxy migrations",
 	"internal/testing/dbtest/bulk":          "",
 	"internal/testing/dbtest/canary":        "internal/testing/dbtest",
@@ -97,6 +98,7 @@ var ours = map[string]string{
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
 	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
+	"internal/web":                          "internal/fault internal/server internal/store/apikey internal/store/workspace",
 	"migrations":                            "internal/pgerr",
 }
 
@@ -117,7 +119,8 @@ var doors = map[string]string{
 	"github.com/ory/dockertest/v3":             "",
 	"github.com/ulikunitz/xz":                  "internal/devdb",
 	"golang.org/x/net":                         "internal/egress internal/testing/egresstest",
-	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
+	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/browser internal/testing/dbtest internal/testing/dbtest/with-postgres",
+	"github.com/go-rod/rod":                    "internal/testing/browser",
 }
 
 // TestTheProductLinksNoTestHelpers checks the packages that the binary parley links.

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/web"
 )
 
 // buildHandler creates the handler of all protocols.
@@ -32,5 +33,9 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
-	return srv.NewRouter(own, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
+	pages, err := web.New(srv)
+	if err != nil {
+		return nil, fmt.Errorf("make the web application: %w", err)
+	}
+	return srv.NewRouter(pages, own, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
 }

@@ -88,7 +88,7 @@ func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	s.refuse(a, fault.New(fault.Internal, "Internal error."))
+	s.refuse(a, r, fault.New(fault.Internal, "Internal error."))
 }
 
 // MaxRequestID is the maximum length of a caller's id for a request.

@@ -63,12 +63,16 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	f := s.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
 	if a.status == 0 {
-		s.refuse(a, f)
+		s.refuse(a, r, f)
 	}
 }
 
 // refuse writes a fault.
-func (s *Server) refuse(a *answer, f *fault.Error) {
+func (s *Server) refuse(a *answer, r *http.Request, f *fault.Error) {
+	if s.errorPage != nil {
+		s.errorPage(a, r, f)
+		return
+	}
 	told := FailureOf(f)
 	body := struct {
 		Error     any    `json:"error"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -62,7 +63,8 @@ type Config struct {
 type Server struct {
 	Config // with its defaults
 
-	nullParams    bool // an error without a parameter has "param": null
+	nullParams    bool                                                   // an error without a parameter has "param": null
+	errorPage     func(http.ResponseWriter, *http.Request, *fault.Error) // writes errors; nil: the JSON envelope
 	reads, counts *outage.Log
 }
 
@@ -92,6 +94,13 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) WithNullParams() *Server {
 	other := *s
 	other.nullParams = true
+	return &other
+}
+
+// WithErrorPage returns a server that writes errors with page in place of the JSON envelope.
+func (s *Server) WithErrorPage(page func(http.ResponseWriter, *http.Request, *fault.Error)) *Server {
+	other := *s
+	other.errorPage = page
 	return &other
 }
 

@@ -1,0 +1,301 @@
+package browser
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-rod/rod"
+	"github.com/go-rod/rod/lib/proto"
+)
+
+// Page is a tab.
+type Page struct {
+	*rod.Page
+	t testing.TB
+
+	mu        sync.Mutex
+	origin    string // of the first document
+	documents map[string]bool
+	problems  []string
+	allowed   []string
+}
+
+// watch records the errors of the page.
+func (p *Page) watch() {
+	_ = proto.LogEnable{}.Call(p)
+	_ = proto.RuntimeEnable{}.Call(p)
+	_ = proto.NetworkEnable{}.Call(p)
+	go p.EachEvent(func(e *proto.LogEntryAdded) {
+		// The response of a page that is an error is not an error of the page.
+		if e.Entry.Level != proto.LogLogEntryLevelError && e.Entry.Source != proto.LogLogEntrySourceSecurity {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if e.Entry.Source == proto.LogLogEntrySourceNetwork && p.documents[e.Entry.URL] {
+			return
+		}
+		p.add("log: %s %s", e.Entry.Text, e.Entry.URL)
+	}, func(e *proto.RuntimeConsoleAPICalled) {
+		if e.Type == proto.RuntimeConsoleAPICalledTypeError || e.Type == proto.RuntimeConsoleAPICalledTypeAssert {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			var args []string
+			for _, a := range e.Args {
+				args = append(args, a.Value.String()+" "+a.Description)
+			}
+			p.add("console: %s", strings.Join(args, " "))
+		}
+	}, func(e *proto.RuntimeExceptionThrown) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		text := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			text += " " + e.ExceptionDetails.Exception.Description
+		}
+		p.add("exception: %s", text)
+	}, func(e *proto.NetworkRequestWillBeSent) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		u, err := url.Parse(e.Request.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+			return
+		}
+		if e.Type == proto.NetworkResourceTypeDocument {
+			p.documents[e.Request.URL] = true
+			if p.origin == "" {
+				p.origin = u.Host
+			}
+		}
+		if u.Host != p.origin {
+			p.add("request to another origin: %s", e.Request.URL)
+		}
+	})()
+}
+
+// add records a problem unless it is expected. The caller holds the lock.
+func (p *Page) add(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, part := range p.allowed {
+		if strings.Contains(text, part) {
+			return
+		}
+	}
+	p.problems = append(p.problems, text)
+}
+
+// Allow ignores problems that contain a text.
+func (p *Page) Allow(part string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.allowed = append(p.allowed, part)
+}
+
+// Check fails the test for the problems so far.
+func (p *Page) Check() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, problem := range p.problems {
+		p.t.Errorf("the page reports: %s", problem)
+	}
+	p.problems = nil
+}
+
+// describe logs the page of a failed test.
+func (p *Page) describe() {
+	if info, err := p.Info(); err == nil {
+		p.t.Logf("the page is %s", info.URL)
+	}
+	if body, err := p.Element("body"); err == nil {
+		if text, err := body.Text(); err == nil {
+			p.t.Logf("it shows:\n%.2000s", text)
+		}
+	}
+}
+
+// Go opens an address and waits until it is loaded.
+func (p *Page) Go(address string) *Page {
+	p.t.Helper()
+	if err := p.Navigate(address); err != nil {
+		p.t.Fatalf("open %s: %v", address, err)
+	}
+	p.Loaded()
+	return p
+}
+
+// Loaded waits until the document is loaded.
+func (p *Page) Loaded() {
+	p.t.Helper()
+	if err := p.WaitLoad(); err != nil {
+		p.t.Fatalf("load: %v", err)
+	}
+}
+
+// See waits for an element that matches a selector and contains a text.
+func (p *Page) See(selector, text string) *rod.Element {
+	p.t.Helper()
+	element, err := p.ElementR(selector, regexp.QuoteMeta(text))
+	if err != nil {
+		p.t.Fatalf("no %s contains %q: %v", selector, text, err)
+	}
+	return element
+}
+
+// Fill types a text into a field in place of its value.
+func (p *Page) Fill(selector, text string) {
+	p.t.Helper()
+	element, err := p.Element(selector)
+	if err == nil {
+		if err = element.SelectAllText(); err == nil {
+			err = element.Input(text)
+		}
+	}
+	if err != nil {
+		p.t.Fatalf("fill %s: %v", selector, err)
+	}
+}
+
+// Press clicks an element that leads to another document, and waits for that.
+func (p *Page) Press(selector, text string) {
+	p.t.Helper()
+	element := p.See(selector, text)
+	wait := p.WaitNavigation(proto.PageLifecycleEventNameLoad)
+	if err := element.Click(proto.InputMouseButtonLeft, 1); err != nil {
+		p.t.Fatalf("click %s %q: %v", selector, text, err)
+	}
+	wait()
+}
+
+// Path returns the path of the page.
+func (p *Page) Path() string {
+	p.t.Helper()
+	info, err := p.Info()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	u, err := url.Parse(info.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return u.Path
+}
+
+// Size sets the size of the window.
+func (p *Page) Size(width, height int) {
+	p.t.Helper()
+	err := proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}.Call(p)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Theme makes the system prefer light or dark colours.
+func (p *Page) Theme(name string) {
+	p.t.Helper()
+	err := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{
+		{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}}}.Call(p)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// axeSource is axe-core 4.14.1 of npm, MPL-2.0.
+//
+//go:embed axe.min.js
+var axeSource string
+
+// Axe fails the test for violations of accessibility rules, in light and dark colours, at both
+// widths.
+func (p *Page) Axe() {
+	p.t.Helper()
+	p.each(func(look string) { p.axe(look) })
+}
+
+func (p *Page) axe(look string) {
+	p.t.Helper()
+	if _, err := (proto.RuntimeEvaluate{Expression: axeSource + "; 0"}).Call(p); err != nil {
+		p.t.Fatalf("load axe: %v", err)
+	}
+	result, err := p.Eval(`async () => JSON.stringify((await axe.run(document, {resultTypes: ["violations"]})).violations.map(v =>
+		({id: v.id, help: v.help, nodes: v.nodes.slice(0, 4).map(n => n.html.slice(0, 160) + " | " + (n.failureSummary || ""))})))`)
+	if err != nil {
+		p.t.Fatalf("run axe: %v", err)
+	}
+	var violations []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal([]byte(result.Value.Str()), &violations); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, v := range violations {
+		p.t.Errorf("axe at %s, %s: %s: %s\n%s", p.Path(), look, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
+	}
+	if wide := p.MustEval(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`).Int(); wide > 0 {
+		p.t.Errorf("%s, %s: the page is %d px wider than the window", p.Path(), look, wide)
+	}
+}
+
+// Shot stores pictures of the whole page in the directory PARLEY_TEST_SCREENSHOTS, at 1280 and 390
+// px, light and dark. Without the directory it does nothing.
+func (p *Page) Shot(name string) {
+	p.t.Helper()
+	dir := os.Getenv("PARLEY_TEST_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	p.each(func(look string) {
+		data, err := p.Screenshot(true, &proto.PageCaptureScreenshot{Format: proto.PageCaptureScreenshotFormatPng})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+"-"+look+".png"), data, 0o644)
+		}
+		if err != nil {
+			p.t.Errorf("picture of %s: %v", name, err)
+		}
+	})
+}
+
+// Review runs Axe and Shot.
+func (p *Page) Review(name string) {
+	p.t.Helper()
+	p.Axe()
+	p.Shot(name)
+}
+
+// each calls f at both widths in both themes, and returns to the first.
+func (p *Page) each(f func(look string)) {
+	p.t.Helper()
+	for _, width := range []int{1280, 390} {
+		for _, theme := range []string{"light", "dark"} {
+			p.Size(width, 800)
+			p.Theme(theme)
+			f(fmt.Sprintf("%d-%s", width, theme))
+		}
+	}
+	p.Size(1280, 800)
+	p.Theme("light")
+}
+
+// CookieNames returns the names of the cookies.
+func (p *Page) CookieNames() []string {
+	cookies, err := p.Page.Cookies(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var names []string
+	for _, c := range cookies {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+// assets are the static files. Their addresses contain the hash of all of them, so that browsers
+// keep them for ever and modules can import each other by relative names.
+type assets struct {
+	hash  string
+	files map[string][]byte
+}
+
+func loadAssets() (assets, error) {
+	a := assets{files: make(map[string][]byte)}
+	sum := sha256.New()
+	err := fs.WalkDir(staticFiles, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := staticFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if path.Ext(name) == ".css" {
+			data = shrinkCSS(data)
+		}
+		fmt.Fprintf(sum, "%s %d\n", name, len(data))
+		_, _ = sum.Write(data)
+		a.files[name[len("static/"):]] = data
+		return nil
+	})
+	a.hash = hex.EncodeToString(sum.Sum(nil))[:12]
+	return a, err
+}
+
+func (a assets) path(name string) string { return "/static/" + a.hash + "/" + name }
+
+var (
+	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cssSpace   = regexp.MustCompile(`\s+`)
+	cssAround  = regexp.MustCompile(`\s*([{};,])\s*`)
+	cssValue   = regexp.MustCompile(`: `)
+)
+
+// shrinkCSS removes comments and the spaces that have no meaning. It relies on the style of our
+// files: a colon that is followed by a space ends the name of a property.
+func shrinkCSS(data []byte) []byte {
+	data = cssComment.ReplaceAll(data, nil)
+	data = cssSpace.ReplaceAll(data, []byte(" "))
+	data = cssAround.ReplaceAll(data, []byte("$1"))
+	return cssValue.ReplaceAll(data, []byte(":"))
+}
+
+// static serves a file. An address with the hash of another release gets the present file, but may
+// not be kept.
+func (a *App) static(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	data, ok := a.assets.files[name]
+	if !ok || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return fault.New(fault.RouteNotFound, "There is no such file.")
+	}
+	h := w.Header()
+	setHeaders(h)
+	if r.PathValue("hash") == a.assets.hash {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	kind := mime.TypeByExtension(path.Ext(name))
+	if path.Ext(name) == ".js" {
+		kind = "text/javascript; charset=utf-8"
+	}
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(data)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// view is the data of a template.
+type view struct {
+	*page
+	Flash *flash
+	Data  any
+}
+
+// loadPages parses templates/*.html, each with the layout and the parts in templates/parts.
+func (a *App) loadPages() (map[string]*template.Template, error) {
+	parts, err := template.New("").Funcs(functions()).ParseFS(templateFiles, "templates/parts/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the parts of pages: %w", err)
+	}
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := make(map[string]*template.Template)
+	for _, name := range names {
+		base := strings.TrimSuffix(path.Base(name), ".html")
+		t, err := parts.Clone()
+		if err == nil {
+			t, err = t.ParseFS(templateFiles, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse the page %s: %w", base, err)
+		}
+		pages[base] = t.Lookup(path.Base(name))
+	}
+	return pages, nil
+}
+
+// render responds with a page.
+func (a *App) render(w http.ResponseWriter, p *page, name string, data any) error {
+	return a.renderStatus(w, p, http.StatusOK, name, data)
+}
+
+// renderStatus responds with a page and a status.
+func (a *App) renderStatus(w http.ResponseWriter, p *page, status int, name string, data any) error {
+	t := a.pages[name]
+	if t == nil {
+		return fmt.Errorf("there is no template %s", name)
+	}
+	var buf bytes.Buffer
+	if err := t.Execute(&buf, view{p, takeFlash(w, p), data}); err != nil {
+		return fmt.Errorf("render %s: %w", name, err)
+	}
+	h := w.Header()
+	setHeaders(h)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.WriteHeader(status)
+	if p.Method != http.MethodHead {
+		_, _ = w.Write(buf.Bytes())
+	}
+	return nil
+}
+
+// functions are those of the templates.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"icon": icon, "logo": logo, "dict": dict, "ago": ago, "day": day, "clock": clock, "num": num, "money": money, "bytes": byteSize,
+		"plural": plural, "join": strings.Join, "dur": duration,
+	}
+}
+
+// dict makes a map of pairs, for the arguments of parts.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: %d arguments", len(pairs))
+	}
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return m, nil
+}

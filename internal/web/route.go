@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// handler serves one method of a page. It writes only on success.
+type handler func(a *App, w http.ResponseWriter, p *page) error
+
+// route is one page. A path with {ws} belongs to a workspace: the member needs scope there to read
+// the page, and change to send one of its forms.
+type route struct {
+	path    string
+	public  bool // needs no member
+	admin   bool // needs an administrator of the server
+	scope   apikey.Scope
+	change  apikey.Scope
+	section string // entry of the navigation
+	get     handler
+	post    handler
+}
+
+// table lists the pages.
+func table() []route {
+	return []route{
+		{path: "/login", public: true, get: (*App).loginPage},
+		{path: "/theme", public: true, post: (*App).setTheme},
+	}
+}
+
+// maxForm is the size of a form without files.
+const maxForm = 1 << 20
+
+// routes returns the handlers of all pages and files.
+func (a *App) routes() server.Routes {
+	missing := a.json.Handler(a.front)
+	first := a.srv.Handler(a.front)
+	all := server.Routes{
+		"/static/{hash}/{name...}": a.srv.Handler(a.static),
+		"/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" || wantsPage(r) {
+				first.ServeHTTP(w, r)
+			} else {
+				missing.ServeHTTP(w, r)
+			}
+		}),
+	}
+	for _, rt := range table() {
+		all[rt.path] = a.srv.Handler(func(w http.ResponseWriter, r *http.Request) error { return a.serve(w, r, rt) })
+	}
+	return all
+}
+
+// serve checks a request for a page and calls the handler of its method.
+func (a *App) serve(w http.ResponseWriter, r *http.Request, rt route) error {
+	setHeaders(w.Header())
+	handle := map[string]handler{http.MethodGet: rt.get, http.MethodHead: rt.get, http.MethodPost: rt.post}[r.Method]
+	if handle == nil {
+		return fault.New(fault.MethodNotAllowed, "This page does not take %s requests.", r.Method)
+	}
+	if r.Method == http.MethodPost {
+		if err := a.acceptForm(w, r); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := a.srv.Brief(r.Context())
+	defer cancel()
+	p, err := a.open(r.WithContext(ctx), rt)
+	if errors.Is(err, errSignIn) {
+		return a.sendToLogin(w, r)
+	}
+	if err != nil {
+		return err
+	}
+	return handle(a, w, p)
+}
+
+// acceptForm rejects forms of other sites and limits their size.
+func (a *App) acceptForm(w http.ResponseWriter, r *http.Request) error {
+	if err := a.guard.Check(r); err != nil {
+		return fault.New(fault.OriginNotAllowed, "This form was sent from another site. Open the page here and send it again.")
+	}
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return fault.New(fault.InvalidRequestBody, "The form cannot be read. Open the page again and repeat your change.")
+		}
+	}
+	return nil
+}
+
+// errSignIn is returned for a page that needs a member.
+var errSignIn = errors.New("sign in first")
+
+// open identifies the visitor of a page and checks the role.
+func (a *App) open(r *http.Request, rt route) (*page, error) {
+	p := &page{Request: r, App: a, Section: rt.section}
+	var err error
+	if p.Visitor, err = a.visit(r); err != nil {
+		return nil, err
+	}
+	switch {
+	case rt.public:
+		return p, nil
+	case p.Visitor == nil:
+		return nil, errSignIn
+	case rt.admin && !p.Visitor.Admin:
+		return nil, fault.New(fault.InsufficientScope, "Only administrators of the server can open this page.")
+	}
+	if slug := r.PathValue("ws"); slug != "" {
+		if err := a.enter(r.Context(), p, slug); err != nil {
+			return nil, err
+		}
+		need := rt.scope
+		if r.Method == http.MethodPost {
+			need = rt.change
+		}
+		if need != "" && !p.Scopes.Allows(need) {
+			return nil, fault.New(fault.InsufficientScope, "Your role %s in this workspace does not allow this. It needs the scope %s.", p.Role, need)
+		}
+	}
+	return p, nil
+}
+
+// enter finds the workspace of a page. One without this member is reported as missing.
+func (a *App) enter(ctx context.Context, p *page, slug string) error {
+	role, ok := p.Visitor.Roles[slug]
+	if p.Visitor.Admin {
+		role, ok = "owner", true
+	}
+	if ok {
+		ws, err := a.srv.Workspaces.Find(ctx, slug)
+		if err == nil {
+			p.Workspace, p.Role, p.Scopes = ws, role, roleScopes(role)
+			return nil
+		}
+		if f := fault.From(err); f == nil || f.Code != fault.WorkspaceNotFound {
+			return err
+		}
+	}
+	return fault.New(fault.WorkspaceNotFound, "There is no workspace %q, or you are not a member of it.", slug)
+}

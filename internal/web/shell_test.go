@@ -1,0 +1,76 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/browser"
+)
+
+// world is a server with the application.
+type world struct {
+	*apitest.Service
+	app *App
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s := apitest.New(t, apitest.Options{})
+	srv := s.Server(t, nil)
+	api, err := rest.New(srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := newApp(srv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(t, srv.NewRouter(app.routes(), api))
+	return &world{s, app}
+}
+
+// TestErrorsArePages reads errors as a browser and as a client of the API.
+func TestErrorsArePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := browser.New(t)
+	p.Go(w.URL + "/missing")
+	p.See("h1", "Page not found")
+	p.Review("error-404")
+	for path, want := range map[string]string{"/missing": "application/json", "/api/v1/missing": "application/json"} {
+		res, err := http.Get(w.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, want) || res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, res.StatusCode, got)
+		}
+	}
+}
+
+// TestStyleSheetIsSmall holds the budgets of the files.
+func TestStyleSheetIsSmall(t *testing.T) {
+	t.Parallel()
+	a, err := loadAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts := 0
+	for name, data := range a.files {
+		if strings.HasSuffix(name, ".js") && !strings.HasPrefix(name, "vendor/") {
+			scripts += len(data)
+		}
+	}
+	if n := len(a.files["app.css"]); n > 40<<10 || n == 0 {
+		t.Errorf("app.css has %d bytes", n)
+	} else {
+		t.Logf("app.css has %d bytes, our scripts %d", n, scripts)
+	}
+	if scripts > 80<<10 {
+		t.Errorf("our scripts have %d bytes", scripts)
+	}
+}

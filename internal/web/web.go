@@ -1,0 +1,66 @@
+// Package web is the application in the browser: pages rendered on the server from templates, a
+// style sheet and a few ES modules, all embedded.
+//
+// It promises: a page needs no JavaScript except the playground; every page has the same security
+// headers and loads nothing from another origin; a route checks the role of the member before its
+// handler runs; a form of another site is rejected. Its changes call the same methods of the stores
+// as the API. It stores nothing itself.
+package web
+
+import (
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"github.com/parley-server/parley/internal/server"
+)
+
+// App serves the pages.
+type App struct {
+	srv    *server.Server // writes errors as pages
+	json   *server.Server // writes errors in the envelope of the API
+	pages  map[string]*template.Template
+	assets assets
+	root   string // path of the public address, before every link
+	known  map[string]bool
+	guard  http.CrossOriginProtection
+	visit  func(*http.Request) (*Visitor, error) // nil visitor: not signed in
+}
+
+// New returns the routes of the application.
+func New(srv *server.Server) (server.Routes, error) {
+	a, err := newApp(srv)
+	if err != nil {
+		return nil, err
+	}
+	return a.routes(), nil
+}
+
+func newApp(srv *server.Server) (*App, error) {
+	a := &App{json: srv, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
+	a.srv = srv.WithErrorPage(a.errorPage)
+	var err error
+	if a.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	if a.pages, err = a.loadPages(); err != nil {
+		return nil, err
+	}
+	for _, rt := range table() {
+		a.known[rt.path] = true
+	}
+	a.visit = func(*http.Request) (*Visitor, error) { return nil, nil }
+	return a, nil
+}
+
+// rootOf returns the path of the public address, without a slash at its end.
+func rootOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	for len(u.Path) > 0 && u.Path[len(u.Path)-1] == '/' {
+		u.Path = u.Path[:len(u.Path)-1]
+	}
+	return u.Path
+}
