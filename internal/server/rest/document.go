@@ -126,19 +126,35 @@ func load(source []byte, cfg server.Config, handlers map[string]handler) (docume
 	if err := errors.Join(wrong...); err != nil {
 		return document{}, nil, fmt.Errorf("the OpenAPI document and the handlers differ: %w", err)
 	}
-	set(&root, cfg.Version, "info", "version")
+	doc, err := encodeDocument(&root, cfg)
+	return doc, ops, err
+}
+
+// Document returns the OpenAPI document in JSON, as this configuration serves it.
+func Document(cfg server.Config) ([]byte, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(openapi, &root); err != nil {
+		return nil, fmt.Errorf("parse the OpenAPI document: %w", err)
+	}
+	doc, err := encodeDocument(&root, cfg)
+	return doc.json, err
+}
+
+// encodeDocument sets the values of the configuration and encodes the document.
+func encodeDocument(root *yaml.Node, cfg server.Config) (document, error) {
+	set(root, cfg.Version, "info", "version")
 	if cfg.BaseURL != "" {
-		set(&root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // clients append paths to it unchanged
+		set(root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // clients append paths to it unchanged
 	}
 	for name, value := range documentLimits(cfg) {
-		set(&root, value, "x-limits", name)
+		set(root, value, "x-limits", name)
 	}
 	var buf bytes.Buffer
-	if err := writeNode(&buf, &root); err != nil {
-		return document{}, nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	if err := writeNode(&buf, root); err != nil {
+		return document{}, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	sum := sha256.Sum256(buf.Bytes())
-	return document{json: buf.Bytes(), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, ops, nil
+	return document{json: buf.Bytes(), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
 }
 
 // methods are the methods of operations. HEAD and OPTIONS are implicit.

@@ -59,8 +59,9 @@ type Library struct {
 	index  *search.Index
 }
 
-// NewLibrary renders the pages of files, whose index gets the address base.
-func NewLibrary(files fs.FS, base string) (*Library, error) {
+// NewLibrary renders the pages of files, whose index gets the address base. The search also finds
+// the passages of others, which have an address as Doc.
+func NewLibrary(files fs.FS, base string, others ...search.Section) (*Library, error) {
 	l := &Library{base: base, pages: make(map[string]*Page)}
 	err := fs.WalkDir(files, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(file) != ".md" {
@@ -81,7 +82,7 @@ func NewLibrary(files fs.FS, base string) (*Library, error) {
 		return nil, fmt.Errorf("read the documentation: it has no %s", indexFile)
 	}
 	l.arrange()
-	l.index = search.New(l.sections())
+	l.index = search.New(append(l.sections(), others...))
 	return l, nil
 }
 

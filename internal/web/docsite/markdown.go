@@ -60,13 +60,37 @@ func (l *Library) renderPage(file string, source []byte) (*Page, error) {
 	return p, nil
 }
 
-// renderText renders a text of the OpenAPI document.
-func renderText(source string) template.HTML {
-	var out bytes.Buffer
-	if err := converter.Convert([]byte(source), &out, parser.WithContext(parser.NewContext(parser.WithIDs(make(anchors))))); err != nil {
-		return template.HTML(template.HTMLEscapeString(source))
+// renderText renders a text of several paragraphs, with its headings.
+func renderText(description string) (template.HTML, []Heading, error) {
+	source := []byte(description)
+	doc := converter.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(make(anchors)))))
+	var headings []Heading
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok {
+			headings = append(headings, headingOf(h, source))
+		}
 	}
-	return template.HTML(out.String()) // our own document, without raw HTML
+	var out bytes.Buffer
+	if err := converter.Renderer().Render(&out, source, doc); err != nil {
+		return "", nil, fmt.Errorf("render a description: %w", err)
+	}
+	return template.HTML(out.String()), headings, nil // our own document, without raw HTML
+}
+
+// Text renders a description of the OpenAPI document.
+func Text(source string) (template.HTML, error) {
+	out, _, err := renderText(source)
+	return out, err
+}
+
+// Inline renders a description of one paragraph without the paragraph.
+func Inline(source string) (template.HTML, error) {
+	out, err := Text(source)
+	text := strings.TrimSpace(string(out))
+	if inner, ok := strings.CutPrefix(text, "<p>"); ok && strings.Count(text, "<p>") == 1 {
+		text = strings.TrimSuffix(inner, "</p>")
+	}
+	return template.HTML(text), err
 }
 
 func headingOf(h *ast.Heading, source []byte) Heading {
@@ -200,12 +224,12 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 		line := node.Lines().At(i)
 		code.Write(line.Value(source))
 	}
-	fmt.Fprint(w, codeBlock(language, code.String()))
+	fmt.Fprint(w, Code(language, code.String()))
 	return ast.WalkSkipChildren, nil
 }
 
-// codeBlock renders a block of code.
-func codeBlock(language, code string) template.HTML {
+// Code renders a block of code.
+func Code(language, code string) template.HTML {
 	label := "Code"
 	if language != "" {
 		label = "Code, " + language
