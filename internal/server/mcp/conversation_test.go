@@ -435,7 +435,7 @@ func TestErrorsShowWhatTheyRepeat(t *testing.T) {
 	for tool, arguments := range map[string]map[string]any{
 		"get_session": {"session_id": nothing}, "send_message": {"session_id": nothing, "command": "@say x"}, "decide_approval": {"approval_id": nothing, "decision": "deny"},
 	} {
-		if got := c.call(tool, arguments); !got.failed || !strings.Contains(got.text, "there is nothing with this id") {
+		if got := c.call(tool, arguments); !got.failed || !strings.Contains(got.text, "is the nil UUID") {
 			t.Errorf("%s: %q", tool, got.text)
 		}
 	}

@@ -128,6 +128,7 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	s.Get(t, say("u", apitest.CodeReply(t, old.Text, "deny")))
 	mine := shown(s.Get(t, say("u", "@call gate {}\n@say the end")))
 	own := apitest.CodeReply(t, mine, "allow")
+	s.Gate.Leave <- struct{}{} // a wrong decision ends the turn
 	for _, text := range []string{"allow", "Allow!", "deny", "`deny`.", "allow 1", "allow 000000", "deny 000000 because it is dangerous", foreign, "deny" + foreign[5:], own + " but only today", "allow it", "deny this"} {
 		before := s.State(t)
 		for path, body := range map[string]string{apitest.CompletionsPath: apitest.Completion(text, `"user":"u"`), apitest.ResponsesPath: strings.Replace(apitest.Completion(text, `"user":"u"`), `"messages"`, `"input"`, 1)} {
@@ -152,7 +153,6 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	if now := s.State(t); now != before {
 		t.Fatalf("%s became %s", before, now)
 	}
-	s.Gate.Leave <- struct{}{}
 	if text := apitest.CompletionText(t, s.Get(t, say("u", own))); text != "the end" {
 		t.Errorf("%q", text)
 	}
@@ -331,6 +331,7 @@ func TestCodesOfTwoApprovalsDecideNothing(t *testing.T) {
 	const ask = "@call gate {}\n@say the end"
 	allow := apitest.CodeReply(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(ask)}).Text, "allow")
 	s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(ask)})
+	s.Gate.Leave <- struct{}{} // a wrong decision ends the turn
 	if _, err := s.Pool.Exec(t.Context(), `UPDATE approvals SET id = (left(id::text, 24) || (SELECT right(min(id::text), 12) FROM approvals))::uuid WHERE id::text > (SELECT min(id::text) FROM approvals)`); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
@@ -64,7 +65,7 @@ func NewChats(t *testing.T, opt ChatOptions, protocols ...func(*server.Server) s
 		}()
 		router.ServeHTTP(w, r)
 	}))
-	s.Client = &http.Client{Transport: s.Checked(t)}
+	s.Client = &http.Client{Transport: s.Checked(t), Timeout: wait.Limit}
 	return s
 }
 
