@@ -47,7 +47,7 @@ var ours = map[string]string{
 	"internal/replan":                       "internal/actor internal/pgerr",
 	"internal/schema":                       "internal/text",
 	"internal/search":                       "",
-	"internal/server":                       "internal/event internal/eventlog internal/fault internal/outage internal/pgerr internal/server/request internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/workspace internal/strictjson internal/turn",
+	"internal/server":                       "internal/event internal/eventlog internal/fault internal/outage internal/pgerr internal/server/request internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/vault internal/store/workspace internal/strictjson internal/turn",
 	"internal/server/a2a":                   "internal/event internal/eventlog internal/fault internal/server internal/server/jsonrpc internal/server/request internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/workspace internal/text/render internal/turn",
 	"internal/server/agui":                  "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/ratelimit internal/strictjson internal/text/render internal/turn",
 	"internal/server/aisdk":                 "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/ratelimit internal/strictjson internal/text/render internal/turn",
@@ -98,7 +98,7 @@ var ours = map[string]string{
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
 	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
-	"internal/web":                          "internal/fault internal/server internal/store/apikey internal/store/workspace",
+	"internal/web":                          "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/permission internal/store/skill internal/store/workspace internal/text internal/text/render internal/turn",
 	"migrations":                            "internal/pgerr",
 }
 

@@ -18,7 +18,7 @@ import (
 func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
 		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys,
-		Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks,
+		Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
 		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, Local: s.DevDir != "", Log: s.Log, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
 	})

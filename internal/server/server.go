@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -41,6 +42,7 @@ type Config struct {
 	Skills     *skill.Store
 	Files      *filestore.Store
 	Callbacks  *callback.Store
+	Vault      *vault.Store // for the names of secrets and their hosts; nil: none are shown
 
 	Limits   *ratelimit.Store    // nil: no limits
 	Failures *ratelimit.Failures // failed authentications by address; nil: not limited

@@ -34,6 +34,7 @@ var icons = map[string]template.HTML{
 	"members":   `<circle cx="6" cy="5.5" r="2.5"/><path d="M1.8 13.2c.3-2.5 2-3.9 4.2-3.9s3.9 1.4 4.2 3.9M10.8 3.2a2.5 2.5 0 0 1 0 4.6M12 9.7c1.3.5 2 1.7 2.2 3.5"/>`,
 	"menu":      `<path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11"/>`,
 	"more":      `<path d="M3.5 8h.01M8 8h.01M12.5 8h.01"/>`,
+	"send":      `<path d="M8 13V3.3M3.8 7.2L8 3l4.2 4.2"/>`,
 	"out":       `<path d="M6.5 3H3.500v10h3M7 8h6.500M10.800 5.200L13.500 8l-2.700 2.8"/>`,
 	"panel":     `<rect x="2" y="3" width="12" height="10" rx="1.5"/><path d="M10 3v10"/>`,
 	"pause":     `<path d="M5.5 3.5v9M10.5 3.5v9"/>`,

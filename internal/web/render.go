@@ -77,7 +77,7 @@ func (a *App) renderStatus(w http.ResponseWriter, p *page, status int, name stri
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"icon": icon, "logo": logo, "dict": dict, "ago": ago, "day": day, "clock": clock, "num": num, "money": money, "bytes": byteSize,
-		"plural": plural, "join": strings.Join, "dur": duration,
+		"plural": plural, "list": func(all ...any) []any { return all }, "join": strings.Join, "dur": duration,
 	}
 }
 

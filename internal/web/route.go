@@ -32,6 +32,13 @@ func table() []route {
 	return []route{
 		{path: "/login", public: true, get: (*App).loginPage},
 		{path: "/theme", public: true, post: (*App).setTheme},
+		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
+		{path: "/w/{ws}/chat/options", scope: apikey.SessionsRead, get: (*App).chatOptions},
+		{path: "/w/{ws}/chat/{session}", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
+		{path: "/w/{ws}/approvals", scope: apikey.SessionsRead, section: "approvals", get: (*App).approvalsPage},
+		{path: "/w/{ws}/approvals/{approval}", scope: apikey.SessionsRead, change: apikey.SessionsRead, section: "approvals", get: (*App).approvalPage, post: (*App).decideApproval},
+		{path: "/w/{ws}/approvals/{approval}/card", scope: apikey.SessionsRead, get: (*App).approvalCard},
+		{path: "/w/{ws}/approvals/{approval}/preview", change: apikey.SessionsRead, post: (*App).previewPattern},
 	}
 }
 

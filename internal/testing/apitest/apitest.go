@@ -165,7 +165,7 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 	t.Helper()
 	cfg := server.Config{
 		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
-		Callbacks: s.Callbacks, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
+		Callbacks: s.Callbacks, Vault: s.Vault, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
 	}
 	if change != nil {
 		change(&cfg)

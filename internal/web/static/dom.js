@@ -1,0 +1,47 @@
+// dom.js makes elements. Text becomes text nodes only: no text is ever parsed as HTML.
+
+import { copyText as copyElement } from "./copy.js";
+
+/** el("div.row.wrap", {title: "x", onclick: f}, ...children) makes an element; children are nodes, texts or null. */
+export function el(name, props, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(" ");
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+/** icon clones a drawing that the page holds in a template element. */
+export function icon(name, extra) {
+  const svg = document.getElementById("icon-" + name).content.firstElementChild.cloneNode(true);
+  if (extra) svg.classList.add(...extra.split(" "));
+  return svg;
+}
+
+/** iconButton makes a button that shows only an icon. */
+export function iconButton(name, label, onclick, extra = "small") {
+  return el("button.btn.quiet.icon." + extra, { type: "button", "aria-label": label, title: label, onclick }, icon(name));
+}
+
+/** copyText copies a text that no element shows. */
+export async function copyText(text, near = document.body) {
+  const pre = el("pre.vh", {}, text);
+  near.append(pre);
+  try { return await copyElement(pre); } finally { pre.remove(); }
+}
+
+/** copyButton makes a button that copies what text() returns and says so. */
+export function copyButton(label, text, name = "button.btn.small.quiet") {
+  const say = el("span", {}, label);
+  return el(name, {
+    type: "button", onclick: async (e) => {
+      say.textContent = (await copyText(text(), e.currentTarget)) ? "Copied" : "Not copied";
+      setTimeout(() => { say.textContent = label; }, 1500);
+    },
+  }, icon("copy"), say);
+}
