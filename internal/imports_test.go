@@ -53,7 +53,11 @@ var ours = map[string]string{
 	"internal/server/aisdk":                 "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/ratelimit internal/strictjson internal/text/render internal/turn",
 	"internal/server/jsonrpc":               "internal/fault internal/server/request",
 	"internal/server/mcp":                   "internal/event internal/eventlog internal/fault internal/pgerr internal/server internal/server/jsonrpc internal/server/request internal/session internal/sse internal/store/apikey internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/workspace internal/strictjson internal/text/render internal/turn",
-	"internal/server/openai":                "internal/event internal/eventlog internal/fault internal/pgerr internal/server internal/server/request internal/session internal/store/apikey internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/workspace internal/strictjson internal/text/render internal/turn",
+	"internal/server/openai":                "internal/fault internal/server internal/server/openai/chat internal/server/openai/completions internal/server/openai/responses internal/store/apikey internal/store/ratelimit internal/store/skill",
+	"internal/server/openai/chat":           "internal/event internal/eventlog internal/fault internal/server internal/server/openai/words internal/server/request internal/session internal/store/apikey internal/store/filestore internal/store/ratelimit internal/store/skill internal/store/workspace internal/strictjson internal/turn",
+	"internal/server/openai/completions":    "internal/server internal/server/openai/chat internal/server/request",
+	"internal/server/openai/responses":      "internal/fault internal/server internal/server/openai/chat internal/server/request",
+	"internal/server/openai/words":          "internal/event internal/eventlog internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/text/render internal/turn",
 	"internal/server/request":               "internal/event internal/fault internal/search internal/store/callback internal/store/vault internal/strictjson internal/text internal/turn",
 	"internal/server/rest":                  "internal/event internal/eventlog internal/fault internal/outage internal/pgerr internal/search internal/server internal/server/request internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/ratelimit internal/store/workspace internal/turn",
 	"internal/session":                      "db internal/event internal/eventlog internal/fault internal/pgerr internal/replan internal/text",
@@ -169,9 +173,10 @@ func TestImportsFollowThePicture(t *testing.T) {
 	}
 }
 
-// protocolOf returns the protocol that a package implements, or "".
+// protocolOf returns the protocol that a package implements, alone or with its other folders, or "".
 func protocolOf(path string) string {
 	path, in := strings.CutPrefix(strings.TrimPrefix(path, module), "internal/server/")
+	path, _, _ = strings.Cut(path, "/")
 	if !in || path == "request" || path == "jsonrpc" {
 		return ""
 	}

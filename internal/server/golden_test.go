@@ -15,7 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
-	"github.com/parley-server/parley/internal/server/openai"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/openai/completions"
+	"github.com/parley-server/parley/internal/server/openai/responses"
 	"github.com/parley-server/parley/internal/testing/golden"
 )
 
@@ -69,18 +71,18 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 	t.Helper()
 	const base = "https://parley.example"
 	turn := rd.Turn.String()
-	about := openai.About{ID: "chatcmpl-" + turn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Base: base}
+	about := chat.About{ID: "chatcmpl-" + turn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Base: base}
 	if rd.After == uuid.Nil {
 		about.Rejected = rd.Rejected
 	}
-	completions, responses := openai.NewEncoder(about), about
-	responses.ID = "resp_" + turn
+	whole, second := completions.NewEncoder(about), about
+	second.ID = "resp_" + turn
 	for _, d := range []struct {
 		name string
 		p    server.Encoder
 	}{
-		{"openai", completions},
-		{"responses", openai.NewResponding(responses, openai.Thread{})},
+		{"openai", whole},
+		{"responses", responses.NewEncoder(second, responses.Thread{})},
 		{"ui", aisdk.NewEncoder(rd.Reading, base)},
 		{"ag-ui", agui.NewEncoder(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
 	} {
@@ -95,12 +97,12 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 		}
 		made = append(made, golden.Section{Name: d.name + " " + n, Text: out.String()})
 	}
-	status, answer := completions.Completion()
-	whole, err := json.MarshalIndent(answer, "", "  ")
+	status, answer := whole.Completion()
+	text, err := json.MarshalIndent(answer, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(made, golden.Section{Name: fmt.Sprintf("openai in one piece %s: %d", n, status), Text: string(whole) + "\n"})
+	return append(made, golden.Section{Name: fmt.Sprintf("openai in one piece %s: %d", n, status), Text: string(text) + "\n"})
 }
 
 func write(t *testing.T, out *strings.Builder, frames []any) {

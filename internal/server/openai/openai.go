@@ -1,9 +1,9 @@
 // Package openai serves OpenAI's Chat Completions and Responses APIs: their clients need a base URL
 // and a key. The workspace is a model, and so is each of its skills.
 //
-// It promises: it uses only the last user message of a request, in the session that the client
-// names; it ignores unknown fields and lists them in a header; a request for approval is a text
-// that the next message answers; no secret passes through here.
+// It promises: a request for approval is a text that the next message answers, and no secret passes
+// through here. Package chat serves a message for both APIs, with the words of package words;
+// completions and responses encode its answer.
 package openai
 
 import (
@@ -11,6 +11,9 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/openai/completions"
+	"github.com/parley-server/parley/internal/server/openai/responses"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -18,23 +21,21 @@ import (
 // api handles the requests.
 type api struct{ *server.Server }
 
-type handler = func(http.ResponseWriter, *server.Request) error
-
 // New returns the handlers by their paths. {model...} is the rest of a path.
 func New(srv *server.Server) server.Routes {
 	s := &api{srv.WithNullParams()}
-	read := func(do handler) http.Handler {
+	read := func(do chat.Handler) http.Handler {
 		return s.HandleMethods(map[string]server.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: do}})
 	}
-	send := func(do handler) http.Handler {
-		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: plainly(do)}})
+	send := func(do chat.Handler) http.Handler {
+		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: chat.Plainly(do)}})
 	}
 	routes := make(server.Routes)
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients append only the /v1 themselves
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
-		routes[base+"/chat/completions"] = send(s.complete)
-		routes[base+"/responses"] = send(s.respond)
+		routes[base+"/chat/completions"] = send(completions.Handler(chat.Service{Server: s.Server}))
+		routes[base+"/responses"] = send(responses.Handler(chat.Service{Server: s.Server}))
 		routes[base] = s.nothing(base)
 		routes[base+"/"] = s.nothing(base)
 	}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/openai"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/openai/completions"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // asked returns the text of a question.
 func asked(t *testing.T, ask event.InputRequired) string {
 	t.Helper()
-	p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
+	p := completions.NewEncoder(chat.About{Base: "https://parley.example"})
 	p.Begin()
 	ask.DecideURL, ask.ExpiresAt = "/decide", time.Unix(0, 0)
 	p.Row(server.Row{Pending: true, Body: ask})
@@ -60,7 +61,7 @@ func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
 		"a call":   {What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: live, Input: json.RawMessage("{}")}}},
 		"a secret": {What: event.InputSecret, KeyName: "K", Reason: "It says\n" + live},
 	} {
-		p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
+		p := completions.NewEncoder(chat.About{Base: "https://parley.example"})
 		p.Row(server.Row{Pending: true, Body: ask})
 		_, answer := p.Completion()
 		raw, err := json.Marshal(answer)

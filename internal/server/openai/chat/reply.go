@@ -1,4 +1,4 @@
-package openai
+package chat
 
 import (
 	"fmt"
@@ -7,50 +7,43 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/words"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// reply is the response to a message.
-type reply struct {
-	server.Reading
-	spoken bool   // the message is a decision word or "continue"
-	note   string // text before it
-	said   string // if not empty, the whole text
-}
-
 // reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
 // it starts.
-func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
-	said := parseWord(q.text)
+func (s Service) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (Reply, error) {
+	said := words.Parse(typed(q.text))
 	if q.more { // the user's message is already in the session
-		said = word{kind: goOn}
+		said = words.Continue()
 	}
-	if said.kind != "" {
-		rd, ok, err := s.speak(r, q, said)
+	if !said.IsNone() {
+		rd, ok, err := words.Speaker{Server: s.Server}.Speak(r, words.Chat{Session: q.Session, CallerID: q.CallerID, Last: q.last}, said)
 		if ok || err != nil {
 			return rd, err
 		}
 	}
 	if q.more && q.named() {
-		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+		return Reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat. Send a message of the user."})
 	}
 	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
 		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
 		if ok || err != nil {
-			return reply{Reading: rd}, err
+			return Reply{Reading: rd}, err
 		}
 	}
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	rd, err := s.StartChatTurn(w, r, q.Request, raw)
-	return reply{Reading: rd}, err
+	return Reply{Reading: rd}, err
 }
 
-// plainly puts all violations into the message of an error, because these clients show nothing
+// Plainly puts all violations into the message of an error, because these clients show nothing
 // else.
-func plainly(do handler) handler {
+func Plainly(do Handler) Handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
 		err := r.Names.TranslateError(do(w, r))
 		r.Names = nil // the message already has the client's names

@@ -1,4 +1,4 @@
-package openai
+package chat
 
 import (
 	"cmp"
@@ -17,14 +17,14 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// incoming is a client's request, in the terms of a completion.
-type incoming struct {
+// Incoming is a client's request, in the terms of a completion.
+type Incoming struct {
 	request.Checks
-	given   map[string]json.RawMessage
-	raw     []byte
-	ignored []string // fields without a meaning here
-	// shape is the field with the format of the answer.
-	shape string
+	Given   map[string]json.RawMessage
+	Ignored []string // fields without a meaning here
+	// Shape is the field with the format of the answer.
+	Shape string
+	raw   []byte
 }
 
 // requestBody is a parsed request.
@@ -42,58 +42,58 @@ type requestBody struct {
 // named reports whether the request names the chat.
 func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
 
-// receive splits a body into members. The named fields have a meaning here.
-func receive(body []request.Member, raw []byte, understood []string) *incoming {
-	in := &incoming{given: request.ByName(body), raw: raw}
-	for name, value := range in.given {
+// Receive splits a body into members. The named fields have a meaning here.
+func Receive(body []request.Member, raw []byte, understood []string) *Incoming {
+	in := &Incoming{Given: request.ByName(body), raw: raw}
+	for name, value := range in.Given {
 		known := slices.Contains(understood, name) || slices.Contains(request.ExtensionFields, name) ||
 			name == "store" && string(value) != "false" // a turn is always stored
 		if !known && request.Printable(name) {
-			in.ignored = append(in.ignored, request.Short(name))
+			in.Ignored = append(in.Ignored, request.Short(name))
 		}
 	}
-	slices.Sort(in.ignored)
-	in.ignored = in.ignored[:min(len(in.ignored), 20)]
+	slices.Sort(in.Ignored)
+	in.Ignored = in.Ignored[:min(len(in.Ignored), 20)]
 	return in
 }
 
 // parse parses a request and adds its mistakes to those that were found before.
-func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
-	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.given["model"]), 200)}
+func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
+	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.Given["model"]), 200)}
 	q.text, q.more, q.last = in.question(r)
-	if raw, ok := in.given["stream"]; ok {
+	if raw, ok := in.Given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
-	if raw, ok := in.given["stream_options"]; ok && in.Object("/stream_options", raw) {
+	if raw, ok := in.Given["stream_options"]; ok && in.Object("/stream_options", raw) {
 		if raw, ok := request.ByName(request.Members(raw))["include_usage"]; ok {
 			q.usage = in.Boolean("/stream_options/include_usage", raw)
 		}
 	}
-	if raw, ok := in.given["n"]; ok {
+	if raw, ok := in.Given["n"]; ok {
 		in.Integer("/n", raw, 1, 1)
 	}
 	in.forced()
 	in.format(r)
 	in.chat(r)
-	q.ignored = in.ignored
+	q.ignored = in.Ignored
 	if err := in.Err(); err != nil {
 		return q, err
 	}
-	if err := s.resolve(r, q, in.given); err != nil {
+	if err := s.resolve(r, q, in.Given); err != nil {
 		return q, err
 	}
-	q.Request = request.ComposeMessage(&in.Checks, q.text, in.given)
+	q.Request = request.ComposeMessage(&in.Checks, q.text, in.Given)
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
 }
 
 // question returns the text of the last user message. more reports that an assistant message
 // follows it, and last is the text of the last assistant message.
-func (in *incoming) question(r *server.Request) (text string, more bool, last string) {
-	list := request.ChatMessages(&in.Checks, in.given["messages"])
+func (in *Incoming) question(r *server.Request) (text string, more bool, last string) {
+	list := request.ChatMessages(&in.Checks, in.Given["messages"])
 	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
-		in.ignored = append(in.ignored, "system messages")
+		in.Ignored = append(in.Ignored, "system messages")
 	}
 	for _, m := range slices.Backward(list) {
 		if system(m) {
@@ -139,11 +139,11 @@ var (
 )
 
 // chat copies the chat's name into the fields of a message.
-func (in *incoming) chat(r *server.Request) {
-	delete(in.given, "caller_id")
+func (in *Incoming) chat(r *server.Request) {
+	delete(in.Given, "caller_id")
 	for _, name := range slices.Backward(chatFields) {
-		if value, ok := in.given[name]; ok && string(value) != `""` {
-			in.given["caller_id"], r.Names["caller_id"] = value, name
+		if value, ok := in.Given[name]; ok && string(value) != `""` {
+			in.Given["caller_id"], r.Names["caller_id"] = value, name
 		}
 	}
 	for _, name := range slices.Backward(chatHeaders) {
@@ -154,14 +154,14 @@ func (in *incoming) chat(r *server.Request) {
 		if !request.Printable(value) {
 			in.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
 		}
-		in.given["caller_id"], r.Names["caller_id"] = request.QuoteText(value), name
+		in.Given["caller_id"], r.Names["caller_id"] = request.QuoteText(value), name
 	}
 }
 
 // forced rejects a request that requires a tool call: its client would ignore all other output.
-func (in *incoming) forced() {
+func (in *Incoming) forced() {
 	for _, name := range []string{"tool_choice", "function_call"} {
-		raw, ok := in.given[name]
+		raw, ok := in.Given[name]
 		if !ok {
 			continue
 		}
@@ -182,27 +182,27 @@ func (in *incoming) forced() {
 		}
 		if kind != "auto" && kind != "none" {
 			in.Add(fault.Violation{Param: "/" + name, Rule: "enum", Allowed: []any{"auto", "none"}, Message: fmt.Sprintf(
-				"%s asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send %s with the type json_schema instead.", name, in.shape)})
+				"%s asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send %s with the type json_schema instead.", name, in.Shape)})
 		}
 	}
 }
 
 // format parses the format of the answer.
-func (in *incoming) format(r *server.Request) {
-	raw, ok := in.given["response_format"]
+func (in *Incoming) format(r *server.Request) {
+	raw, ok := in.Given["response_format"]
 	if !ok || !in.Object("/response_format", raw) {
 		return
 	}
 	format := request.ByName(request.Members(raw))
 	switch in.OneOf("/response_format/type", request.OrEmptyText(format["type"]), "text", "json_object", "json_schema") {
 	case "json_object":
-		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)
+		in.Given["response_schema"] = json.RawMessage(`{"type":"object"}`)
 	case "json_schema":
 		in.schema(r, format["json_schema"])
 	}
 }
 
-func (in *incoming) schema(r *server.Request, raw json.RawMessage) {
+func (in *Incoming) schema(r *server.Request, raw json.RawMessage) {
 	if raw == nil || raw[0] != '{' {
 		raw = json.RawMessage("{}")
 	}
@@ -213,14 +213,14 @@ func (in *incoming) schema(r *server.Request, raw json.RawMessage) {
 	if !ok {
 		in.Add(fault.Violation{Param: "/response_schema", Rule: "required", Message: "response_schema is missing."})
 	}
-	in.given["response_schema"] = schema
+	in.Given["response_schema"] = schema
 }
 
 // resolve finds the workspace or skill of the model's name.
-func (s *api) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
+func (s Service) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {
-		return noModel(q.model, r.Caller.Workspace)
+		return NoModel(q.model, r.Caller.Workspace)
 	}
 	if !calls {
 		return nil

@@ -1,4 +1,4 @@
-package openai
+package words
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 func TestMessagesThatAreWords(t *testing.T) {
 	t.Parallel()
 	code, _ := session.ParseCode("7QK2MX")
-	coded := func(kind, reason string) word { return word{kind, code, true, reason} }
-	for text, want := range map[string]word{
+	coded := func(kind, reason string) Word { return Word{kind, code, true, reason} }
+	for text, want := range map[string]Word{
 		"allow 7QK2MX":                       coded(allow, ""),
 		"  ALLOW\t7qk2mx\n":                  coded(allow, ""),
 		"**allow** (7QK-2MX).":               coded(allow, ""),
@@ -39,9 +39,8 @@ func TestMessagesThatAreWords(t *testing.T) {
 		"continue 7QK2MX and then translate": {},
 		"cancel my order":                    {},
 		"allowed 7QK2MX":                     {},
-		contextPrompt + contextEnd + "allow 7QK2MX": coded(allow, ""),
 	} {
-		if got := parseWord(text); got != want {
+		if got := Parse(text); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}

@@ -1,4 +1,10 @@
-package openai
+// Package chat serves one message of a client's conversation, for both of OpenAI's APIs: it parses
+// the request, applies the words of a user or starts a turn, and projects the rows to the pieces of
+// an answer. Each API encodes the pieces.
+//
+// It promises: it uses only the last user message of a request, in the session that the client
+// names; it ignores unknown fields and lists them in a header; no secret passes through here.
+package chat
 
 import (
 	"net/http"
@@ -8,34 +14,29 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/words"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// complete responds to the last message of a conversation.
-func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
-	body, raw, err := request.ReadChat(w, r.Request)
-	if err != nil {
-		return err
-	}
-	in := receive(body, raw, understood)
-	in.shape = "response_format"
-	delete(in.given, "conversation") // only responses have this field
-	return s.answer(w, r, in, func(a About, _ reply) telling { return NewEncoder(a) })
-}
+// Service responds to messages.
+type Service struct{ *server.Server }
 
-// understood are the fields of a completion that have a meaning here.
-var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
+// Handler handles a request.
+type Handler = func(http.ResponseWriter, *server.Request) error
 
-// telling is an encoder that can also return the whole answer as one value.
-type telling interface {
+// Reply is the response to a message.
+type Reply = words.Reply
+
+// Encoder is an encoder that can also return the whole answer as one value.
+type Encoder interface {
 	server.Encoder
 	Say(text string) []any
 	Completion() (status int, answer any)
 }
 
-// answer responds to a request with the encoder that tell returns.
-func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tell func(About, reply) telling) error {
+// Answer responds to a request with the encoder that encode returns.
+func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, encode func(About, Reply) Encoder) error {
 	q, err := s.parse(r, in)
 	if err != nil {
 		return err
@@ -53,24 +54,24 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	if err != nil {
 		return helped(w, err)
 	}
-	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
-	if rd.After == uuid.Nil && rd.said == "" { // from the start of its turn
+	about := About{Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
+		Usage: q.usage, Structured: rd.Structured, Note: rd.Note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
+	if rd.After == uuid.Nil && rd.Said == "" { // from the start of its turn
 		about.Rejected = rd.Rejected
 	}
-	t := tell(about, rd)
+	t := encode(about, rd)
 	switch {
-	case rd.said != "" && q.stream:
-		return s.WriteFrames(w, append(t.Begin(), t.Say(rd.said)...))
+	case rd.Said != "" && q.stream:
+		return s.WriteFrames(w, append(t.Begin(), t.Say(rd.Said)...))
 	case q.stream:
 		if err := s.StreamReading(w, r, rd.Reading, t); err != nil {
 			return err
 		}
 		s.recordDelivery(r, rd)
 		return nil
-	case rd.said != "":
+	case rd.Said != "":
 		t.Begin()
-		t.Say(rd.said)
+		t.Say(rd.Said)
 	default:
 		if err := s.collect(r, q, rd.Reading, t); err != nil {
 			if _, ok := retries(r); ok && q.named() || q.IdempotencyKey != "" {
@@ -104,8 +105,8 @@ const overloadedPause = "5"
 
 // recordDelivery records that a reply was written completely. A repeated decision word is not a repeated
 // message.
-func (s *api) recordDelivery(r *server.Request, rd reply) {
-	if !rd.spoken {
+func (s Service) recordDelivery(r *server.Request, rd Reply) {
+	if !rd.Spoken {
 		s.MarkDelivered(r, rd.Reading)
 	}
 }

@@ -1,4 +1,4 @@
-package openai
+package words
 
 import (
 	"context"
@@ -19,12 +19,12 @@ type binding struct {
 
 // bind finds the session that a decision word applies to, by the name of the chat. Without a name
 // it is the session of the code, or of the approval that the conversation shows.
-func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err error) {
+func (s Speaker) bind(r *server.Request, c Chat, said Word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	if b.session = q.Session; b.session == uuid.Nil && q.CallerID != "" {
+	if b.session = c.Session; b.session == uuid.Nil && c.CallerID != "" {
 		var ok bool
-		if b.session, ok, err = s.CallerSession(ctx, r.Caller, q.CallerID); err != nil || !ok {
+		if b.session, ok, err = s.CallerSession(ctx, r.Caller, c.CallerID); err != nil || !ok {
 			return binding{}, err
 		}
 	}
@@ -33,7 +33,7 @@ func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err 
 			return b, err
 		}
 	}
-	if b.shown, err = s.shown(ctx, r.Caller, b.session, q.last); err != nil {
+	if b.shown, err = s.shown(ctx, r.Caller, b.session, c.Last); err != nil {
 		return b, err
 	}
 	for _, a := range []*session.Approval{b.coded, b.shown} {
@@ -46,7 +46,7 @@ func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err 
 
 // coded returns the approval of a session that has a code. A chat without a name has the approvals
 // of its key in sessions without a name.
-func (s *api) coded(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
+func (s Speaker) coded(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
 	a, ok, err := s.Sessions.ApprovalByCode(ctx, c.Workspace.ID, in, code)
 	if in == uuid.Nil {
 		a, ok, err = s.Sessions.KeyApprovalByCode(ctx, c.Workspace.ID, c.Key, code)
@@ -62,7 +62,7 @@ var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // shown returns the approval whose id comes last in the last message of the assistant, if it is of
 // this session; without a name, if it is of this key in a session without a name. It only shows the
 // state of the conversation: the text of an assistant decides nothing.
-func (s *api) shown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
+func (s Speaker) shown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {
 		return nil, nil

@@ -1,4 +1,4 @@
-package openai
+package chat
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func retries(r *server.Request) (n int, ok bool) {
 func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
 // collect feeds the rows of a reading to an encoder, for a complete answer.
-func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
+func (s Service) collect(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	p.Begin()
@@ -47,7 +47,7 @@ func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p ser
 
 // accepted adds to an error that the message was stored, and how to read its answer. A client that
 // only reads "try again" would send it as a new one.
-func (s *api) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
+func (s Service) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
 	why := s.WaitInterruption(r.Context(), rd.Session(), rd.Turn, err)
 	if why == "" {
 		return fmt.Errorf("wait for the turn: %w", err)

@@ -1,4 +1,4 @@
-package openai
+package words
 
 import (
 	"cmp"
@@ -24,9 +24,27 @@ const (
 	canceled = "The turn was canceled."
 )
 
-// speak applies a decision word in a session; ok is false if the word has no meaning there.
-func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok bool, err error) {
-	b, err := s.bind(r, q, said)
+// Chat is the conversation in which a word is said.
+type Chat struct {
+	Session  uuid.UUID // uuid.Nil: not named
+	CallerID string    // "": not named
+	Last     string    // the last assistant message; "": none
+}
+
+// Reply is the response to a message.
+type Reply struct {
+	server.Reading
+	Spoken bool   // the message is a word
+	Note   string // text before it
+	Said   string // if not empty, the whole text
+}
+
+// Speaker applies words.
+type Speaker struct{ *server.Server }
+
+// Speak applies a decision word in a session; ok is false if the word has no meaning there.
+func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool, err error) {
+	b, err := s.bind(r, c, said)
 	if err != nil || b.session == uuid.Nil || said.kind == goOn && said.coded && b.coded == nil {
 		return rd, false, err
 	}
@@ -46,7 +64,7 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 		rd, ok, err = s.resume(r, b, p, going)
 	case going && p.Asked != nil && p.Asked.Status == pending:
 		rd, err = s.rest(r, *p.Asked, true)
-		rd.note, ok = undecided(said), true
+		rd.Note, ok = undecided(said), true
 	}
 	if ok && err == nil {
 		err = rd.CheckReader(r.Caller)
@@ -57,7 +75,7 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 const pending = "pending"
 
 // undecided returns the note for a question that a word did not decide.
-func undecided(said word) string {
+func undecided(said Word) string {
 	if said.coded {
 		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.code)
 	}
@@ -66,11 +84,11 @@ func undecided(said word) string {
 
 // resume returns the rows after the approval that the conversation shows, or after the newest of
 // the turn; a turn without an approval is read from its start.
-func (s *api) resume(r *server.Request, b binding, p server.TurnProgress, going bool) (rd reply, ok bool, err error) {
+func (s Speaker) resume(r *server.Request, b binding, p server.TurnProgress, going bool) (rd Reply, ok bool, err error) {
 	seen := cmp.Or(b.coded, b.shown)
 	if going && (seen == nil || seen.TurnID != p.Turn) {
 		if seen = p.Asked; seen == nil {
-			return reply{Reading: p.Reading, spoken: true}, true, nil
+			return Reply{Reading: p.Reading, Spoken: true}, true, nil
 		}
 	}
 	if seen == nil {
@@ -89,28 +107,28 @@ func (s *api) resume(r *server.Request, b binding, p server.TurnProgress, going 
 }
 
 // ended returns the newest turn of a session without a turn in progress.
-func (s *api) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
+func (s Speaker) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
 }
 
-func (s *api) stop(r *server.Request, p server.TurnProgress) (rd reply, ok bool, err error) {
+func (s Speaker) stop(r *server.Request, p server.TurnProgress) (rd Reply, ok bool, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
-	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
+	return Reply{Reading: p.Reading, Spoken: true, Said: canceled}, got.Canceled, err
 }
 
 // stopped reports again that a turn was canceled.
-func (s *api) stopped(r *server.Request, in uuid.UUID) (rd reply, ok bool, err error) {
+func (s Speaker) stopped(r *server.Request, in uuid.UUID) (rd Reply, ok bool, err error) {
 	ended, ok, err := s.ended(r, in)
-	rd = reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: in}}, spoken: true, said: canceled}
+	rd = Reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: in}}, Spoken: true, Said: canceled}
 	return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, err
 }
 
 // decide decides an approval, once. A repeated word gets the rows after the decision.
-func (s *api) decide(r *server.Request, a session.Approval, said word) (rd reply, err error) {
+func (s Speaker) decide(r *server.Request, a session.Approval, said Word) (rd Reply, err error) {
 	if a.Status == pending {
 		if a.Kind == event.InputSecret && said.kind == allow { // a completion cannot contain a value
 			return s.rest(r, a, true)
@@ -130,12 +148,12 @@ func (s *api) decide(r *server.Request, a session.Approval, said word) (rd reply
 		}
 	}
 	rd, err = s.rest(r, a, false)
-	rd.note = standing(a, said)
+	rd.Note = standing(a, said)
 	return rd, err
 }
 
 // decision returns the answer to an approval that a word expresses.
-func decision(r *server.Request, a session.Approval, said word) (answer turn.Answer, err error) {
+func decision(r *server.Request, a session.Approval, said Word) (answer turn.Answer, err error) {
 	var c request.Checks
 	answer = turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
 	switch {
@@ -153,7 +171,7 @@ func decision(r *server.Request, a session.Approval, said word) (answer turn.Ans
 }
 
 // standing returns how an approval was decided, if that differs from the word.
-func standing(a session.Approval, said word) string {
+func standing(a session.Approval, said Word) string {
 	yes := said.kind == allow
 	switch event.Outcome(a.Status) {
 	case event.Expired:
@@ -172,8 +190,8 @@ func standing(a session.Approval, said word) string {
 
 // rest returns the rows after an approval. If the approval is pending and again is true, that is
 // its question.
-func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply, err error) {
+func (s Speaker) rest(r *server.Request, a session.Approval, again bool) (rd Reply, err error) {
 	rd.Reading, err = s.AfterApproval(r.Context(), r.Caller, a)
-	rd.Again, rd.spoken = again, true
+	rd.Again, rd.Spoken = again, true
 	return rd, err
 }

@@ -1,4 +1,9 @@
-package openai
+// Package words applies the words by which the user of a chat controls a turn: `allow CODE`,
+// `deny CODE`, `continue` and `cancel`. Chat clients have no other way to answer a question.
+//
+// It promises: only a code decides an approval, in the chat or by the key that was asked; a word
+// that decides nothing says so; the text of the assistant decides nothing.
+package words
 
 import (
 	"strings"
@@ -15,8 +20,8 @@ const (
 	stop  = "cancel"
 )
 
-// word is a command of the user for a turn; the zero value means none.
-type word struct {
+// Word is a command of the user for a turn; the zero value means none.
+type Word struct {
 	kind   string
 	code   session.Code // the code of an approval
 	coded  bool         // the word has a code
@@ -26,33 +31,33 @@ type word struct {
 // punctuation may surround a word or its code.
 const punctuation = ".,:;!?`'\"()[]{}<>*_"
 
-// parseWord parses a message as a word: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
+// Parse parses a message as a word: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
 // `cancel`. A message with only the word, or with other text in place of the code, is a word
 // without a code. A longer message is not a word.
-func parseWord(text string) word {
-	first, rest := cutField(typed(text))
-	said := word{kind: strings.ToLower(first)}
+func Parse(text string) Word {
+	first, rest := cutField(text)
+	said := Word{kind: strings.ToLower(first)}
 	switch said.kind {
 	case allow, deny, goOn:
 	case stop:
 		if rest == "" {
 			return said
 		}
-		return word{}
+		return Word{}
 	default:
-		return word{}
+		return Word{}
 	}
 	code, behind := cutField(rest)
 	said.code, said.coded = session.ParseCode(code)
 	switch {
 	case !said.coded && (behind != "" || said.kind == goOn && code != ""):
-		return word{}
+		return Word{}
 	case said.kind == deny:
 		said.reason = behind
 	case behind != "" && said.kind == allow: // it might restrict what is allowed
 		said.code, said.coded = 0, false
 	case behind != "":
-		return word{}
+		return Word{}
 	}
 	return said
 }
@@ -70,3 +75,9 @@ func cutField(text string) (field, rest string) {
 	}
 	return strings.Trim(text[:i], punctuation), rest
 }
+
+// Continue is the word that reads on.
+func Continue() Word { return Word{kind: goOn} }
+
+// IsNone reports whether a message is not a word.
+func (w Word) IsNone() bool { return w.kind == "" }

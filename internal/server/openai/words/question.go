@@ -1,4 +1,4 @@
-package openai
+package words
 
 import (
 	"fmt"
@@ -10,10 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// question returns a turn's question in Markdown, with the possible answers. The user decides by
+// Question returns a turn's question in Markdown, with the possible answers. The user decides by
 // this text: it shows calls exactly as they would run, and no part of them can pass for the
-// server's text. Only the code in a reply identifies the approval.
-func question(ask event.InputRequired, about About) string {
+// server's text. Only the code in a reply identifies the approval. barred: the caller may not answer
+// a request for a secret.
+func Question(ask event.InputRequired, base string, barred bool) string {
 	id := ask.ApprovalID
 	code, until := session.CodeOf(id), ask.ExpiresAt.UTC().Format("15:04 MST")
 	var b strings.Builder
@@ -23,11 +24,11 @@ func question(ask event.InputRequired, about About) string {
 			b.WriteString("\n\n" + dead(said))
 		}
 		without := fmt.Sprintf("or reply `%s %s` to continue without it.", deny, code)
-		if about.Barred {
+		if barred {
 			without = fmt.Sprintf("or `%s` to end the turn. To continue without it, a key needs the scope secret.", stop)
 		}
 		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s an approver provides it with `parley secret provide %s`, or sends it to %s . "+
-			"Then reply `%s %s`, %s", until, id, server.AbsoluteURL(about.Base, ask.SecretURL), goOn, code, without)
+			"Then reply `%s %s`, %s", until, id, server.AbsoluteURL(base, ask.SecretURL), goOn, code, without)
 		return b.String()
 	}
 	shown := ask.Step()
@@ -38,7 +39,7 @@ func question(ask event.InputRequired, about About) string {
 	if needs := render.Approver(ask); needs != "" {
 		b.WriteString(needs + " ")
 	}
-	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` shows all of it and `parley approvals allow %[1]s` allows it, or a POST to %s .", id, server.AbsoluteURL(about.Base, ask.DecideURL))
+	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` shows all of it and `parley approvals allow %[1]s` allows it, or a POST to %s .", id, server.AbsoluteURL(base, ask.DecideURL))
 	return b.String()
 }
 

@@ -1,0 +1,31 @@
+// Package completions encodes answers for OpenAI's Chat Completions API, as a stream of chunks or as
+// one object.
+package completions
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+// understood are the fields of a completion that have a meaning here.
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
+
+// Handler returns the handler, which responds to the last message of a conversation.
+func Handler(s chat.Service) chat.Handler {
+	return func(w http.ResponseWriter, r *server.Request) error {
+		body, raw, err := request.ReadChat(w, r.Request)
+		if err != nil {
+			return err
+		}
+		in := chat.Receive(body, raw, understood)
+		in.Shape = "response_format"
+		delete(in.Given, "conversation") // only responses have this field
+		return s.Answer(w, r, in, func(a chat.About, rd chat.Reply) chat.Encoder {
+			a.ID = "chatcmpl-" + rd.Turn.String()
+			return NewEncoder(a)
+		})
+	}
+}

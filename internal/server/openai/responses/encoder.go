@@ -1,0 +1,164 @@
+package responses
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server/openai/chat"
+)
+
+// Encoder encodes a response, streamed or complete: one message with one part, which is a text, or a
+// refusal if the answer must be JSON.
+type Encoder struct {
+	*chat.Projection
+	thread Thread
+	part   string // type of the open part; "": none
+	n      int    // events so far
+}
+
+// Thread is the predecessor of a response.
+type Thread struct {
+	Previous     string // id of the previous response; "": none
+	Conversation string // "": no name
+}
+
+// NewEncoder returns an encoder.
+func NewEncoder(about chat.About, thread Thread) *Encoder {
+	p := &Encoder{thread: thread}
+	p.Projection = chat.NewProjection(about, p.encode)
+	return p
+}
+
+// occurrence is an event of a stream, which is named by its type.
+type occurrence map[string]any
+
+// Event implements server.NamedFrame.
+func (o occurrence) Event() string {
+	kind, _ := o["type"].(string)
+	return kind
+}
+
+// Begin implements server.Encoder.
+func (p *Encoder) Begin() []any {
+	return append([]any{
+		p.event("response.created", "response", p.response("in_progress")),
+		p.event("response.in_progress", "response", p.response("in_progress")),
+		p.event("response.output_item.added", "output_index", 0, "item", p.item("in_progress", []any{})),
+	}, p.Projection.Begin()...)
+}
+
+// Completion returns the complete response with its status.
+func (p *Encoder) Completion() (status int, answer any) {
+	if status, bad := p.Failed(); bad {
+		return status, chat.Failure(*p.Error)
+	}
+	p.Shorten()
+	return http.StatusOK, p.response(p.status())
+}
+
+// encode encodes a piece as events.
+func (p *Encoder) encode(piece chat.Piece) []any {
+	switch {
+	case piece.Error != nil:
+		return []any{p.event("response.failed", "response", p.response("failed"))}
+	case piece.Content != nil:
+		return append(p.open("output_text"), p.event("response.output_text.delta", p.at("delta", *piece.Content, "logprobs", []any{})...))
+	case piece.Refusal != nil:
+		return append(p.open("refusal"), p.event("response.refusal.delta", p.at("delta", *piece.Refusal)...))
+	case piece.Finish != "":
+		return p.end()
+	}
+	return nil
+}
+
+// open begins the part, whose kind the first piece determines.
+func (p *Encoder) open(kind string) []any {
+	if p.part != "" {
+		return nil
+	}
+	p.part = kind
+	empty := map[string]any{"type": "output_text", "text": "", "annotations": []any{}, "logprobs": []any{}}
+	if kind == "refusal" {
+		empty = map[string]any{"type": "refusal", "refusal": ""}
+	}
+	return []any{p.event("response.content_part.added", p.at("part", empty)...)}
+}
+
+func (p *Encoder) end() []any {
+	out := p.open("output_text") // an answer without text also has a part
+	status, whole := p.status(), p.whole()
+	if p.part == "refusal" {
+		out = append(out, p.event("response.refusal.done", p.at("refusal", p.Refusal.String())...))
+	} else {
+		out = append(out, p.event("response.output_text.done", p.at("text", p.Content.String(), "logprobs", []any{})...))
+	}
+	return append(out,
+		p.event("response.content_part.done", p.at("part", whole)...),
+		p.event("response.output_item.done", "output_index", 0, "item", p.item(status, []any{whole})),
+		p.event("response."+status, "response", p.response(status)))
+}
+
+// status returns the final status of the response.
+func (p *Encoder) status() string {
+	if p.Finish == "content_filter" || p.Finish == "length" {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+// event returns an event of a type, with members in pairs.
+func (p *Encoder) event(kind string, members ...any) occurrence {
+	e := occurrence{"type": kind, "sequence_number": p.n}
+	p.n++
+	for i := 0; i < len(members); i += 2 {
+		e[members[i].(string)] = members[i+1]
+	}
+	return e
+}
+
+// at returns members that identify the part.
+func (p *Encoder) at(members ...any) []any {
+	return append([]any{"item_id", p.itemID(), "output_index", 0, "content_index", 0}, members...)
+}
+
+func (p *Encoder) itemID() string { return "msg_" + p.ID[len(idPrefix):] }
+
+func (p *Encoder) item(status string, content []any) map[string]any {
+	return map[string]any{"type": "message", "id": p.itemID(), "status": status, "role": "assistant", "content": content}
+}
+
+// whole returns the complete part.
+func (p *Encoder) whole() map[string]any {
+	if p.Refusal.Len() > 0 {
+		return map[string]any{"type": "refusal", "refusal": p.Refusal.String()}
+	}
+	return map[string]any{"type": "output_text", "text": p.Content.String(), "annotations": []any{}, "logprobs": []any{}}
+}
+
+// response returns the response so far.
+func (p *Encoder) response(status string) map[string]any {
+	r := map[string]any{
+		"id": p.ID, "object": "response", "created_at": p.Created, "status": status, "model": p.Model, "output": []any{},
+		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": false, "temperature": nil,
+		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.Session,
+	}
+	if p.thread.Previous != "" {
+		r["previous_response_id"] = p.thread.Previous
+	}
+	if p.thread.Conversation != "" {
+		r["conversation"] = map[string]any{"id": p.thread.Conversation}
+	}
+	switch {
+	case status == "failed":
+		r["error"] = map[string]any{"code": p.Error.Code, "message": p.Error.Message}
+	case p.Finish == "length":
+		r["incomplete_details"] = map[string]any{"reason": "max_output_tokens"}
+	case status == "incomplete":
+		r["incomplete_details"] = map[string]any{"reason": p.Finish}
+	}
+	if status == "completed" || status == "incomplete" {
+		r["output"] = []any{p.item(status, []any{p.whole()})}
+		r["usage"] = map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
+			"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
+	}
+	return r
+}

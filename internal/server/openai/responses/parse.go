@@ -1,0 +1,120 @@
+// Package responses serves OpenAI's Responses API: a request is a completion in another format, which
+// continues the session of the response that it names.
+package responses
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+// understood are the fields of a request that have a meaning here.
+var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id"}
+
+const idPrefix = "resp_"
+
+// Handler returns the handler.
+func Handler(s chat.Service) chat.Handler {
+	return func(w http.ResponseWriter, r *server.Request) error {
+		body, raw, err := request.ReadChat(w, r.Request)
+		if err != nil {
+			return err
+		}
+		in := incoming{chat.Receive(body, raw, understood)}
+		in.Shape = "text.format"
+		thread := in.follow()
+		if !in.translate(r) {
+			return in.Err()
+		}
+		if thread.Previous != "" && in.Err() == nil {
+			session, err := previous(s, r, thread.Previous)
+			if err != nil {
+				return err
+			}
+			in.Given["session_id"] = request.QuoteText(session.String())
+		}
+		return s.Answer(w, r, in.Incoming, func(a chat.About, rd chat.Reply) chat.Encoder {
+			a.ID = idPrefix + rd.Turn.String()
+			if rd.Spoken { // not the response that started the turn
+				a.ID += "_" + uuid.Must(uuid.NewV7()).String()
+			}
+			return NewEncoder(a, thread)
+		})
+	}
+}
+
+// incoming is a request, which is translated to the fields of a completion.
+type incoming struct{ *chat.Incoming }
+
+// previous returns the session of a response, whose id begins with its turn.
+func previous(s chat.Service, r *server.Request, name string) (uuid.UUID, error) {
+	ctx, cancel := s.Brief(r.Context())
+	defer cancel()
+	turn, _, _ := strings.Cut(strings.TrimPrefix(name, idPrefix), "_")
+	if turn, err := uuid.Parse(turn); err == nil {
+		if session, ok, err := s.Sessions.SessionOf(ctx, r.Caller.Workspace.ID, turn); ok || err != nil {
+			return session, err
+		}
+	}
+	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "The response does not exist in this workspace."}
+}
+
+// follow parses the response or conversation that a response follows.
+func (in incoming) follow() (thread Thread) {
+	previous, follows := in.Given["previous_response_id"]
+	if follows {
+		thread.Previous = in.Word("/previous_response_id", previous, 200)
+	}
+	name, named := in.Given["conversation"]
+	if !named {
+		return thread
+	}
+	if follows {
+		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one", Message: "Send either previous_response_id or conversation, not both."})
+	}
+	if name[0] == '{' {
+		name = request.OrEmptyText(request.ByName(request.Members(name))["id"])
+	}
+	in.Given["conversation"] = name
+	thread.Conversation = in.Word("/conversation", name, request.MaxCallerID)
+	return thread
+}
+
+// translate converts a Responses request to a completion; ok is false if it has no input.
+func (in incoming) translate(r *server.Request) (ok bool) {
+	input := in.Given["input"]
+	if len(input) == 0 || input[0] != '"' && input[0] != '[' {
+		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})
+		return false
+	}
+	delete(in.Given, "input") // our own messages have another field of this name
+	in.Given["messages"], r.Names["messages"] = input, "input"
+	if len(input) > 0 && input[0] == '"' {
+		in.Given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
+		r.Names["command"] = "input"
+	}
+	delete(in.Given, "response_format")
+	text, ok := in.Given["text"]
+	if !ok || !in.Object("/text", text) {
+		return true
+	}
+	given := request.ByName(request.Members(text))
+	if _, ok := given["verbosity"]; ok {
+		in.Ignored = append(in.Ignored, "text.verbosity")
+	}
+	format, ok := given["format"]
+	if !ok || !in.Object("/text/format", format) {
+		return true
+	}
+	about := request.ByName(request.Members(format))
+	in.Given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"], "json_schema": map[string]any{"schema": about["schema"]}})
+	r.Names["response_format"], r.Names["response_schema"] = "text/format", "text/format/schema"
+	return true
+}
