@@ -41,12 +41,12 @@ func (tx *Tx) Park(ctx context.Context, l eventlog.Lease, ran time.Duration, ask
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)
 	}
-	if n == 0 || l.Epoch != tx.Session.Epoch {
+	if n == 0 || l.Epoch != tx.row.Epoch {
 		return asked, false, nil
 	}
 	tx.raise()
 	expires, err := tx.q.ApprovalInsert(ctx, db.ApprovalInsertParams{
-		ID: ask.ApprovalID, WorkspaceID: tx.Session.WorkspaceID, SessionID: tx.Session.ID, TurnID: l.Turn,
+		ID: ask.ApprovalID, WorkspaceID: tx.row.WorkspaceID, SessionID: tx.row.ID, TurnID: l.Turn,
 		Kind: string(ask.What), WindowSeconds: window.Seconds(),
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content strin
 	t.Helper()
 	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7()), Lease: 10 * time.Second}
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) error {
-		c.Session = tx.Session.ID
+		c.Session = tx.SessionID()
 		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: content}, MaxResponseSeconds: 600, MaxTurns: 50,
 			Job: session.Job{Args: []byte(`{}`)}})
 		return err

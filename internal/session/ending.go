@@ -59,7 +59,7 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 // structured answer or the error, the attachments, and done. A turn ends once; for every later call
 // ok is false.
 func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
-	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
+	if e.Epoch != 0 && e.Epoch != tx.row.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil
 	}
 	if e.Trigger == Cancel { // no other trigger ends a waiting turn
@@ -85,7 +85,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 // message.
 func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
-	if tx.Session.TurnID != nil && *tx.Session.TurnID == id { // else another turn's worker writes
+	if tx.row.TurnID != nil && *tx.row.TurnID == id { // else another turn's worker writes
 		tx.raise()
 	}
 	rows, err := tx.last(ctx, c, e)
@@ -94,8 +94,8 @@ func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndPar
 	}
 	p = db.TurnEndParams{
 		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
-		SessionID: tx.Session.ID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
-		Epoch: tx.Session.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: tx.Session.TurnID,
+		SessionID: tx.row.ID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
+		Epoch: tx.row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: tx.row.TurnID,
 	}
 	if e.Failure != nil {
 		p.Error = new(string(e.Failure.Code))
@@ -118,7 +118,7 @@ func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Row
 			c.sum.add(ev.Seq, e.Rest[i])
 		}
 	}
-	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID}))
+	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.ending(e), event.Done{SessionID: tx.row.ID}))
 	if err != nil || len(e.Rest) == 0 {
 		return end, err
 	}

@@ -46,7 +46,7 @@ func (s *Store) complete(ctx context.Context, changes []*endChange) error {
 	}
 	for i, c := range b.changes {
 		c.ended = true
-		s.events.Publish(b.txs[i].Session.ID, b.txs[i].log.News())
+		s.events.Publish(b.txs[i].row.ID, b.txs[i].log.News())
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endCha
 			continue
 		}
 		tx := &Tx{Tx: on, s: b.s, q: q, fence: r.Fence,
-			Session: db.Session{ID: c.turn.SessionID, Epoch: r.Epoch, TurnID: r.Newest},
-			log:     eventlog.Draft{Tx: on, Session: c.turn.SessionID, At: r.Now, Seq: r.LastSeq, Ord: r.LastOrd, Free: r.Seqs}}
+			row: db.Session{ID: c.turn.SessionID, Epoch: r.Epoch, TurnID: r.Newest},
+			log: eventlog.Draft{Tx: on, Session: c.turn.SessionID, At: r.Now, Seq: r.LastSeq, Ord: r.LastOrd, Free: r.Seqs}}
 		if b.end(ctx, tx, c, r) != nil {
 			continue // alone it fails again, without affecting others
 		}

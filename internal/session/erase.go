@@ -21,8 +21,8 @@ type Erasure struct {
 // Turns that have not ended are canceled. Ids, kinds, times, counts and the eraser's name stay.
 func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
 	err = s.Update(ctx, id, func(tx *Tx) error {
-		if tx.Session.ErasedAt != nil {
-			e = Erasure{At: *tx.Session.ErasedAt, Already: true}
+		if tx.row.ErasedAt != nil {
+			e = Erasure{At: *tx.row.ErasedAt, Already: true}
 			return nil
 		}
 		if err := tx.q.RetentionPatience(ctx, int32(eraseWait.Milliseconds())); err != nil {
@@ -98,7 +98,7 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 
 // erase removes the content of the rows up to an event.
 func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, err error) {
-	id, workspace := tx.Session.ID, tx.Session.WorkspaceID
+	id, workspace := tx.row.ID, tx.row.WorkspaceID
 	if err := tx.save(ctx); err != nil { // first: SessionErase removes the stored content
 		return at, err
 	}

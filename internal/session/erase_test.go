@@ -31,7 +31,7 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	}}})
 	say := func() (id uuid.UUID, err error) {
 		err = s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "anna"}, func(tx *session.Tx) error {
-			id = tx.Session.ID
+			id = tx.SessionID()
 			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 1, MaxTurns: 1})
 			return err
 		})

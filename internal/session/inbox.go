@@ -102,7 +102,7 @@ func (s *Store) awaitAnswers(ctx context.Context, session uuid.UUID) error {
 
 // Approval is Store.Approval inside the change.
 func (tx *Tx) Approval(ctx context.Context, id uuid.UUID) (Approval, error) {
-	a, _, err := findApproval(ctx, tx.q, tx.Session.WorkspaceID, id)
+	a, _, err := findApproval(ctx, tx.q, tx.row.WorkspaceID, id)
 	return a, err
 }
 

@@ -26,7 +26,7 @@ import (
 func (w *world) say(t testing.TB, s *sessiontest.Replica, caller, command string) (id, turn uuid.UUID) {
 	t.Helper()
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
-		id = tx.Session.ID
+		id = tx.SessionID()
 		turn = uuid.Must(uuid.NewV7())
 		_, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
@@ -96,7 +96,7 @@ func TestSessionFilters(t *testing.T) {
 	thinking, _ := w.say(t, s, "", "second")
 	var fresh uuid.UUID
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "bob"}, func(tx *session.Tx) error {
-		fresh = tx.Session.ID
+		fresh = tx.SessionID()
 		return nil
 	})
 	if err != nil {

@@ -21,10 +21,10 @@ type Past struct {
 
 // Turn reads a turn's row.
 func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
-	if tx.Session.TurnID == nil {
+	if tx.row.TurnID == nil {
 		return Turn{}, nil
 	}
-	return readTurn(ctx, tx.q, *tx.Session.TurnID)
+	return readTurn(ctx, tx.q, *tx.row.TurnID)
 }
 
 // TurnLog is the data from which a turn is rebuilt.

@@ -67,7 +67,7 @@ func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
 	if !tx.active {
 		return t, false, nil
 	}
-	row, err := tx.q.TurnActive(ctx, tx.Session.ID)
+	row, err := tx.q.TurnActive(ctx, tx.row.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
 	}
@@ -86,7 +86,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 	case !ok:
 		return Queued, nil
 	case behind:
-		n, err := tx.q.TurnsLinedUp(ctx, tx.Session.ID)
+		n, err := tx.q.TurnsLinedUp(ctx, tx.row.ID)
 		if err != nil {
 			return "", fmt.Errorf("count the messages that wait: %w", err)
 		}
@@ -102,7 +102,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 	return "", &fault.Error{Code: fault.TurnInProgress,
 		Message: "This session is still answering an earlier message. Wait for its done, cancel it, " +
 			"or send the message with the multitask_strategy enqueue or interrupt.",
-		Detail: fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State),
+		Detail: fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.row.ID, Status: State(active.State),
 			LastSeq: tx.Head(), Pending: pending}}}
 }
 
@@ -111,15 +111,15 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 // has a turn that has not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In
 // an erased session it fails with SESSION_NOT_FOUND. The queued turn has its job.
 func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued bool, err error) {
-	if tx.Session.ErasedAt != nil {
-		return eventlog.From{}, false, NotFound(tx.Session.ID)
+	if tx.row.ErasedAt != nil {
+		return eventlog.From{}, false, NotFound(tx.row.ID)
 	}
 	state, err := tx.place(ctx, n.Behind)
 	if err != nil {
 		return eventlog.From{}, false, err
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
-	first := []event.Body{n.Message, event.Open{SessionID: tx.Session.ID}}
+	first := []event.Body{n.Message, event.Open{SessionID: tx.row.ID}}
 	if n.Rejected != nil {
 		first = append(first, event.AttachmentRejected{Attachments: n.Rejected})
 	}
@@ -132,8 +132,8 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	} else {
 		tx.current(n.ID)
 	}
-	tx.Session.Title = cmp.Or(tx.Session.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
-	message, open, row := evs[0], evs[1], &tx.Session
+	tx.row.Title = cmp.Or(tx.row.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
+	message, open, row := evs[0], evs[1], &tx.row
 	p := db.TurnBeginParams{
 		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state),
 		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
@@ -158,7 +158,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 
 // current makes a turn the session's turn in progress.
 func (tx *Tx) current(turn uuid.UUID) {
-	tx.Session.TurnID, tx.active, tx.unsaved = &turn, true, true
+	tx.row.TurnID, tx.active, tx.unsaved = &turn, true, true
 }
 
 // Next queues the first turn that is lined up; the caller gives it a job. ok is false if none is
@@ -167,7 +167,7 @@ func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
 	if !tx.linedUp {
 		return uuid.Nil, false, nil
 	}
-	turn, err = tx.q.TurnNext(ctx, tx.Session.ID)
+	turn, err = tx.q.TurnNext(ctx, tx.row.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return uuid.Nil, false, nil
 	}

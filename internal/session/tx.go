@@ -21,9 +21,9 @@ import (
 // Its writes are queued and sent with the next read or with the commit, so a later call can return
 // the error of an earlier one.
 type Tx struct {
-	*replan.Tx            // for statements that must commit with it, such as jobs
-	Session    db.Session // the locked row, with the changes made so far; its newest event is that of log
+	*replan.Tx // for statements that must commit with it, such as jobs
 
+	row   db.Session // the locked row, with the changes made so far; its newest event is that of log
 	s     *Store
 	q     *db.Queries // run at once, after the queued statements
 	later *db.Queries // queued
@@ -33,10 +33,16 @@ type Tx struct {
 	active  bool           // false: no turn is active
 	linedUp bool           // false: no turn is lined up
 
-	unsaved bool // Session or log differs from the row
+	unsaved bool // row or log differs from the database
 
 	committed []func()
 }
+
+// SessionID returns the id of the locked session.
+func (tx *Tx) SessionID() uuid.UUID { return tx.row.ID }
+
+// WorkspaceID returns the workspace of the locked session.
+func (tx *Tx) WorkspaceID() uuid.UUID { return tx.row.WorkspaceID }
 
 // OnCommit calls fn once the change is committed, and never if it is not.
 func (tx *Tx) OnCommit(fn func()) { tx.committed = append(tx.committed, fn) }
@@ -106,9 +112,9 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 		if err != nil {
 			return fmt.Errorf("prepare a session: %w", err)
 		}
-		tx.Session, tx.fence = l.fresh, row.Fence
+		tx.row, tx.fence = l.fresh, row.Fence
 		tx.log = eventlog.Draft{Tx: tx.Tx, Session: l.fresh.ID, At: row.Now, Free: row.Seqs}
-		tx.Session.CreatedAt, tx.Session.UpdatedAt = row.Now, row.Now
+		tx.row.CreatedAt, tx.row.UpdatedAt = row.Now, row.Now
 		return nil
 	}
 	for {
@@ -124,7 +130,7 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 		case err != nil:
 			return fmt.Errorf("lock session: %w", err)
 		}
-		tx.Session, tx.fence = row.Session, row.Fence
+		tx.row, tx.fence = row.Session, row.Fence
 		tx.log = eventlog.Draft{Tx: tx.Tx, Session: row.Session.ID, At: row.Now,
 			Seq: row.Session.LastSeq, Ord: row.Session.LastOrd, Free: row.Seqs}
 		tx.active, tx.linedUp = row.Active, row.LinedUp > 0
@@ -153,7 +159,7 @@ func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error
 		return err
 	}
 	if news := tx.log.News(); len(news) > 0 {
-		s.events.Publish(tx.Session.ID, news)
+		s.events.Publish(tx.row.ID, news)
 	}
 	for _, fn := range tx.committed {
 		fn()
@@ -167,7 +173,7 @@ func (tx *Tx) save(ctx context.Context) error {
 		return nil
 	}
 	tx.unsaved = false
-	row := &tx.Session
+	row := &tx.row
 	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch,
 		LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID})
 }
@@ -191,5 +197,5 @@ func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) (
 // the new epoch is higher than all epochs of the lost timeline, whose workers may still run.
 func (tx *Tx) raise() {
 	tx.unsaved = true
-	tx.Session.Epoch = max(tx.Session.Epoch, tx.fence) + 1
+	tx.row.Epoch = max(tx.row.Epoch, tx.fence) + 1
 }

@@ -22,7 +22,7 @@ func TestOneCallerOneSession(t *testing.T) {
 			err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "same"}, func(tx *session.Tx) error {
 				mu.Lock()
 				defer mu.Unlock()
-				ids[tx.Session.ID]++
+				ids[tx.SessionID()]++
 				return nil
 			})
 			if err != nil {

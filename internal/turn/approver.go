@@ -69,7 +69,7 @@ func checkScopes(a Answer, ops []event.Operation) error {
 // checkSender rejects the key that sent the message of the turn. Keys that replaced each other by
 // rotation count as one, in both directions: the older one works until its overlap ends.
 func (s *Service) checkSender(ctx context.Context, tx *session.Tx, sender string, a Answer) error {
-	q, workspace := s.q.WithTx(tx.Tx), tx.Session.WorkspaceID
+	q, workspace := s.q.WithTx(tx.Tx), tx.WorkspaceID()
 	same := sender == a.Key
 	for _, pair := range [][2]string{{sender, a.Key}, {a.Key, sender}} {
 		if same {
@@ -83,6 +83,6 @@ func (s *Service) checkSender(ctx context.Context, tx *session.Tx, sender string
 	if !same {
 		return nil
 	}
-	s.log.InfoContext(ctx, "approval rejected: the key sent the message", "session", tx.Session.ID, "approval", a.Approval, "key", a.Key)
+	s.log.InfoContext(ctx, "approval rejected: the key sent the message", "session", tx.SessionID(), "approval", a.Approval, "key", a.Key)
 	return fault.New(fault.ApproverIsSender, "In this workspace the key that sent a message cannot allow what the agent asks. It can deny it. Use another key to allow it.")
 }

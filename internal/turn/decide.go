@@ -109,13 +109,13 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 		return false, err
 	}
 	if a.Pattern != "" {
-		rule := permission.Rule{Workspace: tx.Session.WorkspaceID, Approval: a.Approval, Key: a.Key, Pattern: a.Pattern}
+		rule := permission.Rule{Workspace: tx.WorkspaceID(), Approval: a.Approval, Key: a.Key, Pattern: a.Pattern}
 		if err := s.cfg.Permissions.Add(ctx, tx.Tx, rule); err != nil {
 			return false, err
 		}
 	}
 	if a.Outcome == event.Provided {
-		if err := s.cfg.Vault.Provide(ctx, tx.Tx, tx.Session.WorkspaceID, ask.KeyName, a.Value, a.Key); err != nil {
+		if err := s.cfg.Vault.Provide(ctx, tx.Tx, tx.WorkspaceID(), ask.KeyName, a.Value, a.Key); err != nil {
 			return false, err
 		}
 	}

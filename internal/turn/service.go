@@ -241,7 +241,7 @@ const startPause = 250 * time.Millisecond
 
 // insertJob inserts the job that will run a turn, in the transaction that queued it.
 func (s *Service) insertJob(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
-	job, err := jobOf(turn, tx.Session.ID)
+	job, err := jobOf(turn, tx.SessionID())
 	if err != nil {
 		return err
 	}

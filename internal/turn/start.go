@@ -141,7 +141,7 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 		}
 	}
 	var err error
-	if n.Job, err = jobOf(n.ID, tx.Session.ID); err != nil {
+	if n.Job, err = jobOf(n.ID, tx.SessionID()); err != nil {
 		return err
 	}
 	from, queued, err := tx.Begin(ctx, n)
