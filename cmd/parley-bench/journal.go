@@ -82,7 +82,7 @@ func openStore(ctx context.Context, dsn string, conns int32) (*sessionJournal, e
 	}
 	log := eventlog.New(p, eventlog.Options{})
 	j := &sessionJournal{pool: p, log: log, store: session.New(p, log, session.Options{}), stop: background(ctx, p, log.Run)}
-	for began := time.Now(); !log.Listening(); sleep(ctx, time.Millisecond) {
+	for began := time.Now(); !log.IsListening(); sleep(ctx, time.Millisecond) {
 		if time.Since(began) > 10*time.Second || ctx.Err() != nil {
 			return nil, errors.Join(errors.New("LISTEN takes too long"), j.close())
 		}
@@ -148,7 +148,7 @@ func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (leas
 	if err != nil {
 		return lease, from, err
 	}
-	got, err := s.Claim(ctx, session.ClaimRequest{Session: from.Session, Turn: id, Lease: time.Hour})
+	got, err := s.ClaimTurn(ctx, session.ClaimRequest{Session: from.Session, Turn: id, Lease: time.Hour})
 	if err == nil && !got.Ours {
 		err = errors.New("the turn cannot be claimed")
 	}

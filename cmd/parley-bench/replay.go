@@ -122,11 +122,11 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 		}
 	}
 	return from.Session, seqs, store.Update(ctx, from.Session, func(tx *session.Tx) error {
-		c, err := tx.Closing(ctx, session.Turn{ID: lease.Turn, SessionID: lease.Session})
+		c, err := tx.ReadClosing(ctx, session.Turn{ID: lease.Turn, SessionID: lease.Session})
 		if err != nil {
 			return err
 		}
-		ok, err := tx.End(ctx, c, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true})
+		ok, err := tx.EndTurn(ctx, c, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true})
 		if err == nil && !ok {
 			err = errors.New("the turn cannot be ended")
 		}

@@ -122,7 +122,7 @@ func (r *run) work(ctx context.Context) error {
 		if err != nil || done {
 			return err
 		}
-		if err := r.affordable(); err != nil {
+		if err := r.checkBudget(); err != nil {
 			return err
 		}
 		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial}
@@ -143,8 +143,8 @@ func (r *run) work(ctx context.Context) error {
 	}
 }
 
-// affordable fails if the turn has used up its limits.
-func (r *run) affordable() error {
+// checkBudget fails if the turn has used up its limits.
+func (r *run) checkBudget() error {
 	if len(r.state.steps) >= r.MaxTurns {
 		return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
 	}

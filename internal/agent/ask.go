@@ -37,7 +37,7 @@ func (r *run) askApproval(ctx context.Context, s *step) error {
 	}
 	q := event.InputRequired{What: event.InputApproval}
 	for i, c := range s.reply.Calls {
-		op, shown, err := r.preview(ctx, s, c)
+		op, shown, err := r.previewCall(ctx, s, c)
 		if err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func (r *run) askApproval(ctx context.Context, s *step) error {
 	if len(q.Operations) == 0 {
 		return nil
 	}
-	q.Plan = plan(s, q.Operations)
-	return r.park(q)
+	q.Plan = planText(s, q.Operations)
+	return r.parkRun(q)
 }
 
 // fate is the outcome of a call, as far as it is known before its step runs.
@@ -65,8 +65,8 @@ const (
 	asks
 )
 
-// preview returns a call as an approval shows it, and its fate.
-func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.Operation, f fate, err error) {
+// previewCall returns a call as an approval shows it, and its fate.
+func (r *run) previewCall(ctx context.Context, s *step, c event.ToolCall) (op event.Operation, f fate, err error) {
 	t, secret := r.findTool(c.Tool), c.Tool == requestSecret && r.Secrets != nil
 	_, bad := model.Malformed(c.Input)
 	_, done := s.results[c.ID]
@@ -91,8 +91,8 @@ func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.
 	return op, runs, nil
 }
 
-// plan returns the model's text before the calls, or a summary of the calls.
-func plan(s *step, ops []event.Operation) string {
+// planText returns the model's text before the calls, or a summary of the calls.
+func planText(s *step, ops []event.Operation) string {
 	if s.reply.Text != "" {
 		return s.reply.Text
 	}
@@ -106,8 +106,8 @@ func plan(s *step, ops []event.Operation) string {
 	return text
 }
 
-// park ends the run until the question is answered.
-func (r *run) park(ask event.InputRequired) error {
+// parkRun ends the run until the question is answered.
+func (r *run) parkRun(ask event.InputRequired) error {
 	if err := r.emitEvents(ask); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *run) park(ask event.InputRequired) error {
 // judgeCall returns the result of a call that must not run; nil if it may run.
 func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
 	if d, decided := r.state.decisionFor(c); decided {
-		return r.state.verdict(c, d), nil
+		return r.state.decisionResult(c, d), nil
 	}
 	if r.Permit == nil {
 		return nil, nil
@@ -135,9 +135,9 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 	return new(tool.Reject(v.Denied)), nil
 }
 
-// verdict returns the result of a call for its decision; nil if it was allowed. The decider may be
+// decisionResult returns the result of a call for its decision; nil if it was allowed. The decider may be
 // a user or a program: only the reason can name it.
-func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
+func (s *state) decisionResult(c event.ToolCall, d event.Decision) *tool.Result {
 	switch {
 	case d.Outcome == event.Allowed:
 		return nil
@@ -205,6 +205,6 @@ func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, 
 	if refusal != "" {
 		return tool.Reject(refusal), nil
 	}
-	return tool.Result{}, r.park(event.InputRequired{What: event.InputSecret, KeyName: in.KeyName, ToolUseID: c.ID,
+	return tool.Result{}, r.parkRun(event.InputRequired{What: event.InputSecret, KeyName: in.KeyName, ToolUseID: c.ID,
 		Reason: text.Truncate(event.Plain(in.Reason), maxReason)})
 }

@@ -41,7 +41,7 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 		t := r.findTool(c.Tool)
 		asks := c.Tool == requestSecret && r.Secrets != nil
 		if s.begun[c.ID] && !asks && (t == nil || !t.Spec().Idempotent) {
-			if err := r.result(s, c, tool.Reject(interrupted)); err != nil {
+			if err := r.emitResult(s, c, tool.Reject(interrupted)); err != nil {
 				return err
 			}
 			continue
@@ -52,19 +52,19 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 			}
 			s.beginCall(c.ID)
 		}
-		res, err := r.perform(ctx, t, c)
+		res, err := r.performCall(ctx, t, c)
 		if err != nil {
 			return err
 		}
-		if err := r.result(s, c, res); err != nil {
+		if err := r.emitResult(s, c, res); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// perform runs a call, if it is permitted.
-func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
+// performCall runs a call, if it is permitted.
+func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
 	if _, bad := model.Malformed(c.Input); bad {
 		return tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
 	}
@@ -72,7 +72,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	case c.Tool == requestSecret && r.Secrets != nil:
 		return r.secretResult(ctx, c)
 	case t == nil:
-		return tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+		return tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", "))), nil
 	case t.Spec().Unavailable != "":
 		return tool.Reject(t.Spec().Unavailable), nil
 	}
@@ -86,11 +86,11 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	if refusal != nil {
 		return *refusal, nil
 	}
-	return r.call(ctx, t, c)
+	return r.callTool(ctx, t, c)
 }
 
-// result emits the outcome of a call. tool_result comes last: once it is stored, so is the rest.
-func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
+// emitResult emits the outcome of a call. tool_result comes last: once it is stored, so is the rest.
+func (r *run) emitResult(s *step, c event.ToolCall, res tool.Result) error {
 	var bodies []event.Body
 	for _, ref := range res.References {
 		bodies = append(bodies, ref)
@@ -107,11 +107,12 @@ func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 	return r.emitEvents(append(bodies, last)...)
 }
 
-// call runs a tool. Its own failures become a result; only the end of ctx is an error.
-func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
+// callTool runs a tool. Its own failures become a result; only the end of ctx is an error.
+func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.Log.ErrorContext(ctx, "tool panicked", "tool", c.Tool, "panic", r.redact(fmt.Sprint(p)), "stack", r.redact(string(debug.Stack())))
+			r.Log.ErrorContext(ctx, "tool panicked", "tool", c.Tool,
+				"panic", r.redactSecrets(fmt.Sprint(p)), "stack", r.redactSecrets(string(debug.Stack())))
 			res, err = tool.Reject("The tool failed."), nil
 		}
 	}()
@@ -132,7 +133,7 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 	return res, nil
 }
 
-func (r *run) redact(s string) string {
+func (r *run) redactSecrets(s string) string {
 	if r.Redact == nil {
 		return s
 	}
@@ -148,7 +149,7 @@ func (r *run) findTool(name string) tool.Tool {
 	return nil
 }
 
-func (r *run) names() []string {
+func (r *run) toolNames() []string {
 	specs := r.toolSpecs()
 	names := make([]string, len(specs))
 	for i, t := range specs {

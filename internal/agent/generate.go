@@ -29,12 +29,12 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			text.Reset() // half an answer in JSON is useless
 		}
 		req.Partial = text.String()
-		calls, cut, err := r.attempt(ctx, req, &text, &shown, &used)
+		calls, cut, err := r.attemptRequest(ctx, req, &text, &shown, &used)
 		if err == nil {
 			if err := r.showRest(req, text.String(), shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identify(calls), Usage: event.Usage{
+			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identifyCalls(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -54,15 +54,15 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			log = log.With("cause", fault.Err)
 		}
 		log.WarnContext(ctx, "the model failed, asking again", "model", r.Model.Name(), "attempt", attempt, "err", fault)
-		if err := sleep(ctx, max(fault.RetryAfter, backoff(attempt))); err != nil {
+		if err := sleepContext(ctx, max(fault.RetryAfter, retryDelay(attempt))); err != nil {
 			return event.Reply{}, err
 		}
 	}
 }
 
-// attempt makes one request. Calls count only if the reply is complete; cut reports that its text
+// attemptRequest makes one request. Calls count only if the reply is complete; cut reports that its text
 // is not.
-func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
+func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
 	for chunk, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
 			return nil, false, err
@@ -95,9 +95,9 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 	return calls, cut, nil
 }
 
-// identify gives every call of the turn a unique id: some servers repeat theirs, and results are
+// identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results are
 // matched by it.
-func (r *run) identify(calls []event.ToolCall) []event.ToolCall {
+func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {
 		for _, c := range s.reply.Calls {
@@ -113,12 +113,12 @@ func (r *run) identify(calls []event.ToolCall) []event.ToolCall {
 	return calls
 }
 
-func backoff(attempt int) time.Duration {
+func retryDelay(attempt int) time.Duration {
 	d := 500 * time.Millisecond << (attempt - 1)
 	return d/2 + rand.N(d)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

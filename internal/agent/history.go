@@ -25,7 +25,7 @@ const condensedLine = 200
 
 // buildPrompt returns the system text and the messages up to and including the user's.
 func (r *run) buildPrompt() (system string, messages []model.Message) {
-	recent, condensed := fit(r.c.History, r.c.Budget)
+	recent, condensed := fitHistory(r.c.History, r.c.Budget)
 	system = ground
 	if r.Instructions != "" {
 		system += "\n\n" + r.Instructions
@@ -46,13 +46,13 @@ func (r *run) buildPrompt() (system string, messages []model.Message) {
 	return system, append(messages, model.Message{Role: model.User, Text: text, Images: r.c.Images})
 }
 
-// fit divides a history within a budget of tokens: the newest messages stay whole in three quarters
+// fitHistory divides a history within a budget of tokens: the newest messages stay whole in three quarters
 // of it, the older ones are condensed into the rest.
-func fit(history []Past, budget int) (recent []Past, condensed string) {
+func fitHistory(history []Past, budget int) (recent []Past, condensed string) {
 	i, used := len(history), 0
-	for i > 0 && used+tokens(history[i-1].Text) <= budget*3/4 {
+	for i > 0 && used+estimateTokens(history[i-1].Text) <= budget*3/4 {
 		i--
-		used += tokens(history[i].Text)
+		used += estimateTokens(history[i].Text)
 	}
 	recent = history[i:]
 	if i == 0 {
@@ -62,7 +62,7 @@ func fit(history []Past, budget int) (recent []Past, condensed string) {
 	for left := budget - used; i > 0; i-- {
 		p := history[i-1]
 		line := fmt.Sprintf("- %s: %s", p.Role, text.Truncate(strings.Join(strings.Fields(p.Text), " "), condensedLine))
-		if left -= tokens(line); left < 0 {
+		if left -= estimateTokens(line); left < 0 {
 			break
 		}
 		lines = append(lines, line)
@@ -76,5 +76,5 @@ func fit(history []Past, budget int) (recent []Past, condensed string) {
 	return recent, strings.Join(lines, "\n")
 }
 
-// tokens estimates the tokens of s: one for four characters, and a few for the frame.
-func tokens(s string) int { return utf8.RuneCountInString(s)/4 + 4 }
+// estimateTokens estimates the tokens of s: one for four characters, and a few for the frame.
+func estimateTokens(s string) int { return utf8.RuneCountInString(s)/4 + 4 }

@@ -19,11 +19,11 @@ func TestHistoryFitsItsBudget(t *testing.T) {
 			history = append(history, Past{Role: []string{"user", "assistant"}[i%2], Text: fmt.Sprintf("#%d ", i) + strings.Repeat("word ", words)})
 		}
 		budget := rapid.IntRange(0, 3000).Draw(t, "budget")
-		recent, condensed := fit(history, budget)
+		recent, condensed := fitHistory(history, budget)
 
-		used := tokens(condensed)
+		used := estimateTokens(condensed)
 		for i, p := range recent {
-			used += tokens(p.Text)
+			used += estimateTokens(p.Text)
 			if p != history[len(history)-len(recent)+i] {
 				t.Fatalf("message %d of the recent ones is not the history's", i)
 			}

@@ -36,7 +36,7 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 	}
 	wrong := 0
 	for _, s := range r.state.steps {
-		answer, given := s.answer()
+		answer, given := s.structuredAnswer()
 		if !given {
 			continue
 		}
@@ -47,9 +47,9 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 		if wrong++; wrong > maxRepairs {
 			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the schema of the answer: " + problems[0]}
 		}
-		correction = repair(problems)
+		correction = repairPrompt(problems)
 	}
-	switch _, given := last.answer(); {
+	switch _, given := last.structuredAnswer(); {
 	case len(last.reply.Calls) > 0 && !last.reply.JSON: // the model must read the results, including a rejected final_answer
 		return false, "", nil
 	case !given:
@@ -58,10 +58,10 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 	return false, correction, nil
 }
 
-// answer returns the structured answer that a step proposes.
-func (s *step) answer() (json.RawMessage, bool) {
+// structuredAnswer returns the structured answer that a step proposes.
+func (s *step) structuredAnswer() (json.RawMessage, bool) {
 	if s.reply.JSON {
-		return json.RawMessage(unfenced(s.reply.Text)), true
+		return json.RawMessage(trimFence(s.reply.Text)), true
 	}
 	if len(s.reply.Calls) == 1 && s.reply.Calls[0].Tool == finalAnswer {
 		return s.reply.Calls[0].Input, true
@@ -72,8 +72,8 @@ func (s *step) answer() (json.RawMessage, bool) {
 // fence encloses code in Markdown.
 const fence = "```"
 
-// unfenced returns the content of a Markdown code block, or the text itself.
-func unfenced(text string) string {
+// trimFence returns the content of a Markdown code block, or the text itself.
+func trimFence(text string) string {
 	text = strings.TrimSpace(text)
 	body, fenced := strings.CutPrefix(text, fence)
 	if !fenced {
@@ -87,15 +87,15 @@ func unfenced(text string) string {
 // model sees it: neither the call nor the result is shown to users.
 func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
 	res := event.ToolResult{Tool: c.Tool, Output: "Call final_answer alone, when the results of the other calls are there.", ToolUseID: c.ID}
-	if answer, given := s.answer(); given {
+	if answer, given := s.structuredAnswer(); given {
 		problems := r.Output.Check(answer)
-		res.OK, res.Output = problems == nil, repair(problems)
+		res.OK, res.Output = problems == nil, repairPrompt(problems)
 	}
 	return res
 }
 
-// repair describes the necessary corrections to the model.
-func repair(problems []string) string {
+// repairPrompt describes the necessary corrections to the model.
+func repairPrompt(problems []string) string {
 	return fmt.Sprintf("This does not fit the schema:\n- %s\nGive the whole answer again.", strings.Join(problems, "\n- "))
 }
 

@@ -64,7 +64,7 @@ func (s *service) canWrite(ctx context.Context) error {
 }
 
 func (s *service) isListening(context.Context) error {
-	if !s.events.Listening() {
+	if !s.events.IsListening() {
 		return errors.New("the listening connection is lost")
 	}
 	return nil

@@ -84,7 +84,7 @@ func (s *service) awaitListening(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !s.events.Listening() {
+	for !s.events.IsListening() {
 		select {
 		case <-ctx.Done():
 			return

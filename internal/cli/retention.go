@@ -31,7 +31,7 @@ PostgreSQL's own files and in backups.`,
 			if err := c.confirmed(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
 				return err
 			}
-			done, err := a.Sessions.Erase(ctx, id, c.actor())
+			done, err := a.Sessions.EraseContent(ctx, id, c.actor())
 			if err != nil {
 				return err
 			}

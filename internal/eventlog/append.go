@@ -73,9 +73,9 @@ func newAppender(l *Log) *appender {
 	return &appender{log: l, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// enqueue adds rows that must stay adjacent. Text joins the text before it if that is from the same
+// enqueueRows adds rows that must stay adjacent. Text joins the text before it if that is from the same
 // writer and still waits.
-func (a *appender) enqueue(rows ...row) {
+func (a *appender) enqueueRows(rows ...row) {
 	now := time.Now()
 	a.mu.Lock()
 	if a.since.IsZero() {
@@ -83,7 +83,7 @@ func (a *appender) enqueue(rows ...row) {
 	}
 	for _, r := range rows {
 		if r.kind == event.KindText {
-			a.note(r.w, now)
+			a.noteText(r.w, now)
 		}
 		if r.kind == event.KindText && r.w.round == a.round && r.w.place < len(a.queue) {
 			if last := &a.queue[r.w.place]; last.w == r.w && last.kind == event.KindText && len(last.data) < maxMerged {
@@ -96,11 +96,11 @@ func (a *appender) enqueue(rows ...row) {
 		a.queue = append(a.queue, r)
 	}
 	a.mu.Unlock()
-	signal(a.wake)
+	wakeUp(a.wake)
 }
 
-// note records that a writer appended text.
-func (a *appender) note(w *Writer, now time.Time) {
+// noteText records that a writer appended text.
+func (a *appender) noteText(w *Writer, now time.Time) {
 	if w != a.newest[0].w {
 		a.newest[1] = a.newest[0]
 	}
@@ -115,17 +115,17 @@ func (a *appender) run(ctx context.Context) error {
 			return nil
 		case <-a.wake:
 		}
-		if d := a.patience(time.Now()); d > 0 {
-			a.gather(ctx, d)
+		if d := a.gatherTime(time.Now()); d > 0 {
+			a.gatherText(ctx, d)
 		}
-		if rows := a.take(); len(rows) > 0 {
-			a.putBack(a.commit(ctx, rows))
+		if rows := a.takeBatch(); len(rows) > 0 {
+			a.putBack(a.commitRows(ctx, rows))
 		}
 	}
 }
 
-// patience returns how much longer the queue waits for more text.
-func (a *appender) patience(now time.Time) time.Duration {
+// gatherTime returns how much longer the queue waits for more text.
+func (a *appender) gatherTime(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	other := a.newest[1]
@@ -135,8 +135,8 @@ func (a *appender) patience(now time.Time) time.Duration {
 	return a.since.Add(a.log.opt.Patience).Sub(now)
 }
 
-// gather lets text gather until a writer waits for the commit.
-func (a *appender) gather(ctx context.Context, d time.Duration) {
+// gatherText lets text gather until a writer waits for the commit.
+func (a *appender) gatherText(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -146,8 +146,8 @@ func (a *appender) gather(ctx context.Context, d time.Duration) {
 	}
 }
 
-// take removes the next batch from the queue. Rows of writers that have failed are dropped.
-func (a *appender) take() []row {
+// takeBatch removes the next batch from the queue. Rows of writers that have failed are dropped.
+func (a *appender) takeBatch() []row {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	select {
@@ -160,8 +160,8 @@ func (a *appender) take() []row {
 	n, bytes := 0, 0
 	for ; n < len(a.queue) && len(rows) < batchRows; n++ {
 		r := a.queue[n]
-		if err := r.w.failure(); err != nil {
-			r.w.ack(r.n, err)
+		if err := r.w.firstError(); err != nil {
+			r.w.acknowledgeEvents(r.n, err)
 			continue
 		}
 		if bytes += len(r.data); bytes > batchBytes && len(rows) > 0 {
@@ -170,13 +170,13 @@ func (a *appender) take() []row {
 		rows = append(rows, r)
 	}
 	if a.queue = append(make([]row, 0, len(a.queue)), a.queue[n:]...); len(a.queue) > 0 {
-		signal(a.wake)
+		wakeUp(a.wake)
 	}
 	return rows
 }
 
-// withdraw removes the rows of a writer from the queue, unless they are large.
-func (a *appender) withdraw(w *Writer) []row {
+// withdrawRows removes the rows of a writer from the queue, unless they are large.
+func (a *appender) withdrawRows(w *Writer) []row {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var rows, others []row
@@ -206,32 +206,32 @@ func (a *appender) putBack(rows []row) {
 	a.queue = append(rows, a.queue...)
 	a.round++
 	a.mu.Unlock()
-	time.AfterFunc(lockedPause, func() { signal(a.wake) })
+	time.AfterFunc(lockedPause, func() { wakeUp(a.wake) })
 }
 
 func (a *appender) failAll(err error) {
-	for rows := a.take(); len(rows) > 0; rows = a.take() {
-		fail(rows, err)
+	for rows := a.takeBatch(); len(rows) > 0; rows = a.takeBatch() {
+		failWriters(rows, err)
 	}
 }
 
-// fail fails the writers of rows that are not, or may not be, in the log.
-func fail(rows []row, err error) {
+// failWriters fails the writers of rows that are not, or may not be, in the log.
+func failWriters(rows []row, err error) {
 	for _, r := range rows {
-		r.w.ack(r.n, err)
+		r.w.acknowledgeEvents(r.n, err)
 	}
 }
 
-// signal wakes the goroutine that waits on a channel of capacity one.
-func signal(c chan struct{}) {
+// wakeUp wakes the goroutine that waits on a channel of capacity one.
+func wakeUp(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// sleepContext waits for d or until ctx ends.
+func sleepContext(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -76,8 +76,8 @@ func newBatch(rows []row) *batch {
 	return b
 }
 
-// queue prepares the statement.
-func (b *batch) queue() *pgx.Batch {
+// queueStatement prepares the statement.
+func (b *batch) queueStatement() *pgx.Batch {
 	// Not uuid.UUID: pgx would format and parse each one.
 	sessions := make(pgtype.FlatArray[pgtype.UUID], len(b.leases))
 	turns := make(pgtype.FlatArray[pgtype.UUID], len(b.leases))
@@ -99,9 +99,9 @@ func (b *batch) queue() *pgx.Batch {
 // head is a session's row as it was when the batch locked it.
 type head struct{ epoch, ord int64 }
 
-// write makes one round trip: lock, insert, commit. Then it reports to readers and writers. It
+// writeBatch makes one round trip: lock, insert, commit. Then it reports to readers and writers. It
 // returns the rows of sessions that were locked.
-func (a *appender) write(ctx context.Context, rows []row) (locked []row, err error) {
+func (a *appender) writeBatch(ctx context.Context, rows []row) (locked []row, err error) {
 	conn, err := a.log.pool.Acquire(ctx)
 	if err != nil {
 		return nil, unsent{fmt.Errorf("acquire a connection: %w", err)}
@@ -109,20 +109,20 @@ func (a *appender) write(ctx context.Context, rows []row) (locked []row, err err
 	defer conn.Release()
 	b := newBatch(rows)
 	heads := make(map[uuid.UUID]head, len(b.leases))
-	seqs, at, err := b.send(ctx, conn.Conn(), heads)
+	seqs, at, err := b.sendBatch(ctx, conn.Conn(), heads)
 	if err != nil && pgconn.SafeToRetry(err) {
 		return nil, unsent{err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.deliver(b, heads, seqs, at)
+	return a.deliverEvents(b, heads, seqs, at)
 }
 
-// send writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
+// sendBatch writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
 // of the rows that had a valid lease, in their order.
-func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
-	res := conn.SendBatch(ctx, b.queue())
+func (b *batch) sendBatch(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
+	res := conn.SendBatch(ctx, b.queueStatement())
 	defer res.Close()
 	var ids pgtype.FlatArray[pgtype.UUID]
 	var epochs, ords []int64
@@ -138,10 +138,10 @@ func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]he
 	return seqs, at, nil
 }
 
-// deliver passes the committed events to the readers, and acknowledgements to the writers. seqs are
+// deliverEvents passes the committed events to the readers, and acknowledgements to the writers. seqs are
 // those of the rows that had a valid lease, in the order of the rows. It returns the rows of
 // sessions that were locked.
-func (a *appender) deliver(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
+func (a *appender) deliverEvents(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
 	held := make([]bool, len(b.leases)+1)
 	news := make([][]event.Event, len(b.leases)+1)
 	alive := 0
@@ -176,9 +176,9 @@ func (a *appender) deliver(b *batch, heads map[uuid.UUID]head, seqs []int64, at 
 	}
 	for i, r := range b.rows {
 		if held[b.lease[i]] {
-			r.w.ack(r.n, nil)
+			r.w.acknowledgeEvents(r.n, nil)
 		} else if _, ours := heads[r.w.lease.Session]; ours {
-			r.w.ack(r.n, ErrLeaseLost)
+			r.w.acknowledgeEvents(r.n, ErrLeaseLost)
 		} else {
 			locked = append(locked, r)
 		}

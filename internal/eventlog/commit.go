@@ -14,22 +14,22 @@ import (
 // ErrRefused is returned for events that PostgreSQL never accepts, because of their size or form.
 var ErrRefused = errors.New("PostgreSQL refuses the events")
 
-// commit writes the rows and reports to their writers and readers. It returns the rows of sessions
+// commitRows writes the rows and reports to their writers and readers. It returns the rows of sessions
 // that other transactions have locked, for a retry.
 //
 // A batch that never reached PostgreSQL, or that PostgreSQL rolled back for a transient reason, is
 // retried. A batch with an unknown fate is not: its rows may be stored. Its writers fail, and their
 // turns are resumed from the log.
-func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
+func (a *appender) commitRows(ctx context.Context, rows []row) (locked []row) {
 	ctx, cancel := context.WithTimeout(ctx, a.log.opt.AppendTimeout)
 	defer cancel()
 	for delay := refusedPause; ; delay *= 2 {
-		busy, err := a.write(ctx, rows)
+		busy, err := a.writeBatch(ctx, rows)
 		if err == nil {
-			return a.patient(busy)
+			return a.retriableRows(busy)
 		}
 		refused := pgerr.IsRefused(err)
-		if refused && !passes(err, rows) {
+		if refused && !canRetry(err, rows) {
 			if len(newBatch(rows).leases) > 1 {
 				return a.commitApart(ctx, rows)
 			}
@@ -38,13 +38,13 @@ func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
 		}
 		if _, never := errors.AsType[unsent](err); !refused && !never || ctx.Err() != nil {
 			a.log.opt.Log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
-			fail(rows, fmt.Errorf("append to the log: %w", err))
+			failWriters(rows, fmt.Errorf("append to the log: %w", err))
 			return nil
 		}
 		if pgerr.IsStalePlan(err) {
 			a.log.pool.Reset() // every idle connection also has the stale plan
 		}
-		pause(ctx, delay)
+		sleepContext(ctx, delay)
 	}
 }
 
@@ -60,20 +60,20 @@ func (a *appender) commitApart(ctx context.Context, rows []row) (locked []row) {
 		apart[r.w] = append(apart[r.w], r)
 	}
 	for _, w := range order {
-		locked = append(locked, a.commit(ctx, apart[w])...)
+		locked = append(locked, a.commitRows(ctx, apart[w])...)
 	}
 	return locked
 }
 
-// patient returns the rows of locked sessions that may still be retried, and fails the others.
-func (a *appender) patient(rows []row) (again []row) {
+// retriableRows returns the rows of locked sessions that may still be retried, and fails the others.
+func (a *appender) retriableRows(rows []row) (again []row) {
 	now := time.Now()
 	for _, r := range rows {
 		if r.until.IsZero() {
 			r.until = now.Add(a.log.opt.AppendTimeout)
 		}
 		if now.After(r.until) {
-			r.w.ack(r.n, errLocked)
+			r.w.acknowledgeEvents(r.n, errLocked)
 			continue
 		}
 		again = append(again, r)
@@ -92,8 +92,8 @@ func (u unsent) Unwrap() error { return u.error }
 // slowBytes is the size from which a batch that took PostgreSQL too long is too large.
 const slowBytes = 1 << 20
 
-// passes reports whether a batch that was rolled back can succeed on a retry.
-func passes(err error, rows []row) bool {
+// canRetry reports whether a batch that was rolled back can succeed on a retry.
+func canRetry(err error, rows []row) bool {
 	bytes := 0
 	for _, r := range rows {
 		bytes += len(r.data)

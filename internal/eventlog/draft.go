@@ -56,7 +56,7 @@ func (d *Draft) Append(ctx context.Context, turn uuid.UUID, bodies []event.Body)
 // Record assigns events their places in the log and returns their rows, which the caller stores
 // with the statement that makes the change.
 func (d *Draft) Record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, Rows, error) {
-	if err := d.reserve(ctx, len(bodies)); err != nil {
+	if err := d.reserveSeqs(ctx, len(bodies)); err != nil {
 		return nil, Rows{}, err
 	}
 	evs := make([]event.Event, len(bodies))
@@ -77,8 +77,8 @@ func (d *Draft) Record(ctx context.Context, turn uuid.UUID, bodies []event.Body)
 	return evs, rows, nil
 }
 
-// reserve draws seqs until at least n are available.
-func (d *Draft) reserve(ctx context.Context, n int) error {
+// reserveSeqs draws seqs until at least n are available.
+func (d *Draft) reserveSeqs(ctx context.Context, n int) error {
 	if n <= len(d.Free) {
 		return nil
 	}

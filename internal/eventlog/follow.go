@@ -40,14 +40,14 @@ var ErrGone = errors.New("events of this session are gone")
 // one, internal kinds included. If a row is missing it ends with ErrGone. Break the loop to stop.
 func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
-		t, wake := l.topics.join(from) // before the first read, or a commit in between is missed
-		defer l.topics.leave(t, wake)
+		t, wake := l.topics.joinReader(from) // before the first read, or a commit in between is missed
+		defer l.topics.leaveReader(t, wake)
 		cursor, pages := from.Seq, pager{log: l, from: from, rows: firstRows}
 		var seen unbroken
 		for {
-			evs, known := t.after(cursor)
+			evs, known := t.eventsAfter(cursor)
 			if !known {
-				page, last, err := pages.next(ctx, cursor)
+				page, last, err := pages.nextPage(ctx, cursor)
 				if err != nil {
 					yield(nil, err)
 					return
@@ -57,7 +57,7 @@ func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, er
 					t.caughtUp(cursor, page)
 				}
 			}
-			if err := seen.by(evs); err != nil {
+			if err := seen.checkOrder(evs); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -85,9 +85,9 @@ func (l *Log) After(ctx context.Context, from From) iter.Seq2[[]event.Event, err
 		pages := pager{log: l, from: from, rows: firstRows}
 		var seen unbroken
 		for cursor := from.Seq; ; {
-			page, last, err := pages.next(ctx, cursor)
+			page, last, err := pages.nextPage(ctx, cursor)
 			if err == nil {
-				err = seen.by(page)
+				err = seen.checkOrder(page)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -104,8 +104,8 @@ func (l *Log) After(ctx context.Context, from From) iter.Seq2[[]event.Event, err
 // unbroken checks that the ordinals of a session's events have no gaps.
 type unbroken struct{ ord int64 }
 
-// by fails unless the events directly follow the previous ones and are not erased.
-func (u *unbroken) by(evs []event.Event) error {
+// checkOrder fails unless the events directly follow the previous ones and are not erased.
+func (u *unbroken) checkOrder(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
 		if u.ord != 0 && ev.Ord != u.ord+1 {
@@ -126,20 +126,20 @@ type pager struct {
 	rows int32
 }
 
-// next reads a page after a cursor; last reports that it is the newest. It runs on its own
+// nextPage reads a page after a cursor; last reports that it is the newest. It runs on its own
 // goroutine: a reader may stay for hours, and would keep the stack that a query needs, which is
 // twice as large as its own.
-func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
+func (p *pager) nextPage(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		evs, last, err = p.read(ctx, cursor)
+		evs, last, err = p.readPage(ctx, cursor)
 	}()
 	<-done
 	return evs, last, err
 }
 
-func (p *pager) read(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
+func (p *pager) readPage(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
 	rows, err := p.log.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-Skew), p.rows)
 	if err != nil {
 		return nil, false, fmt.Errorf("read events: %w", err)

@@ -88,7 +88,7 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 		var droppers sync.WaitGroup
 		for _, s := range replicas {
 			droppers.Go(func() {
-				done, err := s.Retain(t.Context())
+				done, err := s.ApplyRetention(t.Context())
 				if err != nil {
 					t.Errorf("retain: %v", err)
 				}

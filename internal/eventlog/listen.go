@@ -21,8 +21,8 @@ const nodeClass = 20561
 // connectTimeout limits opening a connection outside the pool, including its first statements.
 const connectTimeout = 5 * time.Second
 
-// connect opens a connection outside the pool, runs a statement and takes the node's lock.
-func (l *Log) connect(ctx context.Context, name, first string) (*pgx.Conn, error) {
+// connectNode opens a connection outside the pool, runs a statement and takes the node's lock.
+func (l *Log) connectNode(ctx context.Context, name, first string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	config := l.opt.Listen.Copy()
@@ -32,7 +32,7 @@ func (l *Log) connect(ctx context.Context, name, first string) (*pgx.Conn, error
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	if _, err = conn.Exec(ctx, first); err == nil {
-		err = l.sign(ctx, conn)
+		err = l.lockNode(ctx, conn)
 	}
 	if err != nil {
 		hangUp(conn)
@@ -48,9 +48,9 @@ func hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// sign takes the advisory lock that proves to the other replicas that this process lives. The lock
+// lockNode takes the advisory lock that proves to the other replicas that this process lives. The lock
 // is shared and held on two connections: one of them may break.
-func (l *Log) sign(ctx context.Context, conn *pgx.Conn) error {
+func (l *Log) lockNode(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, l.node); err != nil {
 		return fmt.Errorf("take the node's lock: %w", err)
 	}
@@ -73,9 +73,9 @@ func newListener(l *Log) *listener {
 		watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
-// Listening reports whether the connection for notifications of other replicas works: it is open
+// IsListening reports whether the connection for notifications of other replicas works: it is open
 // and has delivered data, if only the answer to a ping, within three times Options.Ping.
-func (l *Log) Listening() bool {
+func (l *Log) IsListening() bool {
 	n := l.listener
 	return n.connected.Load() && time.Since(time.Unix(0, n.heard.Load())) < 3*l.opt.Ping
 }
@@ -83,13 +83,13 @@ func (l *Log) Listening() bool {
 // Watch returns a channel that holds a value after another replica has, or may have, sent a
 // notification about a session. Call stop when done.
 func (l *Log) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
-	return l.listener.watch(id)
+	return l.listener.watchSession(id)
 }
 
 // Nudge makes the other replicas re-read a session although no event was written.
-func (l *Log) Nudge(id uuid.UUID) { l.notifier.add(id) }
+func (l *Log) Nudge(id uuid.UUID) { l.notifier.addSession(id) }
 
-func (l *listener) watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
+func (l *listener) watchSession(id uuid.UUID) (news <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *listener) run(ctx context.Context) error {
 	delay := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := l.listen(ctx)
+		err := l.forwardNotifications(ctx)
 		l.connected.Store(false)
 		if ctx.Err() != nil {
 			return nil
@@ -120,21 +120,21 @@ func (l *listener) run(ctx context.Context) error {
 			delay = 50 * time.Millisecond
 		}
 		l.outage.Note(ctx, err)
-		pause(ctx, delay)
+		sleepContext(ctx, delay)
 		delay = min(2*delay, time.Second)
 	}
 	return nil
 }
 
-// listen connects, takes the node's lock, wakes all watchers and then forwards notifications until
+// forwardNotifications connects, takes the node's lock, wakes all watchers and then forwards notifications until
 // the connection breaks.
-func (l *listener) listen(ctx context.Context) error {
-	conn, err := l.log.connect(ctx, "parley listener", "LISTEN "+channel)
+func (l *listener) forwardNotifications(ctx context.Context) error {
+	conn, err := l.log.connectNode(ctx, "parley listener", "LISTEN "+channel)
 	if err != nil {
 		return err
 	}
 	defer hangUp(conn)
-	if err := l.greet(ctx, conn); err != nil { // PostgreSQL's queue may be full; the others look for new nodes anyway
+	if err := l.announceNode(ctx, conn); err != nil { // PostgreSQL's queue may be full; the others look for new nodes anyway
 		if conn.IsClosed() {
 			return err
 		}
@@ -157,7 +157,7 @@ func (l *listener) listen(ctx context.Context) error {
 				l.log.notifier.alone.Store(0)
 			}
 			if len(ids) > 0 {
-				l.log.tailer.mark(ids...)
+				l.log.tailer.markSessions(ids...)
 				l.wakeWatchers(ids)
 			}
 		case ctx.Err() != nil:
@@ -165,23 +165,23 @@ func (l *listener) listen(ctx context.Context) error {
 		case wait.Err() == nil || conn.IsClosed():
 			return fmt.Errorf("wait for notifications: %w", err)
 		default:
-			if err := l.ping(ctx, conn); err != nil {
+			if err := l.pingServer(ctx, conn); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// greet announces this node to the other nodes, which then notify it.
-func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
+// announceNode announces this node to the other nodes, which then notify it.
+func (l *listener) announceNode(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 	defer cancel()
 	_, err := conn.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, strconv.Itoa(int(l.log.node)))
 	return err
 }
 
-// ping detects a dead link that reports no error. The pool uses the same link.
-func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
+// pingServer detects a dead link that reports no error. The pool uses the same link.
+func (l *listener) pingServer(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 	defer cancel()
 	if err := conn.Ping(ctx); err != nil {
@@ -199,14 +199,14 @@ func (l *listener) wakeWatchers(ids []uuid.UUID) {
 	if ids == nil {
 		for _, chans := range l.watches {
 			for c := range chans {
-				signal(c)
+				wakeUp(c)
 			}
 		}
 		return
 	}
 	for _, id := range ids {
 		for c := range l.watches[id] {
-			signal(c)
+			wakeUp(c)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
-		ok, err := tx.Release(t.Context(), old)
+		ok, err := tx.ReleaseTurn(t.Context(), old)
 		if !ok {
 			t.Error("the lease was not the newest")
 		}
@@ -194,11 +194,11 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 		t.Fatalf("append under a lost lease: %v", err)
 	}
 	err = s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
-		c, err := tx.Closing(t.Context(), session.Turn{ID: old.Turn, SessionID: old.Session})
+		c, err := tx.ReadClosing(t.Context(), session.Turn{ID: old.Turn, SessionID: old.Session})
 		if err != nil {
 			return err
 		}
-		ok, err := tx.End(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: old.Epoch})
+		ok, err := tx.EndTurn(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: old.Epoch})
 		if ok {
 			t.Error("a lost lease ended the turn")
 		}

@@ -32,8 +32,8 @@ const maxPayload = 7900
 // Publish passes committed events to the readers of this process and sends the other replicas a
 // hint. Call it after the commit.
 func (l *Log) Publish(id uuid.UUID, evs []event.Event) {
-	l.topics.publish(id, evs, -1)
-	l.notifier.add(id)
+	l.topics.publishEvents(id, evs, -1)
+	l.notifier.addSession(id)
 }
 
 // notifier sends hints after the commit, never inside it: NOTIFY takes a lock on the whole database
@@ -76,7 +76,7 @@ func (l *Log) Hint(topic, payload string) {
 	n.mu.Lock()
 	n.hints[hint{topic, payload}] = struct{}{}
 	n.mu.Unlock()
-	signal(n.wake)
+	wakeUp(n.wake)
 }
 
 func newNotifier(l *Log) *notifier {
@@ -84,20 +84,20 @@ func newNotifier(l *Log) *notifier {
 		pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
 }
 
-func (n *notifier) add(id uuid.UUID) {
+func (n *notifier) addSession(id uuid.UUID) {
 	if time.Now().UnixNano() < n.alone.Load() {
 		return
 	}
 	n.mu.Lock()
 	n.pending[id] = struct{}{}
 	n.mu.Unlock()
-	signal(n.wake)
+	wakeUp(n.wake)
 }
 
 func (n *notifier) run(ctx context.Context) error {
 	var conn *pgx.Conn
-	defer func() { n.drop(&conn) }()
-	_ = n.dial(ctx, &conn) // before the first hint, which dials again and reports
+	defer func() { n.dropConnection(&conn) }()
+	_ = n.ensureConnected(ctx, &conn) // before the first hint, which dials again and reports
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,56 +111,56 @@ func (n *notifier) run(ctx context.Context) error {
 		if len(ids) == 0 && len(hints) == 0 {
 			continue
 		}
-		n.outage.Note(ctx, n.send(ctx, &conn, ids, hints)) // a lost hint: the re-check of every replica finds the rows
+		n.outage.Note(ctx, n.sendHints(ctx, &conn, ids, hints)) // a lost hint: the re-check of every replica finds the rows
 		if len(ids) >= busySessions {
-			pause(ctx, gather)
+			sleepContext(ctx, gather)
 		}
 	}
 }
 
-// send notifies on its own connection, which does not wait for the disk: a hint needs no
+// sendHints notifies on its own connection, which does not wait for the disk: a hint needs no
 // durability. A stalled link costs one Options.Ping.
-func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}, hints map[hint]struct{}) error {
-	if err := n.dial(ctx, conn); err != nil {
+func (n *notifier) sendHints(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}, hints map[hint]struct{}) error {
+	if err := n.ensureConnected(ctx, conn); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.log.opt.Ping)
 	defer cancel()
 	for h := range hints {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify(current_schema() || '.' || $1, $2)`, h.topic, h.payload); err != nil {
-			n.drop(conn)
+			n.dropConnection(conn)
 			return err
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	for _, p := range payloads(n.log.node, ids) {
+	for _, p := range packPayloads(n.log.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
-			n.drop(conn)
+			n.dropConnection(conn)
 			return err
 		}
 	}
 	return nil
 }
 
-// dial connects unless a connection is open. It does not wait for a place in the pool.
-func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) (err error) {
+// ensureConnected connects unless a connection is open. It does not wait for a place in the pool.
+func (n *notifier) ensureConnected(ctx context.Context, conn **pgx.Conn) (err error) {
 	if *conn == nil {
-		*conn, err = n.log.connect(ctx, "parley notifier", `SET synchronous_commit = off`)
+		*conn, err = n.log.connectNode(ctx, "parley notifier", `SET synchronous_commit = off`)
 	}
 	return err
 }
 
-func (n *notifier) drop(conn **pgx.Conn) {
+func (n *notifier) dropConnection(conn **pgx.Conn) {
 	if *conn != nil {
 		hangUp(*conn)
 		*conn = nil
 	}
 }
 
-// payloads packs "node id id …" into as few notifications as fit.
-func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
+// packPayloads packs "node id id …" into as few notifications as fit.
+func packPayloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	var out []string
 	var b strings.Builder
 	head := strconv.Itoa(int(node))

@@ -74,7 +74,7 @@ func (l *Log) DropPartitions(ctx context.Context, deltasBefore, recordsBefore ti
 			return dropped, fmt.Errorf("drop a partition of the log: %w", err)
 		default:
 			try++
-			pause(ctx, 2*dropWait+rand.N(4*dropWait)) // traffic has the table most of the time
+			sleepContext(ctx, 2*dropWait+rand.N(4*dropWait)) // traffic has the table most of the time
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestDroppingLetsTrafficPass(t *testing.T) {
 	}
 	tried := make(chan error, 1)
 	go func() {
-		_, err := s.Retain(t.Context())
+		_, err := s.ApplyRetention(t.Context())
 		tried <- err
 	}()
 	written := 0

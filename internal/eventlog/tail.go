@@ -31,8 +31,8 @@ func newTailer(l *Log) *tailer {
 		reads: outage.New(l.opt.Log, "read the news of other replicas"), dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
 }
 
-// mark records that a session may have news.
-func (t *tailer) mark(ids ...uuid.UUID) {
+// markSessions records that a session may have news.
+func (t *tailer) markSessions(ids ...uuid.UUID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -41,13 +41,13 @@ func (t *tailer) mark(ids ...uuid.UUID) {
 		t.dirty[id] = struct{}{}
 	}
 	t.mu.Unlock()
-	signal(t.wake)
+	wakeUp(t.wake)
 }
 
 // markAll records that any session may have news: after a lost connection.
 func (t *tailer) markAll() {
-	for _, topic := range t.log.topics.live() {
-		t.mark(topic.session)
+	for _, topic := range t.log.topics.currentTopics() {
+		t.markSessions(topic.session)
 	}
 }
 
@@ -57,7 +57,7 @@ func (t *tailer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.wake:
-			t.reads.Note(ctx, t.read(ctx))
+			t.reads.Note(ctx, t.readMarked(ctx))
 		}
 	}
 }
@@ -66,20 +66,20 @@ func (t *tailer) run(ctx context.Context) error {
 func (t *tailer) runRechecks(ctx context.Context) error {
 	for work := range t.log.opt.Pulse.Beats(ctx) {
 		if work.Written {
-			t.rechecks.Note(ctx, t.recheck(ctx))
+			t.rechecks.Note(ctx, t.recheckFollowed(ctx))
 		}
 	}
 	return nil
 }
 
-// read reads the new events of the marked sessions. The next re-check repeats failed reads.
-func (t *tailer) read(ctx context.Context) error {
+// readMarked reads the new events of the marked sessions. The next re-check repeats failed reads.
+func (t *tailer) readMarked(ctx context.Context) error {
 	t.mu.Lock()
 	marked := t.dirty
 	t.dirty = make(map[uuid.UUID]struct{})
 	t.mu.Unlock()
 
-	p := t.log.topics.pick(marked)
+	p := t.log.topics.pickPositions(marked)
 	if len(p.ids) == 0 {
 		return nil
 	}
@@ -100,17 +100,17 @@ func (t *tailer) read(ctx context.Context) error {
 			evs = append(evs, event.Event{Seq: r.Seq, Ord: r.Ord, Session: id, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data})
 		}
 		rows = rows[n:]
-		t.log.topics.publish(id, evs, bases[id])
+		t.log.topics.publishEvents(id, evs, bases[id])
 		if n == pageRows {
-			t.mark(id)
+			t.markSessions(id)
 		}
 	}
 	return nil
 }
 
-// recheck compares the followed sessions with their rows.
-func (t *tailer) recheck(ctx context.Context) error {
-	t.ids, t.heads = t.log.topics.positions(t.ids[:0], t.heads[:0])
+// recheckFollowed compares the followed sessions with their rows.
+func (t *tailer) recheckFollowed(ctx context.Context) error {
+	t.ids, t.heads = t.log.topics.tailPositions(t.ids[:0], t.heads[:0])
 	if len(t.ids) == 0 {
 		return nil
 	}
@@ -118,6 +118,6 @@ func (t *tailer) recheck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.mark(ahead...)
+	t.markSessions(ahead...)
 	return nil
 }

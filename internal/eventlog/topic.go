@@ -38,9 +38,9 @@ type topic struct {
 	ord    int64 // its ordinal; 0: unknown
 }
 
-// after returns the events behind a cursor; known is false if the tail does not reach back that
+// eventsAfter returns the events behind a cursor; known is false if the tail does not reach back that
 // far.
-func (t *topic) after(cursor int64) (evs []event.Event, known bool) {
+func (t *topic) eventsAfter(cursor int64) (evs []event.Event, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.floor < 0 || cursor < t.floor {
@@ -64,9 +64,9 @@ func (t *topic) caughtUp(cursor int64, page []event.Event) {
 	}
 }
 
-// add adds committed events in order. base is the seq after which they are known to be complete, or
+// addEvents adds committed events in order. base is the seq after which they are known to be complete, or
 // -1 if only the ordinals can prove it.
-func (t *topic) add(evs []event.Event, base int64) {
+func (t *topic) addEvents(evs []event.Event, base int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, ev := range evs {
@@ -82,12 +82,12 @@ func (t *topic) add(evs []event.Event, base int64) {
 		t.head, t.ord = ev.Seq, ev.Ord
 	}
 	if len(t.events) > 2*tailEvents || t.bytes > 2*tailBytes {
-		t.trim()
+		t.dropOlderHalf()
 	}
 }
 
-// trim drops the older half. Readers keep their slices.
-func (t *topic) trim() {
+// dropOlderHalf drops the older half. Readers keep their slices.
+func (t *topic) dropOlderHalf() {
 	cut := 0
 	for cut < len(t.events)-1 && (len(t.events)-cut > tailEvents || t.bytes > tailBytes) {
 		t.bytes -= len(t.events[cut].Data)
@@ -100,8 +100,8 @@ func (t *topic) trim() {
 	t.events = append([]event.Event(nil), t.events[cut:]...)
 }
 
-// position returns the end of the tail; known is false before it has begun.
-func (t *topic) position() (head int64, known bool) {
+// tailPosition returns the end of the tail; known is false before it has begun.
+func (t *topic) tailPosition() (head int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.head, t.floor >= 0
@@ -115,8 +115,8 @@ type topics struct {
 
 func (ts *topics) init() { ts.m = make(map[uuid.UUID]*topic) }
 
-// join registers a reader. Its channel holds a value whenever new events may exist.
-func (ts *topics) join(from From) (*topic, chan struct{}) {
+// joinReader registers a reader. Its channel holds a value whenever new events may exist.
+func (ts *topics) joinReader(from From) (*topic, chan struct{}) {
 	wake := make(chan struct{}, 1)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -138,18 +138,18 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 
 // Expect keeps the events after a cursor in memory until their first reader arrives, for two
 // seconds at most. Call it before the commit of the turn that the reader will follow.
-func (l *Log) Expect(from From) { l.topics.hold(from) }
+func (l *Log) Expect(from From) { l.topics.holdTopic(from) }
 
-// hold keeps a topic until its first reader arrives and finds the events since then in memory.
-func (ts *topics) hold(from From) {
-	t, wake := ts.join(from)
+// holdTopic keeps a topic until its first reader arrives and finds the events since then in memory.
+func (ts *topics) holdTopic(from From) {
+	t, wake := ts.joinReader(from)
 	ts.mu.Lock()
 	t.held = append(t.held, wake)
 	ts.mu.Unlock()
-	time.AfterFunc(expectReader, func() { ts.leave(t, wake) })
+	time.AfterFunc(expectReader, func() { ts.leaveReader(t, wake) })
 }
 
-func (ts *topics) leave(t *topic, wake chan struct{}) {
+func (ts *topics) leaveReader(t *topic, wake chan struct{}) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	delete(t.readers, wake)
@@ -158,22 +158,22 @@ func (ts *topics) leave(t *topic, wake chan struct{}) {
 	}
 }
 
-// publish passes committed events to the readers of a session, if any.
-func (ts *topics) publish(id uuid.UUID, evs []event.Event, base int64) {
+// publishEvents passes committed events to the readers of a session, if any.
+func (ts *topics) publishEvents(id uuid.UUID, evs []event.Event, base int64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.m[id]
 	if t == nil {
 		return
 	}
-	t.add(evs, base)
+	t.addEvents(evs, base)
 	for wake := range t.readers {
-		signal(wake)
+		wakeUp(wake)
 	}
 }
 
-// live returns the current topics.
-func (ts *topics) live() []*topic {
+// currentTopics returns the current topics.
+func (ts *topics) currentTopics() []*topic {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	list := make([]*topic, 0, len(ts.m))
@@ -183,12 +183,12 @@ func (ts *topics) live() []*topic {
 	return list
 }
 
-// positions appends the ids of the topics that have a tail, and the ends of their tails.
-func (ts *topics) positions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int64) {
+// tailPositions appends the ids of the topics that have a tail, and the ends of their tails.
+func (ts *topics) tailPositions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for id, t := range ts.m {
-		if head, known := t.position(); known {
+		if head, known := t.tailPosition(); known {
 			ids, heads = append(ids, id), append(heads, head)
 		}
 	}
@@ -202,9 +202,9 @@ type position struct {
 	since   time.Time
 }
 
-// pick returns the positions of the given sessions that are followed, and wakes the readers of
+// pickPositions returns the positions of the given sessions that are followed, and wakes the readers of
 // sessions without a tail, which read from the database themselves.
-func (ts *topics) pick(ids map[uuid.UUID]struct{}) position {
+func (ts *topics) pickPositions(ids map[uuid.UUID]struct{}) position {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	var p position
@@ -213,10 +213,10 @@ func (ts *topics) pick(ids map[uuid.UUID]struct{}) position {
 		if t == nil {
 			continue
 		}
-		head, known := t.position()
+		head, known := t.tailPosition()
 		if !known {
 			for wake := range t.readers {
-				signal(wake)
+				wakeUp(wake)
 			}
 			continue
 		}

@@ -61,7 +61,7 @@ func (w *Writer) Queue(ctx context.Context, bodies ...event.Body) error {
 		}
 		rows[i] = row{w: w, kind: b.Kind(), data: data, n: 1}
 	}
-	if err := w.wait(ctx, maxUnacked); err != nil {
+	if err := w.waitQueued(ctx, maxUnacked); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -70,15 +70,15 @@ func (w *Writer) Queue(ctx context.Context, bodies ...event.Body) error {
 	}
 	w.unacked += len(rows)
 	w.mu.Unlock()
-	w.a.enqueue(rows...)
+	w.a.enqueueRows(rows...)
 	return nil
 }
 
 // Rest ends the Writer: it withdraws the events whose commit has not begun, unless they are large,
 // and returns them when all others are committed. The transaction that ends the turn stores them.
 func (w *Writer) Rest(ctx context.Context) (rest []event.Body, err error) {
-	for _, r := range w.a.withdraw(w) {
-		w.ack(r.n, nil)
+	for _, r := range w.a.withdrawRows(w) {
+		w.acknowledgeEvents(r.n, nil)
 		b, err := event.Decode(r.kind, r.data)
 		if err != nil {
 			return nil, err
@@ -94,9 +94,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 	waits := w.unacked > 0
 	w.mu.Unlock()
 	if waits {
-		signal(w.a.hurry)
+		wakeUp(w.a.hurry)
 	}
-	return w.wait(ctx, 0)
+	return w.waitQueued(ctx, 0)
 }
 
 // Waiting returns how long the log has accepted none of the events that wait for their commit; 0 if
@@ -110,8 +110,8 @@ func (w *Writer) Waiting() time.Duration {
 	return time.Since(w.since)
 }
 
-// wait returns when at most n events wait for their commit, or with the first error.
-func (w *Writer) wait(ctx context.Context, n int) error {
+// waitQueued returns when at most n events wait for their commit, or with the first error.
+func (w *Writer) waitQueued(ctx context.Context, n int) error {
 	for {
 		w.mu.Lock()
 		unacked, err := w.unacked, w.err
@@ -130,8 +130,8 @@ func (w *Writer) wait(ctx context.Context, n int) error {
 	}
 }
 
-// ack receives the appender's result for n events.
-func (w *Writer) ack(n int, err error) {
+// acknowledgeEvents receives the appender's result for n events.
+func (w *Writer) acknowledgeEvents(n int, err error) {
 	w.mu.Lock()
 	w.unacked -= n
 	w.since = time.Now()
@@ -143,11 +143,11 @@ func (w *Writer) ack(n int, err error) {
 	if first && w.failed != nil {
 		w.failed(err)
 	}
-	signal(w.acked)
+	wakeUp(w.acked)
 }
 
-// failure returns the first error, or nil.
-func (w *Writer) failure() error {
+// firstError returns the first error, or nil.
+func (w *Writer) firstError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err

@@ -21,7 +21,7 @@ func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	hash := sha256.Sum256(raw)
-	id, ok, err := s.Sessions.Retried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
+	id, ok, err := s.Sessions.FindRetried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
 		Session: req.Session, CallerID: req.CallerID, Within: retryTime})
 	if err != nil || !ok {
 		return rd, false, err

@@ -128,7 +128,7 @@ func (s *Server) TurnCalls(ctx context.Context, c Caller, rd Reading) (map[strin
 		if err != nil {
 			return nil, err
 		}
-		log, err := s.Sessions.Log(ctx, t)
+		log, err := s.Sessions.ReadTurnLog(ctx, t)
 		if err != nil {
 			return nil, err
 		}

@@ -21,8 +21,8 @@ type Pending struct {
 	ExpiresAt  time.Time   `json:"expires_at"`
 }
 
-// pending returns the question that a turn waits for, or nil.
-func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
+// pendingQuestion returns the question that a turn waits for, or nil.
+func (tx *Tx) pendingQuestion(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	row, err := tx.q.ApprovalPending(ctx, turn)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -33,11 +33,11 @@ func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	return &Pending{event.Input(row.Kind), row.ID, row.ExpiresAt.UTC()}, nil
 }
 
-// Park stops a turn, after the running time ran, until its question is answered or window has
+// ParkTurn stops a turn, after the running time ran, until its question is answered or window has
 // passed. The question, its event and the turn's state are one commit, so every reader of the event
 // can answer it. ok is false if the lease is not the newest.
-func (tx *Tx) Park(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
-	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.from())
+func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
+	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.fromStates())
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)
 	}
@@ -63,11 +63,11 @@ func (tx *Tx) Park(ctx context.Context, l eventlog.Lease, ran time.Duration, ask
 	return evs[0], true, nil
 }
 
-// Decide answers a question and queues its turn; the caller inserts the job. The first answer before
+// DecideQuestion answers a question and queues its turn; the caller inserts the job. The first answer before
 // the expiry wins; for every other call ok is false.
-func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
+func (tx *Tx) DecideQuestion(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
-		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nullable(d.Actor), Reason: nullable(d.Reason), Pattern: nullable(d.Pattern),
+		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nilIfEmpty(d.Actor), Reason: nilIfEmpty(d.Reason), Pattern: nilIfEmpty(d.Pattern),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -75,12 +75,12 @@ func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok 
 	if err != nil {
 		return false, fmt.Errorf("decide approval: %w", err)
 	}
-	return true, tx.answered(ctx, turn, d)
+	return true, tx.storeDecision(ctx, turn, d)
 }
 
-// Expire answers a question that has expired. ok is false if it has not expired, or if another
+// ExpireQuestion answers a question that has expired. ok is false if it has not expired, or if another
 // answer came first.
-func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
+func (tx *Tx) ExpireQuestion(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	n, err := tx.q.ApprovalExpire(ctx, d.ApprovalID)
 	if err != nil {
 		return false, fmt.Errorf("expire approval: %w", err)
@@ -89,15 +89,15 @@ func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok 
 		return false, nil
 	}
 	d.Outcome = event.Expired
-	return true, tx.answered(ctx, turn, d)
+	return true, tx.storeDecision(ctx, turn, d)
 }
 
-// answered stores the answer and lets the turn continue.
-func (tx *Tx) answered(ctx context.Context, turn uuid.UUID, d event.Decision) error {
+// storeDecision stores the answer and lets the turn continue.
+func (tx *Tx) storeDecision(ctx context.Context, turn uuid.UUID, d event.Decision) error {
 	if _, err := tx.Append(ctx, turn, d); err != nil {
 		return err
 	}
-	ok, err := tx.queue(ctx, turn, Resume)
+	ok, err := tx.queueTurn(ctx, turn, Resume)
 	if err == nil && !ok {
 		err = fmt.Errorf("turn %s has a question but does not wait", turn)
 	}

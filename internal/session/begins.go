@@ -45,16 +45,16 @@ func (s *Store) Begin(ctx context.Context, workspace, session uuid.UUID, n NewTu
 	if c.open.Data, err = event.Encode(event.Open{SessionID: session}); err != nil {
 		return eventlog.From{}, err
 	}
-	c, err = s.begins.do(ctx, c)
-	return c.from(), err
+	c, err = s.begins.commitChange(ctx, c)
+	return c.startCursor(), err
 }
 
-func (c *beginChange) from() eventlog.From {
+func (c *beginChange) startCursor() eventlog.From {
 	return eventlog.From{Session: c.session, Seq: c.open.Seq - 1, Since: c.open.At}
 }
 
-// begin runs the transaction of several first turns.
-func (s *Store) begin(ctx context.Context, changes []*beginChange) error {
+// beginTurns runs the transaction of several first turns.
+func (s *Store) beginTurns(ctx context.Context, changes []*beginChange) error {
 	written := false
 	err := replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
 		written = false
@@ -71,7 +71,7 @@ func (s *Store) begin(ctx context.Context, changes []*beginChange) error {
 			r := of[c.turn.ID]
 			c.message = event.Event{Seq: r.MessageSeq, Ord: 1, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindMessage, Data: c.message.Data}
 			c.open = event.Event{Seq: r.OpenSeq, Ord: 2, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindOpen, Data: c.open.Data}
-			s.events.Expect(c.from()) // before the commit: afterwards a worker may write at once
+			s.events.Expect(c.startCursor()) // before the commit: afterwards a worker may write at once
 		}
 		written = true
 		return nil

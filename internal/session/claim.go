@@ -29,7 +29,7 @@ type Claimed struct {
 	Turn   Turn
 	Lease  eventlog.Lease
 	Agent  Agent
-	Log    *TurnLog // the log of a first attempt, unless it is large; nil: Store.Log reads it
+	Log    *TurnLog // the log of a first attempt, unless it is large; nil: Store.ReadTurnLog reads it
 	Ours   bool     // else the turn is no longer queued, or waits without a job until a place is free
 	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
@@ -41,12 +41,12 @@ type Agent struct {
 	HistoryTokens int // maximum number of tokens of earlier messages that the model receives
 }
 
-// Claim gives a queued turn to this node. Simultaneous claims share a transaction: the claims of
+// ClaimTurn gives a queued turn to this node. Simultaneous claims share a transaction: the claims of
 // one workspace pass one transaction at a time in the whole installation, so the number of
 // transactions limits how many turns start in a second. If ctx ends while a claim is running, Claim
 // still waits for it.
-func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
-	c, err := s.claims.do(ctx, claimChange{ClaimRequest: r})
+func (s *Store) ClaimTurn(ctx context.Context, r ClaimRequest) (Claimed, error) {
+	c, err := s.claims.commitChange(ctx, claimChange{ClaimRequest: r})
 	return c.outcome, err
 }
 
@@ -56,13 +56,13 @@ type claimChange struct {
 	outcome Claimed
 }
 
-// claim runs the transaction of several claims.
-func (s *Store) claim(ctx context.Context, claims []*claimChange) error {
+// claimTurns runs the transaction of several claims.
+func (s *Store) claimTurns(ctx context.Context, claims []*claimChange) error {
 	var b *claiming
 	err := replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
 		b = &claiming{s: s, claims: claims}
 		queuePlans(tx)
-		return b.write(ctx, s.q.WithTx(tx), db.New(tx.Later()))
+		return b.writeClaims(ctx, s.q.WithTx(tx), db.New(tx.Later()))
 	})
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ type claiming struct {
 	started []event.Event
 }
 
-func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
+func (b *claiming) writeClaims(ctx context.Context, q, later *db.Queries) error {
 	ids := make([]uuid.UUID, len(b.claims))
 	for i, c := range b.claims {
 		ids[i] = c.Session
@@ -93,8 +93,8 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 	for _, r := range rows {
 		heads[r.ID] = r
 	}
-	admitted, workspaces, unplaced := b.admit(heads)
-	claimed, err := b.take(ctx, q, later, admitted, workspaces)
+	admitted, workspaces, unplaced := b.admitClaims(heads)
+	claimed, err := b.takeTurns(ctx, q, later, admitted, workspaces)
 	if err != nil {
 		return err
 	}
@@ -113,12 +113,12 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 			return fmt.Errorf("let turns wait: %w", err)
 		}
 	}
-	return b.start(ctx, later, heads)
+	return b.startAttempts(ctx, later, heads)
 }
 
-// admit separates the claims whose sessions are locked by whether this process has a place for
+// admitClaims separates the claims whose sessions are locked by whether this process has a place for
 // them. It takes one claim per session: a turn that is queued twice is claimed once.
-func (b *claiming) admit(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[uuid.UUID]int64, workspaces, unplaced []uuid.UUID) {
+func (b *claiming) admitClaims(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[uuid.UUID]int64, workspaces, unplaced []uuid.UUID) {
 	admitted = make(map[uuid.UUID]int64, len(b.claims))
 	seen := make(map[uuid.UUID]bool, len(b.claims))
 	for _, c := range b.claims {
@@ -138,12 +138,12 @@ func (b *claiming) admit(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[u
 	return admitted, workspaces, unplaced
 }
 
-// take claims the turns for which their workspaces have room.
-func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64, workspaces []uuid.UUID) (map[uuid.UUID]Claimed, error) {
+// takeTurns claims the turns for which their workspaces have room.
+func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64, workspaces []uuid.UUID) (map[uuid.UUID]Claimed, error) {
 	if len(admitted) == 0 {
 		return nil, nil
 	}
-	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.claims[0].ClaimRequest.Lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.from()}
+	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.claims[0].ClaimRequest.Lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.fromStates()}
 	for turn, epoch := range admitted {
 		p.Ids, p.Epochs = append(p.Ids, turn), append(p.Epochs, epoch)
 	}
@@ -183,8 +183,8 @@ func claimedOf(r db.TurnsClaimRow) Claimed {
 	return c
 }
 
-// start writes the first event of each attempt.
-func (b *claiming) start(ctx context.Context, later *db.Queries, heads map[uuid.UUID]db.SessionsLockRow) error {
+// startAttempts writes the first event of each attempt.
+func (b *claiming) startAttempts(ctx context.Context, later *db.Queries, heads map[uuid.UUID]db.SessionsLockRow) error {
 	var p db.SessionsStartParams
 	for _, c := range b.claims {
 		o := &c.outcome

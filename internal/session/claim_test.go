@@ -89,8 +89,8 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	}
 }
 
-// TestAClaimReturnsTheLogOfAFirstAttempt compares the log in a claim with the log that Store.Log
-// reads. The claim of a second attempt or of a large message has no log.
+// TestAClaimReturnsTheLogOfAFirstAttempt compares the log in a claim with the log that
+// Store.ReadTurnLog reads. The claim of a second attempt or of a large message has no log.
 func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,7 +100,7 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	}
 	claim := func(c session.ClaimRequest) session.Claimed {
 		t.Helper()
-		got, err := s.Claim(t.Context(), c)
+		got, err := s.ClaimTurn(t.Context(), c)
 		if err != nil || !got.Ours {
 			t.Fatalf("claimed %+v: %v", got, err)
 		}
@@ -111,7 +111,7 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	if want := (session.Agent{Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}); got.Agent != want {
 		t.Errorf("the agent is %+v, want %+v", got.Agent, want)
 	}
-	want, err := s.Store.Log(t.Context(), got.Turn)
+	want, err := s.Store.ReadTurnLog(t.Context(), got.Turn)
 	if err != nil || len(want.Events) != 3 {
 		t.Fatalf("the log is %+v: %v", want, err)
 	}
@@ -119,7 +119,7 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 		t.Errorf("the claim returned the log\n%+v, want\n%+v", got.Log, want)
 	}
 	err = s.Update(t.Context(), small.Session, func(tx *session.Tx) error {
-		_, err := tx.Release(t.Context(), got.Lease)
+		_, err := tx.ReleaseTurn(t.Context(), got.Lease)
 		return err
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ type place struct {
 
 const placeLen = 1 + 1 + 8 + 16
 
-func (p place) encode(owner uuid.UUID) string {
+func (p place) encodeCursor(owner uuid.UUID) string {
 	b := make([]byte, 0, placeLen+crc32.Size)
 	b = append(b, p.list, 0)
 	if p.reverse {
@@ -42,16 +42,16 @@ func (p place) encode(owner uuid.UUID) string {
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(p.n))
 	b = append(b, p.id[:]...)
-	return cursors.EncodeToString(binary.BigEndian.AppendUint32(b, seal(b, owner)))
+	return cursors.EncodeToString(binary.BigEndian.AppendUint32(b, cursorChecksum(b, owner)))
 }
 
-// decode decodes a cursor of the same list, order and owner.
-func (p place) decode(text string, owner uuid.UUID) (place, error) {
+// decodeCursor decodes a cursor of the same list, order and owner.
+func (p place) decodeCursor(text string, owner uuid.UUID) (place, error) {
 	if len(text) != cursors.EncodedLen(placeLen+crc32.Size) {
 		return p, badCursor()
 	}
 	b, err := cursors.DecodeString(text)
-	if err != nil || len(b) != placeLen+crc32.Size || binary.BigEndian.Uint32(b[placeLen:]) != seal(b[:placeLen], owner) ||
+	if err != nil || len(b) != placeLen+crc32.Size || binary.BigEndian.Uint32(b[placeLen:]) != cursorChecksum(b[:placeLen], owner) ||
 		b[0] != p.list || (b[1] == 1) != p.reverse {
 		return p, badCursor()
 	}
@@ -68,47 +68,47 @@ func badCursor() error {
 // maxMicro is the end of the year 9999: PostgreSQL rejects much later times.
 const maxMicro = 253402300799_999999
 
-func seal(b []byte, owner uuid.UUID) uint32 {
+func cursorChecksum(b []byte, owner uuid.UUID) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(b), crc32.IEEETable, owner[:])
 }
 
-func (q SummaryQuery) cursor(workspace uuid.UUID, last Summary) string {
-	return place{sessionsList, q.OldestFirst, last.UpdatedAt.UnixMicro(), last.SessionID}.encode(workspace)
+func (q SummaryQuery) nextCursor(workspace uuid.UUID, last Summary) string {
+	return place{sessionsList, q.OldestFirst, last.UpdatedAt.UnixMicro(), last.SessionID}.encodeCursor(workspace)
 }
 
-// position returns the position at which the page begins; nil is the beginning.
-func (q SummaryQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
-	return moment(place{list: sessionsList, reverse: q.OldestFirst}, q.Cursor, workspace)
+// startPosition returns the position at which the page begins; nil is the beginning.
+func (q SummaryQuery) startPosition(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
+	return decodeTimeCursor(place{list: sessionsList, reverse: q.OldestFirst}, q.Cursor, workspace)
 }
 
-// moment decodes the cursor of a list that is ordered by time.
-func moment(p place, cursor string, owner uuid.UUID) (*time.Time, uuid.UUID, error) {
+// decodeTimeCursor decodes the cursor of a list that is ordered by time.
+func decodeTimeCursor(p place, cursor string, owner uuid.UUID) (*time.Time, uuid.UUID, error) {
 	if cursor == "" {
 		return nil, uuid.Nil, nil
 	}
-	p, err := p.decode(cursor, owner)
+	p, err := p.decodeCursor(cursor, owner)
 	if err == nil && (p.n < 0 || p.n > maxMicro) {
 		err = badCursor()
 	}
 	return new(time.UnixMicro(p.n)), p.id, err
 }
 
-func (q ApprovalQuery) cursor(workspace uuid.UUID, last Approval) string {
-	return place{approvalsList, false, last.CreatedAt.UnixMicro(), last.ApprovalID}.encode(workspace)
+func (q ApprovalQuery) nextCursor(workspace uuid.UUID, last Approval) string {
+	return place{approvalsList, false, last.CreatedAt.UnixMicro(), last.ApprovalID}.encodeCursor(workspace)
 }
 
-func (q ApprovalQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
-	return moment(place{list: approvalsList}, q.Cursor, workspace)
+func (q ApprovalQuery) startPosition(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
+	return decodeTimeCursor(place{list: approvalsList}, q.Cursor, workspace)
 }
 
-func (q MessageQuery) cursor(session uuid.UUID, last Message) string {
-	return place{messagesList, q.NewestFirst, last.FirstSeq, last.MessageID}.encode(session)
+func (q MessageQuery) nextCursor(session uuid.UUID, last Message) string {
+	return place{messagesList, q.NewestFirst, last.FirstSeq, last.MessageID}.encodeCursor(session)
 }
 
-func (q MessageQuery) position(session uuid.UUID) (int64, error) {
+func (q MessageQuery) startPosition(session uuid.UUID) (int64, error) {
 	switch {
 	case q.Cursor != "":
-		p, err := place{list: messagesList, reverse: q.NewestFirst}.decode(q.Cursor, session)
+		p, err := place{list: messagesList, reverse: q.NewestFirst}.decodeCursor(q.Cursor, session)
 		return p.n, err
 	case q.NewestFirst:
 		return math.MaxInt64, nil

@@ -23,8 +23,8 @@ type Ending struct {
 	Attachments []event.File    // files that the turn produced
 }
 
-// outcome returns the result of a tool call that the end of the turn interrupted.
-func (e Ending) outcome() string {
+// interruptedOutcome returns the result of a tool call that the end of the turn interrupted.
+func (e Ending) interruptedOutcome() string {
 	if e.Trigger == Cancel {
 		return "canceled"
 	}
@@ -40,8 +40,8 @@ type Closing struct {
 	sum          summary
 }
 
-// Closing reads the data that the end of a turn depends on.
-func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
+// ReadClosing reads the data that the end of a turn depends on.
+func (tx *Tx) ReadClosing(ctx context.Context, t Turn) (c Closing, err error) {
 	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {
 		return c, fmt.Errorf("read the turn's log: %w", err)
@@ -51,15 +51,15 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 		return c, fmt.Errorf("turn %s has no events in the log", t.ID)
 	}
 	c.state, c.HasFiles, c.HasCallbacks = State(log[0].State), log[0].HasFiles, log[0].HasCallbacks
-	c.sum, err = summarize(log)
+	c.sum, err = summarizeLog(log)
 	return c, err
 }
 
-// End closes a turn with its last events: results of the tool calls without one, usage, the
+// EndTurn closes a turn with its last events: results of the tool calls without one, usage, the
 // structured answer or the error, the attachments, and done. A turn ends once; for every later call
 // ok is false.
-func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
-	if e.Epoch != 0 && e.Epoch != tx.row.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
+func (tx *Tx) EndTurn(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
+	if e.Epoch != 0 && e.Epoch != tx.row.Epoch || !slices.Contains(e.Trigger.fromStates(), string(c.state)) {
 		return false, nil
 	}
 	if e.Trigger == Cancel { // no other trigger ends a waiting turn
@@ -67,7 +67,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 			return false, fmt.Errorf("close the turn's question: %w", err)
 		}
 	}
-	turn, answer, err := tx.ending(ctx, &c, e)
+	turn, answer, err := tx.recordEnding(ctx, &c, e)
 	if err != nil {
 		return false, err
 	}
@@ -81,19 +81,19 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	return true, nil
 }
 
-// ending records the last events of a turn and returns the data to store of it and of the agent's
+// recordEnding records the last events of a turn and returns the data to store of it and of the agent's
 // message.
-func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
+func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
 	if tx.row.TurnID != nil && *tx.row.TurnID == id { // else another turn's worker writes
 		tx.raise()
 	}
-	rows, err := tx.last(ctx, c, e)
+	rows, err := tx.recordLastEvents(ctx, c, e)
 	if err != nil {
 		return p, answer, err
 	}
 	p = db.TurnEndParams{
-		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
+		ID: id, State: string(e.Trigger.nextState()), Was: string(c.state), Halted: e.Halted,
 		SessionID: tx.row.ID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: tx.row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: tx.row.TurnID,
 	}
@@ -103,22 +103,22 @@ func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndPar
 	if u := c.sum.Usage; u != nil {
 		p.Input, p.Output, p.Cost = u.InputTokens, u.OutputTokens, u.CostUSD
 	}
-	answer, err = tx.answer(c, e)
+	answer, err = tx.answerMessage(c, e)
 	return p, answer, err
 }
 
-// last records the last events of a turn: the events that are not stored yet, and its ending.
-func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
+// recordLastEvents records the last events of a turn: the events that are not stored yet, and its ending.
+func (tx *Tx) recordLastEvents(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
 	if len(e.Rest) > 0 {
 		var evs []event.Event
 		if evs, rows, err = tx.record(ctx, c.turn.ID, e.Rest); err != nil {
 			return rows, err
 		}
 		for i, ev := range evs {
-			c.sum.add(ev.Seq, e.Rest[i])
+			c.sum.addEvent(ev.Seq, e.Rest[i])
 		}
 	}
-	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.ending(e), event.Done{SessionID: tx.row.ID}))
+	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.endingEvents(e), event.Done{SessionID: tx.row.ID}))
 	if err != nil || len(e.Rest) == 0 {
 		return end, err
 	}
@@ -126,9 +126,9 @@ func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Row
 	return rows, nil
 }
 
-// ending lists the last events of a turn except done.
-func (sum *summary) ending(e Ending) []event.Body {
-	last := sum.cutOff(e.outcome())
+// endingEvents lists the last events of a turn except done.
+func (sum *summary) endingEvents(e Ending) []event.Body {
+	last := sum.cutOff(e.interruptedOutcome())
 	if sum.Usage != nil {
 		last = append(last, *sum.Usage)
 	}
@@ -144,10 +144,10 @@ func (sum *summary) ending(e Ending) []event.Body {
 	return last
 }
 
-// answer returns the agent's message of a turn that has ended.
-func (tx *Tx) answer(c *Closing, e Ending) (msg db.MessageCloseParams, err error) {
+// answerMessage returns the agent's message of a turn that has ended.
+func (tx *Tx) answerMessage(c *Closing, e Ending) (msg db.MessageCloseParams, err error) {
 	t, sum := c.turn, c.sum
-	msg = db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
+	msg = db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.nextState()),
 		Since: t.CreatedAt.Add(-eventlog.Skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
 	if e.Failure != nil {
 		msg.Failure, msg.Error = &e.Failure.Message, new(string(e.Failure.Code))

@@ -21,25 +21,25 @@ type endChange struct {
 	ended  bool
 }
 
-// Complete ends a turn that has an answer, under the epoch of e, in one transaction with other
+// CompleteTurn ends a turn that has an answer, under the epoch of e, in one transaction with other
 // ends. ended is false if nothing was done: another transaction holds the session's lock, the end
 // affects more than the turn (a turn that is lined up, files, callbacks), or the lease is lost. The
 // caller then ends the turn with an Update, which waits for the lock.
-func (s *Store) Complete(ctx context.Context, t Turn, e Ending) (ended bool, err error) {
+func (s *Store) CompleteTurn(ctx context.Context, t Turn, e Ending) (ended bool, err error) {
 	if e.Trigger != Complete || e.Epoch == 0 || !e.Halted || len(e.Attachments) > 0 {
 		return false, nil
 	}
-	c, err := s.ends.do(ctx, endChange{turn: t, ending: e})
+	c, err := s.ends.commitChange(ctx, endChange{turn: t, ending: e})
 	return c.ended, err
 }
 
-// complete runs the transaction of several ends.
-func (s *Store) complete(ctx context.Context, changes []*endChange) error {
+// completeTurns runs the transaction of several ends.
+func (s *Store) completeTurns(ctx context.Context, changes []*endChange) error {
 	var b *completing
 	err := replan.Pipelined(ctx, s.pool, func(on *replan.Tx) error {
 		b = &completing{s: s}
 		queuePlans(on)
-		return b.write(ctx, on, changes)
+		return b.writeEnds(ctx, on, changes)
 	})
 	if err != nil {
 		return fmt.Errorf("end turns: %w", err)
@@ -60,7 +60,7 @@ type completing struct {
 	answers db.MessagesCloseParams
 }
 
-func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endChange) error {
+func (b *completing) writeEnds(ctx context.Context, on *replan.Tx, changes []*endChange) error {
 	q, later := b.s.q.WithTx(on), db.New(on.Later())
 	ids, n := make([]uuid.UUID, len(changes)), 0
 	of := make(map[uuid.UUID]*endChange, len(changes))
@@ -76,13 +76,14 @@ func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endCha
 	}
 	for _, r := range rows {
 		c := of[r.ID]
-		if r.Entails || r.Newest == nil || *r.Newest != r.ID || !slices.Contains(c.ending.Trigger.from(), r.State) || r.Epoch != c.ending.Epoch {
+		if r.Entails || r.Newest == nil || *r.Newest != r.ID || !slices.Contains(c.ending.Trigger.fromStates(), r.State) ||
+			r.Epoch != c.ending.Epoch {
 			continue
 		}
 		tx := &Tx{Tx: on, s: b.s, q: q, fence: r.Fence,
 			row: db.Session{ID: c.turn.SessionID, Epoch: r.Epoch, TurnID: r.Newest},
 			log: eventlog.Draft{Tx: on, Session: c.turn.SessionID, At: r.Now, Seq: r.LastSeq, Ord: r.LastOrd, Free: r.Seqs}}
-		if b.end(ctx, tx, c, r) != nil {
+		if b.addEnd(ctx, tx, c, r) != nil {
 			continue // alone it fails again, without affecting others
 		}
 	}
@@ -95,18 +96,18 @@ func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endCha
 	return later.MessagesClose(ctx, b.answers)
 }
 
-// end adds the end of a turn to the statements.
-func (b *completing) end(ctx context.Context, tx *Tx, c *endChange, r db.TurnsClosingRow) error {
+// addEnd adds the end of a turn to the statements.
+func (b *completing) addEnd(ctx context.Context, tx *Tx, c *endChange, r db.TurnsClosingRow) error {
 	log := make([]db.TurnEventsRow, len(r.LogSeqs))
 	for i := range log {
 		log[i] = db.TurnEventsRow{Seq: r.LogSeqs[i], Kind: r.LogKinds[i], Data: []byte(r.LogDatas[i])}
 	}
-	sum, err := summarize(log)
+	sum, err := summarizeLog(log)
 	if err != nil {
 		return err
 	}
 	closing := Closing{turn: c.turn, state: State(r.State), sum: sum}
-	turn, answer, err := tx.ending(ctx, &closing, c.ending)
+	turn, answer, err := tx.recordEnding(ctx, &closing, c.ending)
 	if err != nil {
 		return err
 	}

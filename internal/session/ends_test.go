@@ -44,7 +44,7 @@ func (a *answered) complete(ctx context.Context, s *sessiontest.Replica) {
 	t := session.Turn{ID: a.lease.Turn, SessionID: a.lease.Session, CreatedAt: a.from.Since}
 	e := session.Ending{Trigger: session.Complete, Epoch: a.lease.Epoch, Halted: true, Rest: []event.Body{
 		event.Text{Text: a.text}, event.Reply{Usage: event.Usage{InputTokens: 3, OutputTokens: 4, CostUSD: &a.cost}}}}
-	a.ended, a.err = s.Complete(ctx, t, e)
+	a.ended, a.err = s.CompleteTurn(ctx, t, e)
 }
 
 // isWhole checks that the answer of a turn is stored once or not at all.

@@ -17,9 +17,9 @@ type Erasure struct {
 	Canceled int  // turns that had not ended
 }
 
-// Erase removes a session's content: messages, tool calls, questions, answers, files and the caller.
+// EraseContent removes a session's content: messages, tool calls, questions, answers, files and the caller.
 // Turns that have not ended are canceled. Ids, kinds, times, counts and the eraser's name stay.
-func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
+func (s *Store) EraseContent(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
 	err = s.Update(ctx, id, func(tx *Tx) error {
 		if tx.row.ErasedAt != nil {
 			e = Erasure{At: *tx.row.ErasedAt, Already: true}
@@ -32,7 +32,7 @@ func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, 
 		if e.Canceled, err = tx.cancelAll(ctx); err != nil {
 			return err
 		}
-		e.At, err = tx.erase(ctx, upto, by)
+		e.At, err = tx.eraseRows(ctx, upto, by)
 		return err
 	})
 	return e, err
@@ -48,7 +48,7 @@ func (s *Store) EraseAll(ctx context.Context, workspace uuid.UUID, by string) (s
 			return sessions, canceled, err
 		}
 		for _, id := range ids {
-			e, err := s.Erase(ctx, id, by)
+			e, err := s.EraseContent(ctx, id, by)
 			if err != nil {
 				return sessions, canceled, err
 			}
@@ -71,7 +71,7 @@ const eraseWait = 10 * time.Second
 func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 	f := event.Canceled.Failure("The session was erased.")
 	for {
-		t, ok, err := tx.Active(ctx)
+		t, ok, err := tx.ActiveTurn(ctx)
 		if err != nil {
 			return n, err
 		}
@@ -81,11 +81,11 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 			}
 			continue
 		}
-		c, err := tx.Closing(ctx, t)
+		c, err := tx.ReadClosing(ctx, t)
 		if err != nil {
 			return n, err
 		}
-		ok, err = tx.End(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running})
+		ok, err = tx.EndTurn(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running})
 		if err == nil && !ok {
 			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
 		}
@@ -96,8 +96,8 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 	}
 }
 
-// erase removes the content of the rows up to an event.
-func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, err error) {
+// eraseRows removes the content of the rows up to an event.
+func (tx *Tx) eraseRows(ctx context.Context, upto int64, by string) (at time.Time, err error) {
 	id, workspace := tx.row.ID, tx.row.WorkspaceID
 	if err := tx.save(ctx); err != nil { // first: SessionErase removes the stored content
 		return at, err

@@ -44,7 +44,7 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	erased := make(chan error, 1)
 	erasing = make(chan struct{})
 	go func() {
-		done, err := s.Store.Erase(t.Context(), first, "cli:test")
+		done, err := s.Store.EraseContent(t.Context(), first, "cli:test")
 		if done.Canceled != 1 {
 			t.Errorf("%+v", done)
 		}
@@ -84,7 +84,7 @@ func TestAReaderSeesNoErasedRow(t *testing.T) {
 			if err != nil || len(evs) > 400 {
 				t.Fatalf("the first page has %d rows, %v", len(evs), err)
 			}
-			if done, err := s.Store.Erase(t.Context(), from.Session, "cli:test"); err != nil || done.Canceled != 1 {
+			if done, err := s.Store.EraseContent(t.Context(), from.Session, "cli:test"); err != nil || done.Canceled != 1 {
 				t.Fatalf("%+v, %v", done, err)
 			}
 			continue

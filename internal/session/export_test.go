@@ -8,7 +8,7 @@ func ClaimTurns(ctx context.Context, s *Store, requests []ClaimRequest) ([]Claim
 	for i, r := range requests {
 		claims[i] = &claimChange{ClaimRequest: r}
 	}
-	err := s.claim(ctx, claims)
+	err := s.claimTurns(ctx, claims)
 	outcomes := make([]Claimed, len(claims))
 	for i, c := range claims {
 		outcomes[i] = c.outcome

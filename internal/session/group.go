@@ -37,9 +37,9 @@ type group[C any] struct {
 	busy  bool // a goroutine is processing the queue
 }
 
-// do commits a change. If ctx ends while the change is being committed, do waits for it; a change
+// commitChange commits a change. If ctx ends while the change is being committed, do waits for it; a change
 // that still waits is dropped.
-func (g *group[C]) do(ctx context.Context, change C) (C, error) {
+func (g *group[C]) commitChange(ctx context.Context, change C) (C, error) {
 	m := &member[C]{ctx: ctx, change: change, done: make(chan struct{})}
 	g.mu.Lock()
 	g.queue = append(g.queue, m)
@@ -47,23 +47,23 @@ func (g *group[C]) do(ctx context.Context, change C) (C, error) {
 	g.busy = true
 	g.mu.Unlock()
 	if idle {
-		go g.run()
+		go g.runQueue()
 	}
 	<-m.done
 	return m.change, m.err
 }
 
-// run commits until the queue is empty.
-func (g *group[C]) run() {
-	for next := g.take(); len(next) > 0; next = g.take() {
-		g.make(next)
+// runQueue commits until the queue is empty.
+func (g *group[C]) runQueue() {
+	for next := g.takeMembers(); len(next) > 0; next = g.takeMembers() {
+		g.commitMembers(next)
 		for _, m := range next {
 			close(m.done)
 		}
 	}
 }
 
-func (g *group[C]) take() (next []*member[C]) {
+func (g *group[C]) takeMembers() (next []*member[C]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := min(len(g.queue), groupMembers)
@@ -72,8 +72,8 @@ func (g *group[C]) take() (next []*member[C]) {
 	return next
 }
 
-// make commits the changes of the members whose deadline has not passed.
-func (g *group[C]) make(members []*member[C]) {
+// commitMembers commits the changes of the members whose deadline has not passed.
+func (g *group[C]) commitMembers(members []*member[C]) {
 	var alive []*member[C]
 	until := time.Time{}
 	for _, m := range members {

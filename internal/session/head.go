@@ -77,25 +77,25 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 	if h.Foreign = seq > h.LastSeq; h.Foreign || seq == 0 {
 		return h, nil
 	}
-	return h, s.locate(ctx, &h, seq)
+	return h, s.locateTurn(ctx, &h, seq)
 }
 
-// locate finds the turn of a reader's event. If the event's row is missing although it could not
+// locateTurn finds the turn of a reader's event. If the event's row is missing although it could not
 // have been dropped, the event does not belong to the session: only rows up to GoneSeq may have
 // been dropped. If the newest turn is in progress and the event belongs to an earlier one, the rows
 // in between are missed.
-func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
+func (s *Store) locateTurn(ctx context.Context, h *Head, seq int64) error {
 	ev, ok, err := s.events.Locate(ctx, h.Session, seq, h.Created)
 	if err != nil {
 		return err
 	}
 	h.Foreign = !ok && seq > h.GoneSeq
 	if ev.IsOpen {
-		if err := s.before(ctx, h, seq); err != nil {
+		if err := s.findEarlierTurns(ctx, h, seq); err != nil {
 			return err
 		}
 	}
-	if h.Foreign || ev.Turn == h.Turn || !h.State.Active() {
+	if h.Foreign || ev.Turn == h.Turn || !h.State.IsActive() {
 		return nil
 	}
 	rows, err := s.q.TurnsEarlier(ctx, h.Session, h.StartSeq, seq)
@@ -114,8 +114,8 @@ func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
 	return nil
 }
 
-// before finds the turns in Head.Before. seq is that of an open event.
-func (s *Store) before(ctx context.Context, h *Head, seq int64) error {
+// findEarlierTurns finds the turns in Head.Before. seq is that of an open event.
+func (s *Store) findEarlierTurns(ctx context.Context, h *Head, seq int64) error {
 	ids, err := s.q.TurnsBefore(ctx, h.Session, seq)
 	if err != nil {
 		return fmt.Errorf("look for turns that were active: %w", err)

@@ -49,7 +49,7 @@ type ApprovalQuery struct {
 
 // Approvals returns one page of a workspace's approvals and secret requests, newest first.
 func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQuery) (Page[Approval], error) {
-	at, id, err := q.position(workspace)
+	at, id, err := q.startPosition(workspace)
 	if err != nil {
 		return Page[Approval]{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 	settled := make(map[uuid.UUID]bool) // by session
 	for again := true; again; {
 		again = false
-		rows, err = s.lists.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
+		rows, err = s.lists.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nilIfEmpty(q.Status), SessionID: q.Session,
 			BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
 		if err != nil {
 			return Page[Approval]{}, fmt.Errorf("list approvals: %w", err)
@@ -75,7 +75,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 	for i, r := range rows {
 		items[i] = approvalOf(r.Approval, r.Overdue, r.SecondsLeft)
 	}
-	return page(items, q.Limit, func(last Approval) string { return q.cursor(workspace, last) }), nil
+	return trimPage(items, q.Limit, func(last Approval) string { return q.nextCursor(workspace, last) }), nil
 }
 
 // Approval returns an approval or secret request of a workspace, or APPROVAL_NOT_FOUND.

@@ -24,8 +24,8 @@ type Page[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// page removes the row that was read only to find out whether more rows follow.
-func page[T any](items []T, limit int, cursor func(T) string) Page[T] {
+// trimPage removes the row that was read only to find out whether more rows follow.
+func trimPage[T any](items []T, limit int, cursor func(T) string) Page[T] {
 	p := Page[T]{Data: items}
 	if len(items) > limit {
 		p.Data, p.HasMore = items[:limit], true
@@ -73,7 +73,7 @@ type SummaryQuery struct {
 // turn. A cursor that this list did not make is INVALID_CURSOR.
 func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQuery) (Page[Summary], error) {
 	var rows []db.SessionsPageRow
-	at, id, err := q.position(workspace)
+	at, id, err := q.startPosition(workspace)
 	if err != nil {
 		return Page[Summary]{}, err
 	}
@@ -99,7 +99,7 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 	for i, r := range rows {
 		items[i] = summaryOf(r)
 	}
-	return page(items, q.Limit, func(last Summary) string { return q.cursor(workspace, last) }), nil
+	return trimPage(items, q.Limit, func(last Summary) string { return q.nextCursor(workspace, last) }), nil
 }
 
 // Summary returns a session of a workspace as lists show it, or SESSION_NOT_FOUND.
@@ -169,7 +169,7 @@ type MessageQuery struct {
 // Messages returns one page of a session's messages, or SESSION_NOT_FOUND. A cursor that this list
 // did not make is INVALID_CURSOR.
 func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q MessageQuery) (Page[Message], error) {
-	seq, err := q.position(id)
+	seq, err := q.startPosition(id)
 	if err != nil {
 		return Page[Message]{}, err
 	}
@@ -196,7 +196,7 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	if err := s.addRejected(ctx, items); err != nil {
 		return Page[Message]{}, err
 	}
-	return page(items, q.Limit, func(last Message) string { return q.cursor(id, last) }), nil
+	return trimPage(items, q.Limit, func(last Message) string { return q.nextCursor(id, last) }), nil
 }
 
 // addRejected adds to the user's messages the attachments that could not be used.

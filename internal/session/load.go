@@ -35,8 +35,8 @@ type TurnLog struct {
 	HasAttachments bool           // files came with the message
 }
 
-// Log reads the data from which a turn is rebuilt, and the length of its text.
-func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
+// ReadTurnLog reads the data from which a turn is rebuilt, and the length of its text.
+func (s *Store) ReadTurnLog(ctx context.Context, t Turn) (l TurnLog, err error) {
 	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {
 		return l, fmt.Errorf("read the turn's log: %w", err)

@@ -41,10 +41,10 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 		earlier, err := q.AnswerGet(ctx, o.Workspace, o.Route, o.Key)
 		switch {
 		case err == nil && !bytes.Equal(earlier.Hash, o.Hash):
-			return reused()
+			return keyReusedError()
 		case err == nil:
 			status, body, replayed = int(earlier.Status), earlier.Answer, true
-			return succeeds(ctx, q, o, earlier.KeyID)
+			return checkSameKey(ctx, q, o, earlier.KeyID)
 		case !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("read answer: %w", err)
 		}
@@ -54,7 +54,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 			}
 			answered = true
 		}
-		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body, KeyID: nullable(o.Caller)})
+		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body, KeyID: nilIfEmpty(o.Caller)})
 	})
 	if answered && err != nil { // the work is done, and the caller needs its result
 		s.log.WarnContext(ctx, "keep the answer to an idempotent request", "route", o.Route, "err", err)
@@ -76,9 +76,9 @@ func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
 	return true, nil
 }
 
-// succeeds rejects the repeat of a request that another API key sent. The response may contain more
+// checkSameKey rejects the repeat of a request that another API key sent. The response may contain more
 // than this key may read, so only keys that replaced the first one by rotation receive it.
-func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error {
+func checkSameKey(ctx context.Context, q *db.Queries, o Once, earlier *string) error {
 	if earlier == nil || *earlier == o.Caller {
 		return nil
 	}
@@ -93,8 +93,8 @@ func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error
 	return nil
 }
 
-// reused returns the error for another request under a used key.
-func reused() *fault.Error {
+// keyReusedError returns the error for another request under a used key.
+func keyReusedError() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
 		Message: "This Idempotency-Key was used with another request. Use a new key for a new request; to retry, send the same request unchanged."}
 }

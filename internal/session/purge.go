@@ -19,13 +19,13 @@ const (
 // purgeKeys removes the Idempotency-Keys that are a day old, and the responses stored under them.
 func (s *Store) purgeKeys(ctx context.Context) error {
 	return errors.Join(
-		purge(ctx, "Idempotency-Keys", s.q.IdempotencyPurge),
-		purge(ctx, "answers to repeated requests", s.q.AnswersPurge),
+		purgeBatches(ctx, "Idempotency-Keys", s.q.IdempotencyPurge),
+		purgeBatches(ctx, "answers to repeated requests", s.q.AnswersPurge),
 	)
 }
 
-// purge removes rows in batches, each in a transaction of its own.
-func purge(ctx context.Context, what string, remove func(ctx context.Context, n int32) (int64, error)) error {
+// purgeBatches removes rows in batches, each in a transaction of its own.
+func purgeBatches(ctx context.Context, what string, remove func(ctx context.Context, n int32) (int64, error)) error {
 	for {
 		n, err := remove(ctx, purgeAtOnce)
 		if err != nil {
@@ -34,12 +34,12 @@ func purge(ctx context.Context, what string, remove func(ctx context.Context, n 
 		if n < purgeAtOnce || ctx.Err() != nil {
 			return nil
 		}
-		pause(ctx, purgePause)
+		sleepContext(ctx, purgePause)
 	}
 }
 
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// sleepContext waits for d or until ctx ends.
+func sleepContext(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

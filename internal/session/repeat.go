@@ -26,9 +26,9 @@ type Once struct {
 // ErrRepeated is returned for a request that has already started a turn.
 var ErrRepeated = errors.New("the request was sent before")
 
-// Take reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at once,
+// ReserveKey reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at once,
 // one reserves the key and the others wait for its commit.
-func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
+func (tx *Tx) ReserveKey(ctx context.Context, o Once, turn uuid.UUID) error {
 	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})
 	if err != nil {
 		return fmt.Errorf("take idempotency key: %w", err)
@@ -46,9 +46,9 @@ type Earlier struct {
 	Callback uuid.UUID     // uuid.Nil for none
 }
 
-// Repeated finds the turn that a request started before; ok is false if there is none. Another
+// FindRepeated finds the turn that a request started before; ok is false if there is none. Another
 // request under the same key is IDEMPOTENCY_KEY_REUSED, and so is a request of another API key.
-func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err error) {
+func (s *Store) FindRepeated(ctx context.Context, o Once) (e Earlier, ok bool, err error) {
 	row, err := s.q.IdempotencyGet(ctx, o.Workspace, o.Route, o.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
@@ -57,9 +57,9 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 		return e, false, fmt.Errorf("read idempotency key: %w", err)
 	}
 	if !bytes.Equal(row.Hash, o.Hash) {
-		return e, false, reused()
+		return e, false, keyReusedError()
 	}
-	if err := succeeds(ctx, s.q, o, row.KeyID); err != nil {
+	if err := checkSameKey(ctx, s.q, o, row.KeyID); err != nil {
 		return e, false, err
 	}
 	e = Earlier{Turn: row.TurnID, From: eventlog.From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
@@ -69,10 +69,12 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 	return e, true, nil
 }
 
-// Resent finds the turn that the same request of the same key started and that wrote the event the
+// FindResent finds the turn that the same request of the same key started and that wrote the event the
 // client saw last; ok is false if there is none. Ids can be guessed, and so can many messages: a
 // key alone does not reveal what another key has started.
-func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, hash []byte, lastEvent int64) (e Earlier, ok bool, err error) {
+func (s *Store) FindResent(
+	ctx context.Context, workspace uuid.UUID, key string, hash []byte, lastEvent int64,
+) (e Earlier, ok bool, err error) {
 	row, err := s.q.TurnByEvent(ctx, workspace, &key, hash, lastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
@@ -93,10 +95,10 @@ type Retry struct {
 	Within    time.Duration
 }
 
-// Retried finds the turn that the original request started; ok is false if no such turn still owes
+// FindRetried finds the turn that the original request started; ok is false if no such turn still owes
 // its answer.
-func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
-	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nullable(r.CallerID)}
+func (s *Store) FindRetried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
+	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nilIfEmpty(r.CallerID)}
 	if r.Session != uuid.Nil {
 		p.SessionID = &r.Session
 	}

@@ -75,11 +75,11 @@ func (w *world) answer(ctx context.Context, t *testing.T, s *sessiontest.Replica
 		return err
 	}
 	err = s.Update(ctx, lease.Session, func(tx *session.Tx) error {
-		c, err := tx.Closing(ctx, session.Turn{ID: lease.Turn, SessionID: lease.Session})
+		c, err := tx.ReadClosing(ctx, session.Turn{ID: lease.Turn, SessionID: lease.Session})
 		if err != nil {
 			return err
 		}
-		_, err = tx.End(ctx, c, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true, Rest: rest})
+		_, err = tx.EndTurn(ctx, c, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true, Rest: rest})
 		return err
 	})
 	end()

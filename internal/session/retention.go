@@ -23,9 +23,9 @@ type Retained struct {
 	Sessions   int
 }
 
-// Retain drops the partitions of the log that no reader can request, and removes the sessions that
+// ApplyRetention drops the partitions of the log that no reader can request, and removes the sessions that
 // were idle for longer than the audit retention. It does nothing while another process runs it.
-func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
+func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return done, fmt.Errorf("connect to remove what is past its time: %w", err)
@@ -75,9 +75,9 @@ func (s *Store) Retention(ctx context.Context) (Retention, error) {
 	return Retention{DeltasBefore: before.Deltas.UTC(), RecordsBefore: before.Records.UTC(), Partitions: partitions, Sessions: int(past)}, nil
 }
 
-// retain calls Retain and logs what was removed.
-func (s *Store) retain(ctx context.Context) error {
-	done, err := s.Retain(ctx)
+// applyRetention calls ApplyRetention and logs what was removed.
+func (s *Store) applyRetention(ctx context.Context) error {
+	done, err := s.ApplyRetention(ctx)
 	if pgerr.IsContended(err) {
 		s.log.WarnContext(ctx, "a partition of the log could not be dropped; another try follows in an hour", "err", err)
 		err = nil
@@ -106,7 +106,7 @@ func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
 		}
 		before := n
 		for _, p := range past {
-			ok, err := s.forget(ctx, p.WorkspaceID, p.ID)
+			ok, err := s.forgetSession(ctx, p.WorkspaceID, p.ID)
 			if err != nil {
 				return n, fmt.Errorf("forget session %s: %w", p.ID, err)
 			}
@@ -120,9 +120,9 @@ func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
 	}
 }
 
-// forget removes a session with everything that belongs to it; ok is false if the session has
+// forgetSession removes a session with everything that belongs to it; ok is false if the session has
 // become active meanwhile.
-func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
+func (s *Store) forgetSession(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := q.RetentionPatience(ctx, int32(time.Second.Milliseconds())); err != nil {

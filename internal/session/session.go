@@ -65,7 +65,7 @@ func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 	s := &Store{pool: pool, events: events, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}),
 		opt: opt, log: opt.Log,
 		once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
-	s.begins.commit, s.claims.commit, s.ends.commit = s.begin, s.claim, s.complete
+	s.begins.commit, s.claims.commit, s.ends.commit = s.beginTurns, s.claimTurns, s.completeTurns
 	return s
 }
 
@@ -78,7 +78,7 @@ func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(s.events.Prepare(ctx), s.purgeKeys(ctx), s.retain(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.events.Prepare(ctx), s.purgeKeys(ctx), s.applyRetention(ctx)); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "housekeeping", "err", err)
 		}
 		select {

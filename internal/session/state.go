@@ -16,8 +16,8 @@ const (
 // States lists every state.
 var States = []State{LinedUp, Queued, Running, Waiting, Completed, Failed, Canceled}
 
-// Active reports whether the turn has not ended.
-func (s State) Active() bool { return s == LinedUp || s == Queued || s == Running || s == Waiting }
+// IsActive reports whether the turn has not ended.
+func (s State) IsActive() bool { return s == LinedUp || s == Queued || s == Running || s == Waiting }
 
 // Trigger is an event that changes the state of a turn.
 type Trigger string
@@ -54,8 +54,8 @@ func Next(from State, t Trigger) (to State, ok bool) {
 	return to, ok
 }
 
-// from lists the states in which a trigger is possible, for the WHERE of its UPDATE.
-func (t Trigger) from() []string {
+// fromStates lists the states in which a trigger is possible, for the WHERE of its UPDATE.
+func (t Trigger) fromStates() []string {
 	var states []string
 	for _, s := range States {
 		if _, ok := matrix[t][s]; ok {
@@ -65,8 +65,8 @@ func (t Trigger) from() []string {
 	return states
 }
 
-// to returns the state after a trigger. Every trigger leads to exactly one state.
-func (t Trigger) to() State {
+// nextState returns the state after a trigger. Every trigger leads to exactly one state.
+func (t Trigger) nextState() State {
 	for _, s := range matrix[t] {
 		return s
 	}
@@ -87,7 +87,7 @@ func StatusOf(s State) Status {
 	switch {
 	case s == "":
 		return NotStarted
-	case s.Active():
+	case s.IsActive():
 		return Thinking
 	}
 	return Done

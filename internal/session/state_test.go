@@ -34,7 +34,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				before := len(s.Rows(t, cursor))
 				var happened bool
 				if trigger == session.Claim {
-					got, err := s.Claim(t.Context(), session.ClaimRequest{Session: lease.Session, Turn: lease.Turn, Lease: time.Second})
+					got, err := s.ClaimTurn(t.Context(), session.ClaimRequest{Session: lease.Session, Turn: lease.Turn, Lease: time.Second})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -44,11 +44,11 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					switch trigger {
 					case session.Claim:
 					case session.Release:
-						happened, err = tx.Release(t.Context(), lease)
+						happened, err = tx.ReleaseTurn(t.Context(), lease)
 					case session.Park:
-						_, happened, err = tx.Park(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
+						_, happened, err = tx.ParkTurn(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
 					case session.Resume:
-						happened, err = tx.Decide(t.Context(), lease.Turn, event.Decision{ApprovalID: question, What: event.InputApproval, Outcome: event.Allowed})
+						happened, err = tx.DecideQuestion(t.Context(), lease.Turn, event.Decision{ApprovalID: question, What: event.InputApproval, Outcome: event.Allowed})
 					case session.Advance:
 						_, happened, err = tx.Next(t.Context())
 					default:
@@ -57,11 +57,11 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 							f := event.InternalError.Failure("x")
 							e.Failure = &f
 						}
-						c, err := tx.Closing(t.Context(), session.Turn{ID: lease.Turn, SessionID: lease.Session})
+						c, err := tx.ReadClosing(t.Context(), session.Turn{ID: lease.Turn, SessionID: lease.Session})
 						if err != nil {
 							return err
 						}
-						happened, err = tx.End(t.Context(), c, e)
+						happened, err = tx.EndTurn(t.Context(), c, e)
 						return err
 					}
 					return err

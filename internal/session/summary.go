@@ -24,22 +24,22 @@ type summary struct {
 	Replies    []int64 // their seqs
 }
 
-// summarize folds the log of one turn, except its text. The cost is known only if the cost of every
+// summarizeLog folds the log of one turn, except its text. The cost is known only if the cost of every
 // step is.
-func summarize(log []db.TurnEventsRow) (summary, error) {
+func summarizeLog(log []db.TurnEventsRow) (summary, error) {
 	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}, Replies: []int64{}}
 	for _, r := range log {
 		body, err := event.Decode(event.Kind(r.Kind), r.Data)
 		if err != nil {
 			return sum, err
 		}
-		sum.add(r.Seq, body)
+		sum.addEvent(r.Seq, body)
 	}
 	return sum, nil
 }
 
-// add adds the next event of the log.
-func (s *summary) add(seq int64, body event.Body) {
+// addEvent adds the next event of the log.
+func (s *summary) addEvent(seq int64, body event.Body) {
 	switch b := body.(type) {
 	case event.ToolUse:
 		s.ToolCalls = append(s.ToolCalls, ToolCall{Tool: b.Tool, Summary: b.Summary, ToolUseID: b.ToolUseID})
@@ -55,15 +55,15 @@ func (s *summary) add(seq int64, body event.Body) {
 		}
 	case event.Reply:
 		s.Replies = append(s.Replies, seq)
-		s.Usage = total(s.Usage, b.Usage)
+		s.Usage = addUsage(s.Usage, b.Usage)
 		if b.Cut {
 			s.Usage.FinishReason, s.Usage.Truncated = event.FinishLength, true
 		}
 	}
 }
 
-// total adds the usage of another reply; before is nil for the first.
-func total(before *event.Usage, u event.Usage) *event.Usage {
+// addUsage adds the usage of another reply; before is nil for the first.
+func addUsage(before *event.Usage, u event.Usage) *event.Usage {
 	if before == nil {
 		return &u
 	}

@@ -15,7 +15,7 @@ var ErrBusy = errors.New("the session is locked by another transaction")
 // TryUpdate is Update for callers that handle many sessions: it does not wait for the lock of a
 // session, but returns ErrBusy.
 func (s *Store) TryUpdate(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
-	return s.update(ctx, locking{
+	return s.updateLocked(ctx, locking{
 		queue:   func(q *db.Queries) error { return q.SessionTryLock(ctx, id) },
 		missing: ErrBusy,
 	}, fn)

@@ -62,8 +62,8 @@ type ActiveTurn struct {
 	Pending   *Pending  `json:"pending"`
 }
 
-// Active returns the turn of the session that is in progress, if any.
-func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
+// ActiveTurn returns the turn of the session that is in progress, if any.
+func (tx *Tx) ActiveTurn(ctx context.Context) (t Turn, ok bool, err error) {
 	if !tx.active {
 		return t, false, nil
 	}
@@ -77,9 +77,9 @@ func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
 	return turnOf(row), true, nil
 }
 
-// place finds the state in which a new turn begins.
-func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
-	active, ok, err := tx.Active(ctx)
+// placeTurn finds the state in which a new turn begins.
+func (tx *Tx) placeTurn(ctx context.Context, behind bool) (State, error) {
+	active, ok, err := tx.ActiveTurn(ctx)
 	switch {
 	case err != nil:
 		return "", err
@@ -95,7 +95,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 		}
 		return LinedUp, nil
 	}
-	pending, err := tx.pending(ctx, active.ID)
+	pending, err := tx.pendingQuestion(ctx, active.ID)
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +114,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	if tx.row.ErasedAt != nil {
 		return eventlog.From{}, false, NotFound(tx.row.ID)
 	}
-	state, err := tx.place(ctx, n.Behind)
+	state, err := tx.placeTurn(ctx, n.Behind)
 	if err != nil {
 		return eventlog.From{}, false, err
 	}
@@ -130,17 +130,17 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	if state == LinedUp {
 		tx.linedUp = true
 	} else {
-		tx.current(n.ID)
+		tx.setCurrentTurn(n.ID)
 	}
 	tx.row.Title = cmp.Or(tx.row.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
 	message, open, row := evs[0], evs[1], &tx.row
 	p := db.TurnBeginParams{
 		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state),
 		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
-		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
-		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback), StartSeq: open.Seq,
+		KeyID: nilIfEmpty(n.Key), Scopes: nonNilList(n.Scopes), RequestHash: n.RequestHash,
+		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: nonNilList(n.Secrets), Rejected: n.Rejected, CallbackID: idOrNil(n.Callback), StartSeq: open.Seq,
 		MessageID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), MessageSeq: message.Seq,
-		Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named),
+		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
 	}
@@ -156,8 +156,8 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	return from, state == Queued, nil
 }
 
-// current makes a turn the session's turn in progress.
-func (tx *Tx) current(turn uuid.UUID) {
+// setCurrentTurn makes a turn the session's turn in progress.
+func (tx *Tx) setCurrentTurn(turn uuid.UUID) {
 	tx.row.TurnID, tx.active, tx.unsaved = &turn, true, true
 }
 
@@ -174,16 +174,16 @@ func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
 	if err != nil {
 		return uuid.Nil, false, fmt.Errorf("look for the next turn: %w", err)
 	}
-	if ok, err = tx.queue(ctx, turn, Advance); err != nil || !ok {
+	if ok, err = tx.queueTurn(ctx, turn, Advance); err != nil || !ok {
 		return turn, false, err
 	}
-	tx.current(turn)
+	tx.setCurrentTurn(turn)
 	return turn, true, nil
 }
 
-// queue moves a turn to the state in which a worker may claim it.
-func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, err error) {
-	n, err := tx.q.TurnQueue(ctx, turn, t.from())
+// queueTurn moves a turn to the state in which a worker may claim it.
+func (tx *Tx) queueTurn(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, err error) {
+	n, err := tx.q.TurnQueue(ctx, turn, t.fromStates())
 	tx.active = tx.active || n > 0
 	if err != nil {
 		return false, fmt.Errorf("queue turn: %w", err)
@@ -191,10 +191,10 @@ func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, er
 	return n > 0, nil
 }
 
-// Release takes a running turn from its worker: a stopping node returns it, or a reaper takes it
+// ReleaseTurn takes a running turn from its worker: a stopping node returns it, or a reaper takes it
 // from a dead node. ok is false if the lease is not the newest.
-func (tx *Tx) Release(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
-	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.from())
+func (tx *Tx) ReleaseTurn(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
+	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.fromStates())
 	if err != nil {
 		return false, fmt.Errorf("release turn: %w", err)
 	}
@@ -205,8 +205,8 @@ func (tx *Tx) Release(ctx context.Context, l eventlog.Lease) (ok bool, err error
 	return true, nil
 }
 
-// Enqueue inserts the job of a queued turn.
-func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
+// EnqueueJob inserts the job of a queued turn.
+func (tx *Tx) EnqueueJob(ctx context.Context, turn uuid.UUID, job Job) error {
 	if err := tx.later.TurnEnqueue(ctx, turn, job.Args, job.Due); err != nil {
 		return fmt.Errorf("insert the turn's job: %w", err)
 	}
@@ -216,22 +216,22 @@ func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
 // Title shortens a message to one line of at most 80 characters.
 func Title(s string) string { return text.Truncate(strings.Join(strings.Fields(s), " "), 79) }
 
-// list returns s, or an empty slice for nil, so that the column is never NULL.
-func list(s []string) []string {
+// nonNilList returns s, or an empty slice for nil, so that the column is never NULL.
+func nonNilList(s []string) []string {
 	if s == nil {
 		return []string{}
 	}
 	return s
 }
 
-func known(id uuid.UUID) *uuid.UUID {
+func idOrNil(id uuid.UUID) *uuid.UUID {
 	if id == uuid.Nil {
 		return nil
 	}
 	return &id
 }
 
-func nullable(s string) *string {
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -59,7 +59,7 @@ type Ref struct {
 
 // Update locks a session, runs fn and commits. Readers are woken after the commit.
 func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
-	return s.update(ctx, locking{
+	return s.updateLocked(ctx, locking{
 		queue:   func(q *db.Queries) error { return q.SessionLock(ctx, id) },
 		missing: NotFound(id),
 	}, fn)
@@ -68,7 +68,7 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) er
 // Open is Update for the session that a message belongs to. A session that the Ref does not
 // identify is new, and is created if fn begins a turn.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
-	return s.update(ctx, ref.locking(ctx), fn)
+	return s.updateLocked(ctx, ref.lockingOf(ctx), fn)
 }
 
 // locking describes how a change locks its session.
@@ -78,11 +78,11 @@ type locking struct {
 	fresh   db.Session              // a session that does not exist yet
 }
 
-// locking finds or creates the session. If many first calls with one caller id arrive at once, the
+// lockingOf finds or creates the session. If many first calls with one caller id arrive at once, the
 // unique index lets one create it; the others wait for that call and find the session. The previous
 // holder of the lock may have erased or forgotten a caller's session: then the caller has another
 // session, or none.
-func (r Ref) locking(ctx context.Context) locking {
+func (r Ref) lockingOf(ctx context.Context) locking {
 	if r.ID != uuid.Nil {
 		return locking{
 			queue:   func(q *db.Queries) error { return q.SessionLockOf(ctx, r.ID, r.Workspace) },
@@ -105,8 +105,8 @@ func (r Ref) locking(ctx context.Context) locking {
 // needed.
 const usualEvents = 4
 
-// lock takes the lock and reads the session, in one round trip.
-func (tx *Tx) lock(ctx context.Context, l locking) error {
+// lockSession takes the lock and reads the session, in one round trip.
+func (tx *Tx) lockSession(ctx context.Context, l locking) error {
 	if l.queue == nil {
 		row, err := tx.q.SessionNew(ctx)
 		if err != nil {
@@ -138,12 +138,12 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 	}
 }
 
-func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error {
+func (s *Store) updateLocked(ctx context.Context, l locking, fn func(*Tx) error) error {
 	var tx *Tx
 	written := false
 	err := replan.Pipelined(ctx, s.pool, func(on *replan.Tx) error {
 		tx = &Tx{Tx: on, s: s, q: s.q.WithTx(on), later: db.New(on.Later())}
-		if err := tx.lock(ctx, l); err != nil {
+		if err := tx.lockSession(ctx, l); err != nil {
 			return err
 		}
 		if err := fn(tx); err != nil {

@@ -53,7 +53,7 @@ const maxCounted = 10_000
 // Turns returns one page of a workspace's turns, the latest change of state first, and the number
 // of turns on all pages, at most 10,000. A cursor that this list did not make is INVALID_CURSOR.
 func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p Page[View], total int64, err error) {
-	at, id, err := moment(place{list: turnsList}, q.Cursor, workspace)
+	at, id, err := decodeTimeCursor(place{list: turnsList}, q.Cursor, workspace)
 	if err != nil {
 		return p, 0, err
 	}
@@ -79,8 +79,8 @@ func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p 
 	for i, r := range rows {
 		items[i] = viewOf(r)
 	}
-	return page(items, q.Limit, func(last View) string {
-		return place{turnsList, false, last.Turn.StateAt.UnixMicro(), last.Turn.ID}.encode(workspace)
+	return trimPage(items, q.Limit, func(last View) string {
+		return place{turnsList, false, last.Turn.StateAt.UnixMicro(), last.Turn.ID}.encodeCursor(workspace)
 	}), total, nil
 }
 

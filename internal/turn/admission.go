@@ -49,20 +49,20 @@ func (a *admission) acquirePlace(ctx context.Context, req Request) (leave func()
 	}
 	if a.waiting.Add(1) > a.queue {
 		a.waiting.Add(-1)
-		return nil, overloaded("%d messages are waiting to be stored, which is the limit of this server. Nothing was stored. Send the message again.", a.queue)
+		return nil, overloadedError("%d messages are waiting to be stored, which is the limit of this server. Nothing was stored. Send the message again.", a.queue)
 	}
 	defer a.waiting.Add(-1)
 	bounded, cancel := context.WithTimeout(ctx, AdmissionWait)
 	defer cancel()
 	leave, err = places.Acquire(bounded, workspace)
 	if err != nil && ctx.Err() == nil {
-		err = overloaded("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.", int(AdmissionWait.Seconds()))
+		err = overloadedError("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.", int(AdmissionWait.Seconds()))
 	}
 	return leave, err
 }
 
-// overloaded returns the fault of a server that has more messages to store than it can.
-func overloaded(format string, args ...any) *fault.Error {
+// overloadedError returns the fault of a server that has more messages to store than it can.
+func overloadedError(format string, args ...any) *fault.Error {
 	f := fault.New(fault.Unavailable, format, args...)
 	f.Detail.RetryAfter = 5 * time.Second
 	return f

@@ -45,7 +45,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 			conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
 		}
 	}
-	if err := s.enclose(ctx, t, log.HasAttachments, &conv); err != nil {
+	if err := s.addMessageParts(ctx, t, log.HasAttachments, &conv); err != nil {
 		return nil, conv, nil, err
 	}
 	names := credentialNames(t, conv.Log)
@@ -54,7 +54,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 		return nil, conv, nil, err
 	}
 	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
-		Permit: s.permit(t), Secrets: s.secrets(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+		Permit: s.permitOf(t), Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err
@@ -73,12 +73,12 @@ func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.T
 	if claimed.Log != nil {
 		return *claimed.Log, nil
 	}
-	return s.cfg.Sessions.Log(ctx, claimed.Turn)
+	return s.cfg.Sessions.ReadTurnLog(ctx, claimed.Turn)
 }
 
-// enclose adds the parts of the message that are not in the log: the sealed prompt of a skill, and
+// addMessageParts adds the parts of the message that are not in the log: the sealed prompt of a skill, and
 // the attached files.
-func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
+func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
 	if t.Prompt != nil {
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
 		if err != nil {
@@ -108,11 +108,11 @@ func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, co
 			conv.Files = append(conv.Files, fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", f.Filename, f.MIME, text))
 		}
 	}
-	return s.placed(ctx, t, conv)
+	return s.addFilePaths(ctx, t, conv)
 }
 
-// placed adds the paths of the attached files in the session's folder, for tools.
-func (s *Service) placed(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
+// addFilePaths adds the paths of the attached files in the session's folder, for tools.
+func (s *Service) addFilePaths(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
 	if s.cfg.Runner == nil || len(conv.Files)+len(conv.Images) == 0 {
 		return nil
 	}
@@ -130,8 +130,8 @@ func (s *Service) placed(ctx context.Context, t session.Turn, conv *agent.Conver
 	return nil
 }
 
-// permit applies the workspace's rules, as they are when a tool is called.
-func (s *Service) permit(t session.Turn) agent.Permit {
+// permitOf applies the workspace's rules, as they are when a tool is called.
+func (s *Service) permitOf(t session.Turn) agent.Permit {
 	if s.cfg.Permissions == nil {
 		return nil
 	}
@@ -151,8 +151,8 @@ func (s *Service) permit(t session.Turn) agent.Permit {
 	}
 }
 
-// secrets lets the model request registered credentials, and describes them to it.
-func (s *Service) secrets(t session.Turn) agent.Secrets {
+// secretsOf lets the model request registered credentials, and describes them to it.
+func (s *Service) secretsOf(t session.Turn) agent.Secrets {
 	return func(ctx context.Context, name string) (string, error) {
 		err := s.cfg.Vault.Known(ctx, t.WorkspaceID, []string{name})
 		if f := fault.From(err); f != nil {

@@ -95,7 +95,7 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 	for i, o := range overdue {
 		ids[i] = o.Job
 	}
-	jobs, err := s.jobs(ctx, ids)
+	jobs, err := s.readJobs(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (s *Service) willRun(j *rivertype.JobRow, ahead bool, alive []int32) bool {
 // callbackSlack is how far ahead the next run of an overdue delivery's job may be.
 const callbackSlack = 5 * time.Second
 
-// jobs reads River's jobs by their ids; deleted jobs are missing in the result.
-func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
+// readJobs reads River's jobs by their ids; deleted jobs are missing in the result.
+func (s *Service) readJobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
 	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)

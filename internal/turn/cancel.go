@@ -55,7 +55,7 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 		if was, err = tx.TurnByID(ctx, id); err != nil {
 			return err
 		}
-		if !was.State.Active() {
+		if !was.State.IsActive() {
 			return nil
 		}
 		f := event.Canceled.Failure("The turn was canceled.")
@@ -76,7 +76,7 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended []session.Turn, err error) {
 	f := event.Canceled.Failure(why)
 	for {
-		t, ok, err := tx.Active(ctx)
+		t, ok, err := tx.ActiveTurn(ctx)
 		if err != nil || !ok {
 			return ended, err
 		}

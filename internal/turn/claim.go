@@ -31,7 +31,7 @@ func (s *Service) claimTurn(ctx context.Context, job args) (claimed session.Clai
 	}}
 	ctx = context.WithoutCancel(ctx)
 	for until := time.Now().Add(claimPatience); ; time.Sleep(lockedPause) {
-		claimed, err = s.cfg.Sessions.Claim(ctx, request)
+		claimed, err = s.cfg.Sessions.ClaimTurn(ctx, request)
 		if err != nil || !claimed.Locked {
 			break
 		}
@@ -58,14 +58,14 @@ func (s *Service) runPlacing(ctx context.Context) error {
 		case <-s.freed:
 		}
 		if s.unplaced.Load() {
-			s.runStep(ctx, "place waiting turns", s.place)
+			s.runStep(ctx, "place waiting turns", s.placeTurns)
 		}
 	}
 }
 
-// place creates jobs for the turns that waited for other turns of their workspace to end. It leaves
+// placeTurns creates jobs for the turns that waited for other turns of their workspace to end. It leaves
 // workspaces that may not have another place in this process to other replicas.
-func (s *Service) place(ctx context.Context) error {
+func (s *Service) placeTurns(ctx context.Context) error {
 	if s.places.Free() == 0 {
 		return nil
 	}

@@ -27,8 +27,8 @@ type Answer struct {
 	Value    vault.Value   // with Provided
 }
 
-// kind returns the kind of question that the answer is for.
-func (a Answer) kind() event.Input {
+// questionKind returns the kind of question that the answer is for.
+func (a Answer) questionKind() event.Input {
 	if a.Outcome == event.Provided || a.Outcome == event.Skipped {
 		return event.InputSecret
 	}
@@ -48,12 +48,12 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	if err != nil {
 		return Decided{}, err
 	}
-	if asked.Kind != a.kind() { // the other kind has another address, and requires another scope
-		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.", a.kind(), a.Approval)
+	if asked.Kind != a.questionKind() { // the other kind has another address, and requires another scope
+		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.", a.questionKind(), a.Approval)
 	}
 	var d Decided
 	err = s.cfg.Sessions.Update(ctx, asked.SessionID, func(tx *session.Tx) error {
-		won, err := s.answer(ctx, tx, asked, a)
+		won, err := s.storeAnswer(ctx, tx, asked, a)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		return err
 	})
 	if err == nil && d.Already {
-		err = standing(d.Approval, a)
+		err = standingError(d.Approval, a)
 	}
 	if err == nil && d.Already && a.Outcome == event.Provided && len(a.Value.Reveal()) > 0 { // AG-UI resumes without a value
 		err = s.sameValue(ctx, workspace, d.Approval, a.Value)
@@ -88,8 +88,8 @@ func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided s
 		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; an administrator changes it with parley secrets set.", ask.KeyName)}
 }
 
-// answer stores the answer with all its effects. ok is false if the question already has an answer.
-func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Approval, a Answer) (ok bool, err error) {
+// storeAnswer stores the answer with all its effects. ok is false if the question already has an answer.
+func (s *Service) storeAnswer(ctx context.Context, tx *session.Tx, asked session.Approval, a Answer) (ok bool, err error) {
 	var ask event.InputRequired
 	if asked.Request != nil {
 		if err := json.Unmarshal(asked.Request, &ask); err != nil {
@@ -100,11 +100,11 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 		return false, err
 	}
 	if a.Pattern != "" {
-		if err := covers(a.Pattern, ask.Operations); err != nil {
+		if err := checkCovered(a.Pattern, ask.Operations); err != nil {
 			return false, err
 		}
 	}
-	ok, err = tx.Decide(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Actor: a.Actor, Reason: a.Reason, Pattern: a.Pattern})
+	ok, err = tx.DecideQuestion(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Actor: a.Actor, Reason: a.Reason, Pattern: a.Pattern})
 	if err != nil || !ok {
 		return false, err
 	}
@@ -122,8 +122,8 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 	return true, s.insertJob(ctx, tx, asked.TurnID)
 }
 
-// covers checks that a pattern covers an operation of the approval.
-func covers(pattern string, ops []event.Operation) error {
+// checkCovered checks that a pattern covers an operation of the approval.
+func checkCovered(pattern string, ops []event.Operation) error {
 	p, err := permission.Parse(pattern)
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func covers(pattern string, ops []event.Operation) error {
 		Message: "allowlist_pattern matches none of the operations that are being approved. Take an operation's suggested_pattern, or leave it out."}
 }
 
-// standing returns the error for an answer that was not the first: nil if it equals the first.
-func standing(a session.Approval, wanted Answer) error {
+// standingError returns the error for an answer that was not the first: nil if it equals the first.
+func standingError(a session.Approval, wanted Answer) error {
 	switch a.Status {
 	case string(wanted.Outcome):
 		if wanted.Pattern == "" || a.Pattern != nil && *a.Pattern == wanted.Pattern {

@@ -11,7 +11,7 @@ import (
 // next one that is lined up. Every end of a turn uses it. ok is false if the turn was closed
 // before.
 func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e session.Ending) (ok bool, err error) {
-	c, err := tx.Closing(ctx, t)
+	c, err := tx.ReadClosing(ctx, t)
 	if err != nil {
 		return false, err
 	}
@@ -20,7 +20,7 @@ func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e
 			return false, err
 		}
 	}
-	if ok, err = tx.End(ctx, c, e); err != nil || !ok {
+	if ok, err = tx.EndTurn(ctx, c, e); err != nil || !ok {
 		return ok, err
 	}
 	if c.HasCallbacks {

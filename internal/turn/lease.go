@@ -58,17 +58,17 @@ func (s *Service) renewLeases(ctx context.Context) error {
 		case <-tick.C:
 		}
 		tick.Reset(pause)
-		running := s.storing(ctx, s.listAttempts())
+		running := s.storingAttempts(ctx, s.listAttempts())
 		if len(running) == 0 {
 			continue
 		}
-		err := s.renew(ctx, running)
+		err := s.renewTenures(ctx, running)
 		if renewals.Note(ctx, err, "turns", len(running)); err != nil {
 			tick.Reset(pause / 3)
 		}
 		for _, a := range running {
 			a.mu.Lock()
-			late := time.Since(a.renewed) > s.grasp()
+			late := time.Since(a.renewed) > s.holdTime()
 			a.mu.Unlock()
 			if late {
 				s.log.WarnContext(ctx, "lease lost: not renewed in time", "session", a.lease.Session, "turn", a.lease.Turn)
@@ -78,17 +78,17 @@ func (s *Service) renewLeases(ctx context.Context) error {
 	}
 }
 
-// grasp is how long a worker keeps a turn without a renewed lease: shorter than the lease.
-func (s *Service) grasp() time.Duration { return s.cfg.Lease * 8 / 10 }
+// holdTime is how long a worker keeps a turn without a renewed lease: shorter than the lease.
+func (s *Service) holdTime() time.Duration { return s.cfg.Lease * 8 / 10 }
 
 // errStalled ends an attempt whose events are not stored.
 var errStalled = errors.New("the turn's events are not stored")
 
-// storing returns the attempts whose events are stored. The others are stopped and put back into
+// storingAttempts returns the attempts whose events are stored. The others are stopped and put back into
 // the queue: a process that can renew leases and cannot append must not keep its turns.
-func (s *Service) storing(ctx context.Context, running []*attempt) (storing []*attempt) {
+func (s *Service) storingAttempts(ctx context.Context, running []*attempt) (storing []*attempt) {
 	for _, a := range running {
-		if waiting := a.waiting(); waiting > s.grasp() {
+		if waiting := a.waitingTime(); waiting > s.holdTime() {
 			s.log.WarnContext(ctx, "lease given up: the turn's events are not stored", "session", a.lease.Session, "turn", a.lease.Turn, "waiting", waiting)
 			a.cancel(errStalled)
 			continue
@@ -98,8 +98,8 @@ func (s *Service) storing(ctx context.Context, running []*attempt) (storing []*a
 	return storing
 }
 
-// waiting returns how long the attempt's events have waited for a commit.
-func (a *attempt) waiting() time.Duration {
+// waitingTime returns how long the attempt's events have waited for a commit.
+func (a *attempt) waitingTime() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.writer == nil {
@@ -115,7 +115,7 @@ func (a *attempt) setWriter(w *eventlog.Writer) {
 	a.writer = w
 }
 
-func (s *Service) renew(ctx context.Context, running []*attempt) error {
+func (s *Service) renewTenures(ctx context.Context, running []*attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease*2/10)
 	defer cancel()
 	tenures := make([]session.Tenure, len(running))

@@ -29,7 +29,7 @@ type Outcome struct {
 // Outcome reads the result of a turn; ok is false while it has not ended.
 func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Outcome, ok bool, err error) {
 	t, answer, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
-	if err != nil || t.State.Active() {
+	if err != nil || t.State.IsActive() {
 		return o, false, err
 	}
 	o = Outcome{
@@ -98,7 +98,7 @@ func (s *Service) encodeReport(ctx context.Context, d callback.Delivery, encode 
 			return nil, err
 		}
 		v.Turn.State, v.Turn.Error, v.Answer = session.Waiting, nil, session.Message{}
-	} else if v.Turn.State.Active() {
+	} else if v.Turn.State.IsActive() {
 		return nil, fmt.Errorf("turn %s has not ended", d.Turn)
 	}
 	files, err := s.cfg.Files.OfTurns(ctx, d.Workspace, []uuid.UUID{d.Turn})

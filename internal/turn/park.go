@@ -27,7 +27,7 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 		if err := s.nameApprover(ctx, tx, t, &ask); err != nil {
 			return err
 		}
-		asked, ok, err := tx.Park(ctx, a.lease, time.Since(a.began), ask, s.cfg.Window)
+		asked, ok, err := tx.ParkTurn(ctx, a.lease, time.Since(a.began), ask, s.cfg.Window)
 		if err != nil {
 			return err
 		}
@@ -67,17 +67,17 @@ type expiryWorker struct {
 
 // Work denies an unanswered question. If a job runs early, it leaves the question to the reaper.
 func (w *expiryWorker) Work(ctx context.Context, job *river.Job[expiryArgs]) error {
-	return w.s.expire(ctx, job.Args.Session, job.Args.Approval)
+	return w.s.expireQuestion(ctx, job.Args.Session, job.Args.Approval)
 }
 
-// expire answers an expired question without a decider.
-func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
+// expireQuestion answers an expired question without a decider.
+func (s *Service) expireQuestion(ctx context.Context, id, approval uuid.UUID) error {
 	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
 		a, err := tx.Approval(ctx, approval)
 		if err != nil {
 			return err
 		}
-		ok, err := tx.Expire(ctx, a.TurnID, event.Decision{ApprovalID: approval, What: a.Kind})
+		ok, err := tx.ExpireQuestion(ctx, a.TurnID, event.Decision{ApprovalID: approval, What: a.Kind})
 		if err != nil || !ok {
 			return err
 		}
@@ -92,7 +92,7 @@ func (s *Service) expireOverdue(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if err := s.expire(ctx, r.SessionID, r.ID); err != nil {
+		if err := s.expireQuestion(ctx, r.SessionID, r.ID); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
 	}
 	if req.Skill != "" {
-		if err := s.prompt(ctx, req, &n); err != nil {
+		if err := s.sealPrompt(ctx, req, &n); err != nil {
 			return n, err
 		}
 	}
@@ -45,9 +45,9 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 	return n, nil
 }
 
-// prompt finds the skill and seals the prompt made from its inputs. Only the turn's prompt contains
+// sealPrompt finds the skill and seals the prompt made from its inputs. Only the turn's prompt contains
 // the inputs, and it is removed when the turn ends.
-func (s *Service) prompt(ctx context.Context, req Request, n *session.NewTurn) error {
+func (s *Service) sealPrompt(ctx context.Context, req Request, n *session.NewTurn) error {
 	k, err := s.cfg.Skills.Active(ctx, req.Workspace.ID, req.Skill)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (s *Service) runReaper(ctx context.Context) error {
 	for work := range s.cfg.Pulse.Beats(ctx) {
 		for running := work.Running; running && ctx.Err() == nil; {
 			s.runStep(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
-				running, err = s.reclaim(ctx, missing, seen)
+				running, err = s.reclaimTurns(ctx, missing, seen)
 				return err
 			})
 			select {
@@ -51,8 +51,8 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 			s.reaped.Store(time.Now().UnixNano())
 		}
 		if work.Queued {
-			s.runStep(ctx, "queue stranded turns again", s.sweep)
-			s.runStep(ctx, "place waiting turns", s.place)
+			s.runStep(ctx, "queue stranded turns again", s.sweepStranded)
+			s.runStep(ctx, "place waiting turns", s.placeTurns)
 		}
 		if work.Deliveries {
 			s.runStep(ctx, "queue stranded callbacks again", s.redeliverLost)
@@ -83,10 +83,10 @@ func (s *Service) runStep(ctx context.Context, what string, do func(context.Cont
 	outages.(*outage.Log).Note(ctx, err)
 }
 
-// reclaim takes running turns from dead nodes, and from workers that have lost them: frozen, cut
+// reclaimTurns takes running turns from dead nodes, and from workers that have lost them: frozen, cut
 // off from the database, or stuck. missing records since when a node is not seen. running is false
 // if no turn runs anywhere.
-func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenures *tenures) (running bool, err error) {
+func (s *Service) reclaimTurns(ctx context.Context, missing map[int32]time.Time, tenures *tenures) (running bool, err error) {
 	turns, err := s.q.TurnsRunning(ctx)
 	if err != nil {
 		clear(missing)
@@ -133,7 +133,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 // the next round, so that it does not delay the others.
 func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, l.Session, func(tx *session.Tx) error {
-		ok, err := tx.Release(ctx, l)
+		ok, err := tx.ReleaseTurn(ctx, l)
 		if err != nil || !ok {
 			return err
 		}
@@ -155,7 +155,7 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 func (s *Service) requeueTurn(ctx context.Context, id, turn uuid.UUID, job *int64) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, id, func(tx *session.Tx) error {
 		t, err := tx.Turn(ctx)
-		if err != nil || t.ID != turn || t.State != session.Queued || !same(t.JobID, job) {
+		if err != nil || t.ID != turn || t.State != session.Queued || !equalIDs(t.JobID, job) {
 			return err
 		}
 		return s.insertJob(ctx, tx, turn)
@@ -163,4 +163,4 @@ func (s *Service) requeueTurn(ctx context.Context, id, turn uuid.UUID, job *int6
 	return unlessBusy(err, "queue turn", turn)
 }
 
-func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+func equalIDs(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -246,5 +246,5 @@ func (s *Service) insertJob(ctx context.Context, tx *session.Tx, turn uuid.UUID)
 		return err
 	}
 	s.wakeAfter(tx, queue)
-	return tx.Enqueue(ctx, turn, job)
+	return tx.EnqueueJob(ctx, turn, job)
 }

@@ -31,12 +31,12 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	defer leave()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StartTimeout)
 	defer cancel()
-	return s.start(bounded, req)
+	return s.startTurn(bounded, req)
 }
 
-func (s *Service) start(ctx context.Context, req Request) (Started, error) {
+func (s *Service) startTurn(ctx context.Context, req Request) (Started, error) {
 	if req.LastEvent > 0 {
-		return s.resent(ctx, req)
+		return s.findResent(ctx, req)
 	}
 	if req.IdempotencyKey != "" { // before any check whose result may have changed since
 		if started, ok, err := s.Repeated(ctx, req); ok || err != nil {
@@ -55,7 +55,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	var interrupted []session.Turn
 	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
 		if req.IdempotencyKey != "" {
-			if err := tx.Take(ctx, req.idempotency(), started.Turn); err != nil {
+			if err := tx.ReserveKey(ctx, req.onceOf(), started.Turn); err != nil {
 				return err
 			}
 		}
@@ -64,7 +64,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 				return err
 			}
 		}
-		return s.begin(ctx, tx, req, n, &started)
+		return s.beginTurn(ctx, tx, req, n, &started)
 	})
 	if errors.Is(err, session.ErrRepeated) {
 		started, ok, err := s.Repeated(ctx, req)
@@ -74,7 +74,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 		return started, err
 	}
 	if errors.Is(err, session.ErrUnknownOutcome) {
-		err = s.confirm(context.WithoutCancel(ctx), &started, err)
+		err = s.confirmStart(context.WithoutCancel(ctx), &started, err)
 	}
 	if err != nil {
 		return started, err
@@ -96,7 +96,7 @@ func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn
 	started.From, err = s.cfg.Sessions.Begin(ctx, req.Workspace.ID, started.Session, n)
 	switch {
 	case errors.Is(err, session.ErrUnknownOutcome):
-		err = s.confirm(context.WithoutCancel(ctx), &started, err)
+		err = s.confirmStart(context.WithoutCancel(ctx), &started, err)
 	case err == nil:
 		s.wakeQueue(queue)
 	}
@@ -106,10 +106,10 @@ func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn
 // confirmEvery is the pause between two reads.
 const confirmEvery = 50 * time.Millisecond
 
-// confirm finds out whether a commit with a lost response stored a turn. PostgreSQL may still be
+// confirmStart finds out whether a commit with a lost response stored a turn. PostgreSQL may still be
 // running it. If the turn exists, the message was accepted and confirm returns nil; otherwise it
 // returns cause.
-func (s *Service) confirm(ctx context.Context, started *Started, cause error) error {
+func (s *Service) confirmStart(ctx context.Context, started *Started, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConfirmTimeout)
 	defer cancel()
 	for {
@@ -127,8 +127,8 @@ func (s *Service) confirm(ctx context.Context, started *Started, cause error) er
 	}
 }
 
-// begin writes the turn and everything that is created with it.
-func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn, started *Started) error {
+// beginTurn writes the turn and everything that is created with it.
+func (s *Service) beginTurn(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn, started *Started) error {
 	if len(req.Attachments) > 0 {
 		var err error
 		if started.Rejected, err = s.cfg.Files.Attach(ctx, tx.Tx, req.Workspace.ID, n.ID, req.Attachments); err != nil {
@@ -164,33 +164,33 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 // Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is false
 // if there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Repeated(ctx context.Context, req Request) (started Started, ok bool, err error) {
-	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.idempotency())
-	return earlier(e), ok, err
+	e, ok, err := s.cfg.Sessions.FindRepeated(ctx, req.onceOf())
+	return startedOf(e), ok, err
 }
 
-// resent finds the turn of a message that a client sends again after a drop. It
+// findResent finds the turn of a message that a client sends again after a drop. It
 // never starts a second one.
-func (s *Service) resent(ctx context.Context, req Request) (Started, error) {
-	e, ok, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Key, req.Hash, req.LastEvent)
+func (s *Service) findResent(ctx context.Context, req Request) (Started, error) {
+	e, ok, err := s.cfg.Sessions.FindResent(ctx, req.Workspace.ID, req.Key, req.Hash, req.LastEvent)
 	if err == nil && !ok {
 		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
 			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
 	}
-	return earlier(e), err
+	return startedOf(e), err
 }
 
-func earlier(e session.Earlier) Started {
+func startedOf(e session.Earlier) Started {
 	return Started{Session: e.From.Session, Turn: e.Turn, From: e.From, Callback: e.Callback, Replayed: true}
 }
 
 // loweredTo lowers a workspace's limits to those of the request.
 func (l Limits) loweredTo(w workspace.Workspace) Limits {
-	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, w.MaxResponseSeconds)
-	l.MaxTurns = lower(l.MaxTurns, w.MaxTurns)
+	l.MaxResponseSeconds = lowerLimit(l.MaxResponseSeconds, w.MaxResponseSeconds)
+	l.MaxTurns = lowerLimit(l.MaxTurns, w.MaxTurns)
 	return l
 }
 
-func lower(asked, limit int) int {
+func lowerLimit(asked, limit int) int {
 	if asked <= 0 {
 		asked = math.MaxInt
 	}

@@ -29,9 +29,9 @@ type strandedTurn struct {
 	Job           int64
 }
 
-// sweep gives every stranded turn a new job. The old job may still run: a job is only a trigger,
+// sweepStranded gives every stranded turn a new job. The old job may still run: a job is only a trigger,
 // and the second worker finds the turn claimed and does nothing.
-func (s *Service) sweep(ctx context.Context) error {
+func (s *Service) sweepStranded(ctx context.Context) error {
 	rows, err := s.cfg.Pool.Query(ctx, strandedTurns)
 	if err != nil {
 		return fmt.Errorf("list stranded turns: %w", err)

@@ -68,7 +68,7 @@ const (
 // route is the operation that scopes these idempotency keys.
 const route = "sendMessage"
 
-func (r Request) idempotency() session.Once {
+func (r Request) onceOf() session.Once {
 	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash, Caller: r.Key}
 }
 

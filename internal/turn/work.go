@@ -48,9 +48,9 @@ func (a *attempt) stopBetweenTools() {
 	}
 }
 
-// note follows the events of the attempt: a stopping process waits between tool_use and
+// noteEvents follows the events of the attempt: a stopping process waits between tool_use and
 // tool_result.
-func (a *attempt) note(bodies []event.Body) {
+func (a *attempt) noteEvents(bodies []event.Body) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range bodies {
@@ -75,7 +75,7 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 		return err
 	}
 	defer release()
-	s.attend(ctx, claimed, news)
+	s.attendTurn(ctx, claimed, news)
 	release()
 	ctx = context.WithoutCancel(ctx)
 	select {
@@ -90,9 +90,9 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	return nil
 }
 
-// attend runs a turn while this process holds its lease and within its time limit, and settles the
+// attendTurn runs a turn while this process holds its lease and within its time limit, and settles the
 // result.
-func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
+func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -107,20 +107,20 @@ func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-ch
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
-	e, w, err := s.run(limited, claimed, a)
+	e, w, err := s.runAgent(limited, claimed, a)
 	if err == nil { // the answer is complete: it counts even after the time limit
 		e.Rest, err = w.Rest(context.WithoutCancel(ctx))
 	}
 	if err != nil && limited.Err() != nil { // the time limit is the reason, whatever the attempt was doing
 		err = errors.Join(context.Cause(limited), err)
 	}
-	s.settle(context.WithoutCancel(ctx), t, a, e, err)
+	s.settleTurn(context.WithoutCancel(ctx), t, a, e, err)
 }
 
-// run takes the agent through the turn and writes the events that it yields. It returns the parts
+// runAgent takes the agent through the turn and writes the events that it yields. It returns the parts
 // of the turn's end: the structured answer, if one was requested, and the Writer, which may hold
 // the last events of the answer.
-func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
+func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	t := claimed.Turn
 	e.Trigger = session.Complete
 	ag, conv, run, err := s.newAgent(ctx, claimed)
@@ -158,7 +158,7 @@ func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) 
 		if err := write(ctx, bodies...); err != nil {
 			return e, w, err
 		}
-		a.note(bodies)
+		a.noteEvents(bodies)
 		if ctx.Err() != nil {
 			return e, w, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
 		}
@@ -166,13 +166,13 @@ func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) 
 	return e, w, nil
 }
 
-// settle ends, hands over or leaves a turn, depending on the reason why its run stopped.
-func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e session.Ending, err error) {
+// settleTurn ends, hands over or leaves a turn, depending on the reason why its run stopped.
+func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e session.Ending, err error) {
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
 	switch {
 	case errors.Is(err, eventlog.ErrLeaseLost):
-		s.halted(ctx, t)
+		s.confirmHalt(ctx, t)
 		return
 	case errors.Is(err, errParked):
 		return
@@ -182,24 +182,24 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e sess
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.releaseTurn(ctx, a.lease)
 	case errors.Is(err, errTimeout):
-		err = s.fail(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
+		err = s.failTurn(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
 	case failed:
-		err = s.fail(ctx, t, a, failure.Code, failure.Message)
+		err = s.failTurn(ctx, t, a, failure.Code, failure.Message)
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		err = s.releaseTurn(ctx, a.lease)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
-		err = s.fail(ctx, t, a, event.InternalError, "Internal error.")
+		err = s.failTurn(ctx, t, a, event.InternalError, "Internal error.")
 	}
 	if errors.Is(err, eventlog.ErrLeaseLost) {
-		s.halted(ctx, t)
+		s.confirmHalt(ctx, t)
 	} else if err != nil {
 		log.WarnContext(ctx, "the turn could not be closed; its lease will run out and another worker take it", "err", err)
 	}
 }
 
-func (s *Service) fail(ctx context.Context, t session.Turn, a *attempt, code event.Code, message string) error {
+func (s *Service) failTurn(ctx context.Context, t session.Turn, a *attempt, code event.Code, message string) error {
 	f := code.Failure(message)
 	return s.endAttempt(ctx, t, a, session.Ending{Trigger: session.Fail, Failure: &f})
 }
@@ -207,8 +207,8 @@ func (s *Service) fail(ctx context.Context, t session.Turn, a *attempt, code eve
 // endAttempt closes the turn under the attempt's lease.
 func (s *Service) endAttempt(ctx context.Context, t session.Turn, a *attempt, e session.Ending) error {
 	e.Epoch, e.Halted = a.lease.Epoch, true
-	return s.closing(ctx, func(ctx context.Context) error {
-		if ended, err := s.cfg.Sessions.Complete(ctx, t, e); ended || err != nil {
+	return s.retryClosing(ctx, func(ctx context.Context) error {
+		if ended, err := s.cfg.Sessions.CompleteTurn(ctx, t, e); ended || err != nil {
 			return err
 		}
 		return s.cfg.Sessions.Update(ctx, a.lease.Session, func(tx *session.Tx) error {
@@ -223,9 +223,9 @@ func (s *Service) endAttempt(ctx context.Context, t session.Turn, a *attempt, e 
 
 // releaseTurn puts a turn back into the queue, for any worker.
 func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease) error {
-	return s.closing(ctx, func(ctx context.Context) error {
+	return s.retryClosing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
-			ok, err := tx.Release(ctx, l)
+			ok, err := tx.ReleaseTurn(ctx, l)
 			if err != nil || !ok {
 				return err
 			}
@@ -234,9 +234,9 @@ func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease) error {
 	})
 }
 
-// closing retries a last transaction until it succeeds or the lease has expired. It may be
+// retryClosing retries a last transaction until it succeeds or the lease has expired. It may be
 // repeated: the fence makes the second time a no-op.
-func (s *Service) closing(ctx context.Context, try func(context.Context) error) error {
+func (s *Service) retryClosing(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
 	for delay := 50 * time.Millisecond; ; delay *= 2 {
@@ -252,8 +252,8 @@ func (s *Service) closing(ctx context.Context, try func(context.Context) error) 
 	}
 }
 
-// halted confirms to the canceling request that the worker has stopped.
-func (s *Service) halted(ctx context.Context, t session.Turn) {
+// confirmHalt confirms to the canceling request that the worker has stopped.
+func (s *Service) confirmHalt(ctx context.Context, t session.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
 	switch canceled, err := s.cfg.Sessions.ConfirmHalt(ctx, t.ID); {

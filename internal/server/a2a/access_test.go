@@ -205,7 +205,7 @@ func TestAnErasedTaskSaysNothing(t *testing.T) {
 	if n := left(); n != 2 {
 		t.Errorf("%d messages have the id or the failure", n)
 	}
-	if _, err := s.Sessions.Erase(t.Context(), uuid.MustParse(got.ContextID), "test"); err != nil {
+	if _, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(got.ContextID), "test"); err != nil {
 		t.Fatal(err)
 	}
 	if n := left(); n != 0 {

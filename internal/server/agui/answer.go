@@ -150,7 +150,7 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 	if err != nil {
 		return false, false, fmt.Errorf("read the turn that has asked: %w", err)
 	}
-	active = session.State(view.Turn.State).Active()
+	active = session.State(view.Turn.State).IsActive()
 	if in.said.err == nil {
 		before, ok, err := s.RepeatedTurn(ctx, r.Caller, in.said.Request, in.said.sent)
 		if ok || err != nil {

@@ -145,7 +145,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {
 		t.Error("the search finds nothing in the dump")
 	}
-	if _, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
+	if _, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.tables(t, value[:26]); after != nil {

@@ -137,7 +137,7 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 	far.asked()
 	lined := s.open(t, call{method: "POST", path: "messages", body: body(t, "later", `"caller_id":"anna"`, `"multitask_strategy":"enqueue"`)})
 
-	done, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test")
+	done, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(id), "cli:test")
 	if err != nil || done.Already || done.Canceled != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -181,14 +181,14 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 	if next := sessionOf(t, s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()[0]); next == id {
 		t.Error("the caller continues in the erased session")
 	}
-	if again, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:other"); err != nil || again != (session.Erasure{At: done.At, Already: true}) {
+	if again, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(id), "cli:other"); err != nil || again != (session.Erasure{At: done.At, Already: true}) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	var by string
 	if err := s.pool.QueryRow(t.Context(), `SELECT by FROM erasures WHERE session_id = $1`, id).Scan(&by); err != nil || by != "cli:test" {
 		t.Errorf("erased by %q, %v", by, err)
 	}
-	if _, err := s.Sessions.Erase(t.Context(), uuid.New(), "cli:test"); err == nil {
+	if _, err := s.Sessions.EraseContent(t.Context(), uuid.New(), "cli:test"); err == nil {
 		t.Error("erased a session that does not exist")
 	}
 }

@@ -93,7 +93,7 @@ func (w *World) Expire(t testing.TB, turns ...uuid.UUID) {
 // Retain removes expired rows.
 func Retain(t testing.TB, s *Replica) session.Retained {
 	t.Helper()
-	done, err := s.Retain(t.Context())
+	done, err := s.ApplyRetention(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (r *Replica) Start(t testing.TB) {
 			t.Errorf("replica: %v", err)
 		}
 	})
-	wait.For(t, "the replica listens", r.Listening)
+	wait.For(t, "the replica listens", r.IsListening)
 }
 
 // Begin starts a session with a turn and claims it.
@@ -99,7 +99,7 @@ func (w *World) Begin(t testing.TB, s *Replica, command string) (eventlog.Lease,
 // Claim claims a queued turn.
 func Claim(t testing.TB, s *Replica, id, turn uuid.UUID) eventlog.Lease {
 	t.Helper()
-	got, err := s.Claim(t.Context(), session.ClaimRequest{Session: id, Turn: turn, Lease: 10 * time.Second})
+	got, err := s.ClaimTurn(t.Context(), session.ClaimRequest{Session: id, Turn: turn, Lease: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,11 @@ func Claim(t testing.TB, s *Replica, id, turn uuid.UUID) eventlog.Lease {
 func End(t testing.TB, s *Replica, l eventlog.Lease) {
 	t.Helper()
 	err := s.Update(t.Context(), l.Session, func(tx *session.Tx) error {
-		c, err := tx.Closing(t.Context(), session.Turn{ID: l.Turn, SessionID: l.Session})
+		c, err := tx.ReadClosing(t.Context(), session.Turn{ID: l.Turn, SessionID: l.Session})
 		if err != nil {
 			return err
 		}
-		ok, err := tx.End(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: l.Epoch, Halted: true})
+		ok, err := tx.EndTurn(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: l.Epoch, Halted: true})
 		if err == nil && !ok {
 			t.Error("another caller ended the turn")
 		}
