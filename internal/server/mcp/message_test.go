@@ -152,7 +152,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 		want           string
 	}{
 		{"", `{}`, -32601, `Unknown method "" in the revision 2025-11-25. There are initialize, ping`},
-		{"server/discover", `{}`, -32601, "no method"},
+		{"server/discover", `{}`, -32601, "Unknown method"},
 		{"ping", deep, -32700, "nested deeper than 64 levels"},
 		{"ping", `[]`, -32602, "params must be an object"},
 		{"ping", `{"_meta":3}`, -32602, "params._meta must be an object"},

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/parley-server/parley/internal/server/mcp/tools"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/skill"
 )
@@ -15,15 +16,15 @@ type offered struct {
 	Inputs      []skill.Input `json:"inputs,omitempty"` // absent: anything
 }
 
-func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+func (s *api) listSkills(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	all, err := s.Skills.List(ctx, c.caller.Workspace.ID)
+	all, err := s.Skills.List(ctx, c.Caller.Workspace.ID)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	active := []offered{}
 	for _, e := range all {
@@ -36,13 +37,13 @@ func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
 		}
 		active = append(active, o)
 	}
-	return result{value: map[string]any{"skills": active}}, nil
+	return tools.Result{Value: map[string]any{"skills": active}}, nil
 }
 
-func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
-	a := c.args
+func (s *api) listSessions(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	a := c.Args
 	var q session.SummaryQuery
-	q.Limit, q.Cursor = parsePage(a, 20)
+	q.Limit, q.Cursor = tools.Page(a, 20)
 	if caller := a.String("caller_id", 255); caller != "" {
 		q.CallerID = &caller
 	}
@@ -50,58 +51,39 @@ func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
 	q.CreatedAfter = a.Time("created_after")
 	q.OldestFirst = a.Enum("order", "desc", "asc") == "asc"
 	if err := a.Err(); err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	page, err := s.Sessions.Summaries(ctx, c.caller.Workspace.ID, q)
-	return result{value: page}, err
+	page, err := s.Sessions.Summaries(ctx, c.Caller.Workspace.ID, q)
+	return tools.Result{Value: page}, err
 }
 
-func (s *api) getSession(ctx context.Context, c *call) (result, error) {
-	id := c.args.RequiredID("session_id")
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+func (s *api) getSession(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	id := c.Args.RequiredID("session_id")
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	sum, err := s.Sessions.Summary(ctx, c.caller.Workspace.ID, id)
-	return result{value: sum}, err
+	sum, err := s.Sessions.Summary(ctx, c.Caller.Workspace.ID, id)
+	return tools.Result{Value: sum}, err
 }
 
-func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
-	a := c.args
+func (s *api) getMessages(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	a := c.Args
 	id := a.RequiredID("session_id")
 	var q session.MessageQuery
-	q.Limit, q.Cursor = parsePage(a, 50)
+	q.Limit, q.Cursor = tools.Page(a, 50)
 	q.NewestFirst = a.Enum("order", "asc", "desc") == "desc"
 	if err := a.Err(); err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	page, err := s.Sessions.Messages(ctx, c.caller.Workspace.ID, id, q)
+	page, err := s.Sessions.Messages(ctx, c.Caller.Workspace.ID, id, q)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
-	return result{value: page}, s.AttachFiles(ctx, c.base, c.caller.Workspace.ID, page.Data)
-}
-
-func (s *api) listPending(ctx context.Context, c *call) (result, error) {
-	a := c.args
-	q := session.ApprovalQuery{Status: "pending"}
-	q.Limit, q.Cursor = parsePage(a, 20)
-	if a.Raw("session_id") != nil {
-		q.Session = new(a.RequiredID("session_id"))
-	}
-	if err := a.Err(); err != nil {
-		return result{}, err
-	}
-	ctx, cancel := s.Brief(ctx)
-	defer cancel()
-	page, err := s.Sessions.Approvals(ctx, c.caller.Workspace.ID, q)
-	for i := range page.Data {
-		page.Data[i].Request = withAbsoluteURLs(c.base, page.Data[i].Request)
-	}
-	return result{value: page}, err
+	return tools.Result{Value: page}, s.AttachFiles(ctx, c.Base, c.Caller.Workspace.ID, page.Data)
 }

@@ -7,31 +7,32 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/mcp/tools"
 	"github.com/parley-server/parley/internal/store/wiki"
 )
 
 // wikiRead reads a wiki page, or another document by its path.
-func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
-	name := c.args.RequiredString("page", wiki.MaxPath)
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+func (s *api) wikiRead(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	name := c.Args.RequiredString("page", wiki.MaxPath)
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	d, err := s.wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
+	d, err := s.wiki.Get(ctx, c.Caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
 	if f := fault.From(err); f != nil && f.Code == fault.FileNotFound {
-		if other, none := s.wiki.Get(ctx, c.caller.Workspace.ID, name); none == nil {
+		if other, none := s.wiki.Get(ctx, c.Caller.Workspace.ID, name); none == nil {
 			d, err = other, nil
 		}
 	}
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	value := map[string]any{"path": d.Path, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano)}
 	if page, ok := wiki.PageOf(d.Path); ok {
 		value["page"] = page
 	}
-	return result{texts: []string{d.Content}, value: value}, nil
+	return tools.Result{Texts: []string{d.Content}, Value: value}, nil
 }
 
 // hit is a passage found by a search.
@@ -44,16 +45,16 @@ type hit struct {
 	Text    string `json:"text"`
 }
 
-func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
-	query, limit := c.args.RequiredString("query", 1000), c.args.Int("limit", 10, 1, maxPage)
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+func (s *api) wikiSearch(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	query, limit := c.Args.RequiredString("query", 1000), c.Args.Int("limit", 10, 1, tools.MaxPage)
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	found, err := s.wiki.Search(ctx, c.caller.Workspace.ID, query, limit)
+	found, err := s.wiki.Search(ctx, c.Caller.Workspace.ID, query, limit)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	hits := make([]hit, len(found))
 	var text strings.Builder
@@ -65,19 +66,19 @@ func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
 	if len(hits) == 0 {
 		text.WriteString("Nothing was found.")
 	}
-	return result{texts: []string{strings.TrimSpace(text.String())}, value: map[string]any{"hits": hits}}, nil
+	return tools.Result{Texts: []string{strings.TrimSpace(text.String())}, Value: map[string]any{"hits": hits}}, nil
 }
 
-func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
-	page := wiki.PageName(c.args.RequiredString("page", wiki.MaxPath))
-	content := c.args.RequiredText("content")
-	expected := c.args.Int("expected_version", 0, 1, 1<<31-1)
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+func (s *api) saveWiki(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	page := wiki.PageName(c.Args.RequiredString("page", wiki.MaxPath))
+	content := c.Args.RequiredText("content")
+	expected := c.Args.Int("expected_version", 0, 1, 1<<31-1)
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	version, ok, err := s.wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
+	version, ok, err := s.wiki.WritePage(ctx, c.Caller.Workspace.ID, page, content, expected)
 	if f := fault.From(err); f != nil {
 		for i, v := range f.Detail.Violations {
 			if v.Param == "/path" { // the parameter has another name here
@@ -86,12 +87,12 @@ func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
 		}
 	}
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	if !ok {
-		return result{}, staleError(page, version, expected)
+		return tools.Result{}, staleError(page, version, expected)
 	}
-	return result{value: map[string]any{"page": page, "version": version}}, nil
+	return tools.Result{Value: map[string]any{"page": page, "version": version}}, nil
 }
 
 // staleError returns the error for a writer that has not read the current version.

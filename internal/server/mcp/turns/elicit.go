@@ -1,4 +1,4 @@
-package mcp
+package turns
 
 import (
 	"context"
@@ -12,23 +12,25 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
+	"github.com/parley-server/parley/internal/server/mcp/tools"
+	"github.com/parley-server/parley/internal/server/mcp/transport"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/turn"
 )
 
 // canElicit reports whether the client can ask its user a question and return the answer.
-func (c *call) canElicit() bool {
-	if c.req.ProtocolVersion() < roundTrips {
+func canElicit(c *tools.Call) bool {
+	if c.Request.ProtocolVersion() < transport.RoundTrips {
 		return false
 	}
-	caps := c.req.ClientCapabilities()
+	caps := c.Request.ClientCapabilities()
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
 // elicitation returns an approval as a form, with a notice.
-func elicitation(q event.InputRequired, seq int64, notice string) result {
-	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
+func elicitation(q event.InputRequired, seq int64, notice string) tools.Result {
+	return tools.Result{ID: q.ApprovalID.String(), State: strconv.FormatInt(seq, 10), Ask: &mcp.ElicitParams{
 		Mode:    "form",
 		Message: paragraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
 		RequestedSchema: map[string]any{
@@ -44,14 +46,15 @@ func elicitation(q event.InputRequired, seq int64, notice string) result {
 
 // applyAnswers applies the answers that come with a call. over reports that the call ends here: the
 // user has dismissed the question.
-func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err error) {
-	for _, m := range w.call.message.answers {
+func (w *wait) applyAnswers(ctx context.Context) (res tools.Result, over bool, err error) {
+	_, answers := w.call.Answers()
+	for _, m := range answers {
 		id, err := uuid.Parse(m.Name)
 		if err != nil {
 			continue // not one of the questions
 		}
 		brief, cancel := w.Brief(ctx)
-		a, err := w.Sessions.Approval(brief, w.call.caller.Workspace.ID, id)
+		a, err := w.Sessions.Approval(brief, w.call.Caller.Workspace.ID, id)
 		cancel()
 		switch {
 		case err != nil && fault.From(err) == nil:
@@ -71,7 +74,7 @@ func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err err
 		case dismissed:
 			continue // answered elsewhere: the log has the answer
 		}
-		decision.Approval, decision.Key = id, w.call.caller.Key
+		decision.Approval, decision.Key = id, w.call.Caller.Key
 		if _, err := w.decide(ctx, w.call, decision); isTooLate(err) {
 			w.notice = "This answer changed nothing. " + fault.From(err).Message
 		} else if err != nil {

@@ -1,4 +1,4 @@
-package mcp
+package turns
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server/mcp/tools"
 	"github.com/parley-server/parley/internal/text/render"
 )
 
@@ -38,14 +39,14 @@ type progress struct {
 	gone   bool // the client has left
 }
 
-// progress returns the progress of a call.
-func (c *call) progress(ctx context.Context) *progress {
+// newProgress returns the progress of a call.
+func newProgress(ctx context.Context, c *tools.Call) *progress {
 	p := &progress{}
-	if c.message.token != nil {
+	if token := c.ProgressToken(); token != nil {
 		n := 0.0
 		p.notify = func(message string) error {
 			n++
-			return c.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: c.message.token, Progress: n, Message: message})
+			return c.Request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
 		}
 	}
 	return p

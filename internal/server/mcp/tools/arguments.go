@@ -1,4 +1,4 @@
-package mcp
+package tools
 
 import (
 	"encoding/json"
@@ -7,8 +7,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// maxPage is the maximum number of items in a page.
-const maxPage = 100
+// MaxPage is the maximum number of items in a page.
+const MaxPage = 100
 
 // parseArguments parses the arguments of a call. It reports names that the tool does not have.
 func parseArguments(raw json.RawMessage, names []string) (request.Fields, error) {
@@ -30,7 +30,7 @@ func parseArguments(raw json.RawMessage, names []string) (request.Fields, error)
 	return f, nil
 }
 
-// parsePage parses the start and the size of a page.
-func parsePage(f request.Fields, usual int) (limit int, cursor string) {
-	return f.Int("limit", usual, 1, maxPage), f.String("cursor", 1000)
+// Page parses the start and the size of a page.
+func Page(f request.Fields, usual int) (limit int, cursor string) {
+	return f.Int("limit", usual, 1, MaxPage), f.String("cursor", 1000)
 }

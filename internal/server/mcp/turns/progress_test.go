@@ -1,4 +1,4 @@
-package mcp
+package turns
 
 import (
 	"encoding/json"

@@ -1,7 +1,8 @@
-package mcp
+// Package tools is the table of tools and their calls: it gives the SDK the tools of a key's scopes,
+// parses the arguments of a call, and turns its result or its fault into content for a model.
+package tools
 
 import (
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,17 +16,12 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// table lists the tools and the scope that each needs.
-//
-//go:embed tools.yaml
-var table []byte
-
 // tool is an entry of the table.
 type tool struct {
 	spec   *mcp.Tool
 	scope  apikey.Scope
 	fields []string // all names of its arguments
-	handle handler
+	handle Handler
 }
 
 // entry is a tool in the table.
@@ -40,7 +36,7 @@ type entry struct {
 }
 
 // loadTools parses the table and binds its tools to handlers. Its error lists all mistakes.
-func loadTools(source []byte, handlers map[string]handler) ([]tool, error) {
+func loadTools(source []byte, handlers map[string]Handler) ([]tool, error) {
 	var doc struct {
 		Defs  map[string]any
 		Tools []entry

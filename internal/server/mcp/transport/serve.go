@@ -1,4 +1,10 @@
-package mcp
+// Package transport connects the SDK's servers to streamable HTTP without sessions, one request at a
+// time. It exists for what the SDK's own handler does wrong: that changes ids beyond 2^53 and drops
+// the batches of 2025-03-26. docs/internals/design.md has the details.
+//
+// It promises: a response repeats its id byte for byte; a request that the revision does not have is
+// rejected before the SDK reads it; a call outlives its client long enough to report that.
+package transport
 
 import (
 	"context"
@@ -6,17 +12,19 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// visit is one received message.
-type visit struct {
-	caller   server.Caller
-	base     string          // public address of the service
-	ctx      context.Context // ends when the caller leaves, or the service stops
+// Visit is one received message.
+type Visit struct {
+	Caller   server.Caller
+	Base     string          // public address of the service
+	Context  context.Context // ends when the caller leaves, or the service stops
 	reply    *reply
 	revision string
 	message  *message
@@ -24,8 +32,35 @@ type visit struct {
 
 type visitKey struct{}
 
-// serve parses a request and responds to its messages.
-func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
+// VisitOf returns the message for which the SDK calls a tool.
+func VisitOf(ctx context.Context) *Visit { return ctx.Value(visitKey{}).(*Visit) }
+
+// KeepAlive begins a stream with a comment if the response takes long, until stop is called.
+func (v *Visit) KeepAlive() (stop func()) { return v.reply.keepAlive() }
+
+// ProgressToken identifies notifications of progress; nil: not requested.
+func (v *Visit) ProgressToken() json.RawMessage { return v.message.token }
+
+// Answers returns the answers to questions, by their names, with the state that came with the
+// questions; "" if the message answers none.
+func (v *Visit) Answers() (state string, answers []request.Member) {
+	return v.message.state, v.message.answers
+}
+
+// Handler handles the requests of the protocol.
+type Handler struct {
+	*server.Server
+	tools     []string
+	serverFor func(server.Caller) *mcp.Server
+}
+
+// New returns a handler for the tools of the given names, with the SDK's server for each caller.
+func New(srv *server.Server, tools []string, serverFor func(server.Caller) *mcp.Server) *Handler {
+	return &Handler{srv, tools, serverFor}
+}
+
+// Serve parses a request and responds to its messages.
+func (s *Handler) Serve(w http.ResponseWriter, r *server.Request) error {
 	if err := checkAccept(r.Request); err != nil {
 		return err
 	}
@@ -45,7 +80,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	for i := range parsed {
 		list[i].Message = parsed[i]
 	}
-	v := visit{caller: r.Caller, base: s.Base(r.Request), ctx: there, reply: out}
+	v := Visit{Caller: r.Caller, Base: s.Base(r.Request), Context: there, reply: out}
 	if v.revision, bad = revisionOf(r.Header); bad != nil {
 		v.message = &message{}
 		if !batched {
@@ -64,7 +99,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 }
 
 // single responds to a message outside of a batch.
-func (s *api) single(w http.ResponseWriter, v visit) error {
+func (s *Handler) single(w http.ResponseWriter, v Visit) error {
 	switch {
 	case v.message.Err != nil:
 		return v.respond(nil, v.message.Err)
@@ -82,9 +117,9 @@ func (s *api) single(w http.ResponseWriter, v visit) error {
 const parting = 2 * time.Second
 
 // outlivingContext returns the context of the SDK's work. It outlives the request by parting.
-func (v *visit) outlivingContext() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
-	stop := context.AfterFunc(v.ctx, func() {
+func (v *Visit) outlivingContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(v.Context))
+	stop := context.AfterFunc(v.Context, func() {
 		timer := time.AfterFunc(parting, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	})
@@ -95,9 +130,9 @@ func (v *visit) outlivingContext() (context.Context, context.CancelFunc) {
 }
 
 // respond sends the response to the message of a visit.
-func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
+func (v *Visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 	if result == nil && bad == nil { // no response in time: the caller has left, or the service is stopping
-		return v.ctx.Err()
+		return v.Context.Err()
 	}
 	response := jsonrpc.Result(v.message.ID, result)
 	if bad != nil {
@@ -108,8 +143,8 @@ func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 
 // status returns the HTTP status of a response. Clients of revisions with a handshake read only the
 // body of a 200, so errors of their requests have that status.
-func (v *visit) status(bad *jsonrpc.Error) int {
-	handshake := v.revision < roundTrips && v.message.ID != nil
+func (v *Visit) status(bad *jsonrpc.Error) int {
+	handshake := v.revision < RoundTrips && v.message.ID != nil
 	switch {
 	case bad == nil:
 		return http.StatusOK

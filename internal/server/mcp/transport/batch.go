@@ -1,4 +1,4 @@
-package mcp
+package transport
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ const maxBatch = 20
 
 // batch responds to the messages of a list, each for itself, in a stream. It counts all of them
 // before it handles any; the first was counted when the request arrived.
-func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
+func (s *Handler) batch(w http.ResponseWriter, v Visit, list []message) error {
 	v.message = &message{}
 	switch again := repeated(list); {
 	case v.revision != batches:
@@ -26,7 +26,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}
 	for range len(list) - 1 {
-		if _, err := s.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
+		if _, err := s.Count(v.Context, v.Caller, ratelimit.Calls); err != nil {
 			w.Header().Del("RateLimit") // that of the first message
 			return err
 		}

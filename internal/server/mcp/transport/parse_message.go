@@ -1,4 +1,4 @@
-package mcp
+package transport
 
 import (
 	"encoding/json"
@@ -36,7 +36,7 @@ func (m *message) param(name string) json.RawMessage {
 }
 
 // check rejects a message that cannot have a result, as far as that is known without its tool.
-func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
+func (s *Handler) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	known := slices.Contains(methods(revision), m.Method)
 	switch {
 	case m.Err != nil:
@@ -112,7 +112,7 @@ func (m *message) parseMeta() *jsonrpc.Error {
 }
 
 // parseToolCall parses a tool call. The SDK never sees the answers to questions.
-func (s *api) parseToolCall(m *message) *jsonrpc.Error {
+func (s *Handler) parseToolCall(m *message) *jsonrpc.Error {
 	for _, p := range []struct {
 		name string
 		text *string
@@ -124,15 +124,11 @@ func (s *api) parseToolCall(m *message) *jsonrpc.Error {
 		_ = json.Unmarshal(raw, p.text)
 	}
 	args, answers := m.param("arguments"), m.param("inputResponses")
-	var names []string
-	for _, t := range s.tools {
-		names = append(names, t.spec.Name)
-	}
 	switch {
 	case m.param("name") == nil:
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.name is missing: the tool that shall be called.")
-	case !slices.Contains(names, m.name):
-		return jsonrpc.Errorf(jsonrpc.InvalidParams, "Unknown tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
+	case !slices.Contains(s.tools, m.name):
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "Unknown tool %q. There are %s.", request.Short(m.name), strings.Join(s.tools, ", "))
 	case args != nil && args[0] != '{':
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.arguments must be an object.")
 	case answers != nil && answers[0] != '{':

@@ -1,4 +1,4 @@
-package mcp
+package turns
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/mcp/tools"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
 // wait is a call that waits for the outcome of a turn.
 type wait struct {
-	*api
-	call     *call
+	Tools
+	call     *tools.Call
 	started  turn.Started
 	keyed    bool      // a repeated call finds its turn
 	plain    bool      // questions are part of the result and never sent to the client as a form
@@ -29,25 +30,25 @@ type wait struct {
 }
 
 // result waits for the end of the turn or for its first unanswered question.
-func (w *wait) result(ctx context.Context) (result, error) {
-	ctx, stop := w.Keys.While(ctx, w.call.caller.Key)
+func (w *wait) result(ctx context.Context) (tools.Result, error) {
+	ctx, stop := w.Keys.While(ctx, w.call.Caller.Key)
 	defer stop()
-	p := w.call.progress(ctx)
-	defer w.call.reply.keepAlive()()
+	p := newProgress(ctx, w.call)
+	defer w.call.KeepAlive()()
 	defer p.alive(w.Keepalive)()
 	if !w.past {
 		p.begin(w.started.Session)
 		question, err := w.follow(ctx, p)
 		if err != nil {
-			return result{}, w.interruptedError(ctx, err)
+			return tools.Result{}, w.interruptedError(ctx, err)
 		}
 		if question != nil {
 			return w.question(ctx, question.Data, question.Seq)
 		}
 	}
-	o, err := w.TurnOutcome(ctx, w.call.caller, w.started.Turn)
+	o, err := w.TurnOutcome(ctx, w.call.Caller, w.started.Turn)
 	if err != nil {
-		return result{}, w.interruptedError(ctx, err)
+		return tools.Result{}, w.interruptedError(ctx, err)
 	}
 	return w.resultOf(o), nil
 }
@@ -87,47 +88,48 @@ func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool,
 	}
 	ctx, cancel := w.Brief(ctx)
 	defer cancel()
-	a, err := w.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
+	a, err := w.Sessions.Approval(ctx, w.call.Caller.Workspace.ID, q.ApprovalID)
 	return q.ApprovalID, a.Status == "pending", err
 }
 
 // question returns the turn's question as a result, or as a form for the client's user.
-func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (result, error) {
+func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (tools.Result, error) {
 	q, err := parseQuestion(data)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
-	if q.What == event.InputApproval && !w.plain && w.call.canElicit() {
+	if q.What == event.InputApproval && !w.plain && canElicit(w.call) {
 		return elicitation(q, seq, w.notice), nil
 	}
 	ctx, cancel := w.Brief(ctx)
 	defer cancel()
-	o, err := w.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, withAbsoluteURLs(w.call.base, data))
+	o, err := w.Turns.Asking(ctx, w.call.Caller.Workspace.ID, w.started.Turn, withAbsoluteURLs(w.call.Base, data))
 	if err != nil {
-		return result{}, w.interruptedError(ctx, err)
+		return tools.Result{}, w.interruptedError(ctx, err)
 	}
 	return w.resultOf(o), nil
 }
 
 // resultOf returns the result for an outcome.
-func (w *wait) resultOf(o turn.Outcome) result {
-	server.CompleteLinks(w.call.base, o.Attachments)
-	again := w.started.Replayed && w.call.message.state == "" // an answer to a question arrives with the repeated call
-	res := result{value: outcome{o, again, w.notice}}
+func (w *wait) resultOf(o turn.Outcome) tools.Result {
+	server.CompleteLinks(w.call.Base, o.Attachments)
+	state, _ := w.call.Answers()
+	again := w.started.Replayed && state == "" // an answer to a question arrives with the repeated call
+	res := tools.Result{Value: outcome{o, again, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
-		res.texts = answerTexts(o)
+		res.Texts = answerTexts(o)
 	case o.InputRequired != nil:
-		res.texts = questionTexts(o)
+		res.Texts = questionTexts(o)
 	case o.Error != nil:
-		res.failed = true
-		res.texts = failureTexts(o)
+		res.Failed = true
+		res.Texts = failureTexts(o)
 	}
 	if again {
-		res.texts = append(res.texts, "This was sent before under the same idempotency_key, and is what came of that: nothing was sent again.")
+		res.Texts = append(res.Texts, "This was sent before under the same idempotency_key, and is what came of that: nothing was sent again.")
 	}
 	if w.notice != "" {
-		res.texts = append([]string{w.notice}, res.texts...)
+		res.Texts = append([]string{w.notice}, res.Texts...)
 	}
 	return res
 }
@@ -157,7 +159,7 @@ func (w *wait) interruptedError(ctx context.Context, err error) error {
 		again = "Sent again with the same idempotency_key it finds this turn"
 	}
 	t := &session.ActiveTurn{TurnID: w.started.Turn, SessionID: w.started.Session, Status: session.Running, LastSeq: w.started.From.Seq}
-	server.Link(w.call.base, w.call.caller.Workspace, t)
+	server.Link(w.call.Base, w.call.Caller.Workspace, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
 		"The %s and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
 		taken, w.started.Session, why, again)}

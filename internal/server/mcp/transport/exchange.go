@@ -1,4 +1,4 @@
-package mcp
+package transport
 
 import (
 	"bytes"
@@ -68,13 +68,13 @@ func (x *exchange) Close() error {
 var first, _ = sdk.MakeID("1") // a string cannot fail
 
 // callSDK lets the SDK handle a request. It returns no response if ctx ends first.
-func (s *api) callSDK(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
+func (s *Handler) callSDK(ctx context.Context, v *Visit) (json.RawMessage, *jsonrpc.Error) {
 	x := &exchange{request: make(chan *sdk.Request, 1), answer: make(chan *sdk.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
-	if v.revision < roundTrips && v.message.Method != "initialize" { // as after a handshake
+	if v.revision < RoundTrips && v.message.Method != "initialize" { // as after a handshake
 		state.InitializeParams, state.InitializedParams = &mcp.InitializeParams{ProtocolVersion: v.revision}, new(mcp.InitializedParams)
 	}
-	session, err := s.serverFor(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
+	session, err := s.serverFor(v.Caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
 	if err != nil {
 		return nil, s.internalError(ctx, v, err)
 	}
@@ -117,7 +117,7 @@ func withoutNullContent(result json.RawMessage) json.RawMessage {
 }
 
 // internalError logs and returns the error for an exchange that the SDK should not have failed.
-func (s *api) internalError(ctx context.Context, v *visit, err error) *jsonrpc.Error {
-	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
+func (s *Handler) internalError(ctx context.Context, v *Visit, err error) *jsonrpc.Error {
+	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace", v.Caller.Workspace.ID, "key", v.Caller.Key)
 	return jsonrpc.Errorf(jsonrpc.InternalError, "%s", f.Message)
 }

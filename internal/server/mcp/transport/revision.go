@@ -1,4 +1,4 @@
-package mcp
+package transport
 
 import (
 	"encoding/base64"
@@ -17,10 +17,10 @@ import (
 const (
 	// batches is the only revision with batches, and the default for a request without the header.
 	batches = "2025-03-26"
-	// roundTrips is the first revision without a handshake, and the first in which a result can
+	// RoundTrips is the first revision without a handshake, and the first in which a result can
 	// be a question: in earlier ones the server sends a request of its own, and without sessions
 	// it could not receive the response.
-	roundTrips = "2026-07-28"
+	RoundTrips = "2026-07-28"
 )
 
 const (
@@ -46,7 +46,7 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 // methods returns the methods of a revision. The SDK would accept more: with empty lists, and with
 // a listener that holds a connection for notifications that never come.
 func methods(revision string) []string {
-	if revision < roundTrips {
+	if revision < RoundTrips {
 		return []string{"initialize", "ping", "tools/list", "tools/call"}
 	}
 	return []string{"server/discover", "tools/list", "tools/call"}
@@ -58,7 +58,7 @@ func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or absent
 	var own string
 	if raw, there := meta[mcp.MetaKeyProtocolVersion]; !there {
-		if revision < roundTrips {
+		if revision < RoundTrips {
 			return nil
 		}
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params._meta must have %s.", mcp.MetaKeyProtocolVersion)
@@ -70,7 +70,7 @@ func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion, revisionHeader)
 	case own != revision:
 		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision, request.Short(own))
-	case revision < roundTrips:
+	case revision < RoundTrips:
 		return nil
 	}
 	for name, shape := range map[string]any{mcp.MetaKeyClientCapabilities: new(mcp.ClientCapabilities), mcp.MetaKeyClientInfo: new(mcp.Implementation)} {

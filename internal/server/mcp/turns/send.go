@@ -1,4 +1,7 @@
-package mcp
+// Package turns has the tools that act on turns: sending a message, deciding an approval, canceling.
+// A call waits for the outcome of its turn, reports its progress, and ends with a question that the
+// caller has to answer.
+package turns
 
 import (
 	"bytes"
@@ -9,43 +12,58 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/mcp/tools"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/turn"
 )
 
+// Tools are the tools that act on turns.
+type Tools struct{ *server.Server }
+
+// Handlers returns the handlers by the names of their tools.
+func (s Tools) Handlers() map[string]tools.Handler {
+	return map[string]tools.Handler{
+		"send_message":    s.sendMessage,
+		"list_pending":    s.listPending,
+		"decide_approval": s.decideApproval,
+		"cancel_session":  s.cancelSession,
+	}
+}
+
 // sendMessage starts a turn and waits for its result. A repeated message finds its turn; one with
 // the answer to a question continues that turn and is not a message of its own.
-func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
-	if c.message.state == "" {
-		if _, err := s.Count(ctx, c.caller, ratelimit.Messages); err != nil {
-			return result{}, err
+func (s Tools) sendMessage(ctx context.Context, c *tools.Call) (tools.Result, error) {
+	state, _ := c.Answers()
+	if state == "" {
+		if _, err := s.Count(ctx, c.Caller, ratelimit.Messages); err != nil {
+			return tools.Result{}, err
 		}
 	}
-	m := c.args.Message(c.args.Members, c.tool.fields)
-	if err := c.args.Err(); err != nil {
-		return result{}, err
+	m := c.Args.Message(c.Args.Members, c.Fields)
+	if err := c.Args.Err(); err != nil {
+		return tools.Result{}, err
 	}
 	var err error
-	if m.Hash, err = hashArguments(c.args); err != nil {
-		return result{}, err
+	if m.Hash, err = hashArguments(c.Args); err != nil {
+		return tools.Result{}, err
 	}
-	if c.message.state != "" {
-		if m.LastEvent, err = parseState(c.message.state); err != nil {
-			return result{}, err
+	if state != "" {
+		if m.LastEvent, err = parseState(state); err != nil {
+			return tools.Result{}, err
 		}
 	}
-	release, err := s.HoldStream(ctx, c.caller)
+	release, err := s.HoldStream(ctx, c.Caller)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
 	defer release()
 	started, err := s.start(ctx, c, m.Request)
 	if err != nil {
-		return result{}, err
+		return tools.Result{}, err
 	}
-	w := &wait{api: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
+	w := &wait{Tools: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
 	if m.LastEvent > 0 {
 		w.started.From.Seq-- // so that a question which is still open is asked again
 		if res, over, err := w.applyAnswers(ctx); over || err != nil {
@@ -91,8 +109,8 @@ func wrongStateError() *fault.Error {
 }
 
 // start stores the message. After it returns, the message will be answered.
-func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
-	started, err := s.StartTurn(ctx, c.base, c.caller, req, nil)
+func (s Tools) start(ctx context.Context, c *tools.Call, req turn.Request) (turn.Started, error) {
+	started, err := s.StartTurn(ctx, c.Base, c.Caller, req, nil)
 	f := fault.From(names.TranslateError(err))
 	switch {
 	case f == nil:

@@ -1,18 +1,43 @@
-package mcp
+package tools
 
 import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/server"
 )
 
-// serverFor returns the SDK's server for a key, with the tools of the key's scopes. Keys with the
+// Server has the tools, and the SDK's servers for the keys that may use some of them.
+type Server struct {
+	*server.Server
+	tools []tool
+
+	mu      sync.Mutex
+	servers map[string]*mcp.Server // by the names of their tools
+}
+
+// New returns the tools of a table with their handlers. It fails if the two differ.
+func New(srv *server.Server, table []byte, handlers map[string]Handler) (*Server, error) {
+	list, err := loadTools(table, handlers)
+	return &Server{Server: srv, tools: list, servers: make(map[string]*mcp.Server)}, err
+}
+
+// Names returns the names of all tools.
+func (s *Server) Names() []string {
+	names := make([]string, len(s.tools))
+	for i, t := range s.tools {
+		names[i] = t.spec.Name
+	}
+	return names
+}
+
+// For returns the SDK's server for a key, with the tools of the key's scopes. Keys with the
 // same tools share one.
-func (s *api) serverFor(caller server.Caller) *mcp.Server {
+func (s *Server) For(caller server.Caller) *mcp.Server {
 	var names []string
 	for _, t := range s.tools {
 		if caller.Scopes.Allows(t.scope) {
@@ -42,7 +67,7 @@ func instructions(names []string) string {
 }
 
 // newServer returns a server with some of the tools.
-func (s *api) newServer(names []string) *mcp.Server {
+func (s *Server) newServer(names []string) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions(names),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
