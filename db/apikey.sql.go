@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -148,6 +149,50 @@ func (q *Queries) APIKeySucceeds(ctx context.Context, later string, workspaceID 
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const aPIKeyUpdate = `-- name: APIKeyUpdate :one
+UPDATE api_keys SET name = coalesce($1, name),
+    expires_at = CASE WHEN $2::boolean THEN NULL ELSE coalesce($3, expires_at) END
+WHERE workspace_id = $4 AND id = $5 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook
+`
+
+type APIKeyUpdateParams struct {
+	Name        *string
+	Forever     bool
+	ExpiresAt   *time.Time
+	WorkspaceID uuid.UUID
+	ID          string
+}
+
+// APIKeyUpdate changes a key that may be used now. Null leaves a column as it is.
+func (q *Queries) APIKeyUpdate(ctx context.Context, arg APIKeyUpdateParams) (APIKey, error) {
+	row := q.db.QueryRow(ctx, aPIKeyUpdate,
+		arg.Name,
+		arg.Forever,
+		arg.ExpiresAt,
+		arg.WorkspaceID,
+		arg.ID,
+	)
+	var i APIKey
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.Name,
+		&i.SecretHash,
+		&i.Last4,
+		&i.Scopes,
+		&i.Loopback,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.LastUsedAt,
+		&i.RevokedAt,
+		&i.ReplacedBy,
+		&i.Webhook,
+	)
+	return i, err
 }
 
 const aPIKeyUsed = `-- name: APIKeyUsed :exec

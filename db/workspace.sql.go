@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -198,7 +199,7 @@ SET name = COALESCE($1, name),
     separate_approver = COALESCE($12, separate_approver),
     admin_patterns = COALESCE($13, admin_patterns),
     updated_at = now()
-WHERE id = $14
+WHERE id = $14 AND ($15::timestamptz IS NULL OR updated_at = $15)
 RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
 `
 
@@ -217,10 +218,11 @@ type WorkspaceUpdateParams struct {
 	SeparateApprover   *bool
 	AdminPatterns      *bool
 	ID                 uuid.UUID
+	Seen               *time.Time
 }
 
 // Null leaves a column as it is; the empty model is the service's own, and so are
-// limits of -1.
+// limits of -1. seen is the time of the change that the caller has read.
 func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams) (Workspace, error) {
 	row := q.db.QueryRow(ctx, workspaceUpdate,
 		arg.Name,
@@ -237,6 +239,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.SeparateApprover,
 		arg.AdminPatterns,
 		arg.ID,
+		arg.Seen,
 	)
 	var i Workspace
 	err := row.Scan(

@@ -18,6 +18,13 @@ WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 mi
 -- name: APIKeysList :many
 SELECT * FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id;
 
+-- name: APIKeyUpdate :one
+-- APIKeyUpdate changes a key that may be used now. Null leaves a column as it is.
+UPDATE api_keys SET name = coalesce(sqlc.narg('name'), name),
+    expires_at = CASE WHEN sqlc.arg(forever)::boolean THEN NULL ELSE coalesce(sqlc.narg('expires_at'), expires_at) END
+WHERE workspace_id = sqlc.arg(workspace_id) AND id = sqlc.arg(id) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+RETURNING *;
+
 -- name: APIKeyRevoke :execrows
 -- APIKeyRevoke ends a key now. Revoking it again changes nothing.
 UPDATE api_keys SET revoked_at = now() WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL;

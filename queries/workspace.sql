@@ -14,7 +14,7 @@ SELECT * FROM workspaces ORDER BY slug;
 
 -- name: WorkspaceUpdate :one
 -- Null leaves a column as it is; the empty model is the service's own, and so are
--- limits of -1.
+-- limits of -1. seen is the time of the change that the caller has read.
 UPDATE workspaces
 SET name = COALESCE(sqlc.narg('name'), name),
     instructions = COALESCE(sqlc.narg('instructions'), instructions),
@@ -30,7 +30,7 @@ SET name = COALESCE(sqlc.narg('name'), name),
     separate_approver = COALESCE(sqlc.narg('separate_approver'), separate_approver),
     admin_patterns = COALESCE(sqlc.narg('admin_patterns'), admin_patterns),
     updated_at = now()
-WHERE id = @id
+WHERE id = @id AND (sqlc.narg('seen')::timestamptz IS NULL OR updated_at = sqlc.narg('seen'))
 RETURNING *;
 
 -- name: StorageOf :one

@@ -6,11 +6,13 @@ import (
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
 	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/web"
 )
 
@@ -37,5 +39,6 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}
-	return srv.NewRouter(pages, own, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
+	administration := admin.New(srv, admin.Stores{Log: adminlog.New(s.pool), CheckModel: CheckModel})
+	return srv.NewRouter(pages, own, administration, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
 }

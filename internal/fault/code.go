@@ -26,6 +26,7 @@ const (
 	ApprovalNotFound        Code = "APPROVAL_NOT_FOUND"
 	FileNotFound            Code = "FILE_NOT_FOUND"
 	CallbackNotFound        Code = "CALLBACK_NOT_FOUND"
+	ObjectNotFound          Code = "OBJECT_NOT_FOUND"
 	RouteNotFound           Code = "NOT_FOUND"
 	MethodNotAllowed        Code = "METHOD_NOT_ALLOWED"
 	NotAcceptable           Code = "NOT_ACCEPTABLE"
@@ -33,6 +34,8 @@ const (
 	UnsupportedFileType     Code = "UNSUPPORTED_FILE_TYPE"
 	TurnInProgress          Code = "TURN_IN_PROGRESS"
 	ApprovalAlreadyDecided  Code = "APPROVAL_ALREADY_DECIDED"
+	ObjectConflict          Code = "OBJECT_CONFLICT"
+	PreconditionFailed      Code = "PRECONDITION_FAILED"
 	ApprovalExpired         Code = "APPROVAL_EXPIRED"
 	FileExpired             Code = "FILE_EXPIRED"
 	PayloadTooLarge         Code = "PAYLOAD_TOO_LARGE"
@@ -73,6 +76,7 @@ var classes = map[Code]class{
 	ApprovalNotFound:        {http.StatusNotFound, NotFound},
 	FileNotFound:            {http.StatusNotFound, NotFound},
 	CallbackNotFound:        {http.StatusNotFound, NotFound},
+	ObjectNotFound:          {http.StatusNotFound, NotFound},
 	RouteNotFound:           {http.StatusNotFound, NotFound},
 	MethodNotAllowed:        {http.StatusMethodNotAllowed, InvalidRequest},
 	NotAcceptable:           {http.StatusNotAcceptable, InvalidRequest},
@@ -80,6 +84,8 @@ var classes = map[Code]class{
 	UnsupportedFileType:     {http.StatusUnsupportedMediaType, InvalidRequest},
 	TurnInProgress:          {http.StatusConflict, Conflict},
 	ApprovalAlreadyDecided:  {http.StatusConflict, Conflict},
+	ObjectConflict:          {http.StatusConflict, Conflict},
+	PreconditionFailed:      {http.StatusPreconditionFailed, Conflict},
 	ApprovalExpired:         {http.StatusGone, Conflict},
 	FileExpired:             {http.StatusGone, NotFound},
 	PayloadTooLarge:         {http.StatusRequestEntityTooLarge, InvalidRequest},

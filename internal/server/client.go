@@ -20,7 +20,7 @@ func (s *Server) authenticate(ctx context.Context, r *http.Request) (apikey.Prin
 	if _, _, ok := apikey.Parse(token); !ok || s.Keys.Seen(token) {
 		return s.Keys.Authenticate(ctx, token, remote(r))
 	}
-	client := s.clientAddress(r)
+	client := s.ClientAddress(r)
 	if wait := s.Failures.Wait(client, time.Now()); wait > 0 {
 		return apikey.Principal{}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
 			Message: "Your address has sent too many API keys that are not valid. Wait, then send a valid key."}
@@ -68,10 +68,10 @@ func remote(r *http.Request) netip.Addr {
 	return peer(r)
 }
 
-// clientAddress returns the address to which failures are counted: the peer's, or, if that is one
-// of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
+// ClientAddress returns the address to which failures are counted and that the log of changes
+// names: the peer's, or, if that is one of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
 // written by the client.
-func (s *Server) clientAddress(r *http.Request) netip.Addr {
+func (s *Server) ClientAddress(r *http.Request) netip.Addr {
 	client := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
 	"github.com/parley-server/parley/internal/server/mcp"
@@ -92,7 +93,7 @@ func (s *service) protocols(t testing.TB, srv *server.Server) []server.Routes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []server.Routes{routes, a2a.New(srv, true), openai.New(srv), aisdk.New(srv), agui.New(srv)}
+	return []server.Routes{routes, admin.New(srv, s.Administration()), a2a.New(srv, true), openai.New(srv), aisdk.New(srv), agui.New(srv)}
 }
 
 // everything returns the handler of all operations in the document.

@@ -167,7 +167,9 @@ func TestGuard(t *testing.T) {
 			if p.answer(op) != 0 {
 				continue
 			}
-			allowed++
+			if allowed++; strings.HasSuffix(op.id, "WebhookToken") {
+				continue // it would end that of a principal
+			}
 			c := op.call("demo", nothing())
 			c.key = p.key
 			if r := s.get(t, c); r.status == 401 || r.status == 403 || op.namesWorkspace() && r.Error.Code == "WORKSPACE_NOT_FOUND" || r.header.Get("RateLimit") == "" {
@@ -187,6 +189,8 @@ func TestGuard(t *testing.T) {
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles"
+	const reads = "getWorkspace"
+	const administers = "createKey getKey getWebhookToken listAdminLog listKeys revokeKey revokeWebhookToken rollKey rollWebhookToken updateKey updateWorkspace"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval getModel listModels redeliverCallback runAgent " +
 			"sendChatMessage sendMessage",
@@ -195,7 +199,8 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
 		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: "callA2A",
-		apikey.ConfigRead: "", apikey.ConfigWrite: "", apikey.Admin: "", apikey.ServerAdmin: "",
+		apikey.ConfigRead: reads, apikey.ConfigWrite: reads,
+		apikey.Admin: sorted(reads, administers), apikey.ServerAdmin: "listServerLog",
 	}
 	ops, got := start(t, nil).operations(t), make(map[apikey.Scope]string)
 	for _, scope := range apikey.All {
@@ -211,6 +216,13 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the scopes allow other operations (-want +got):\n%s", diff)
 	}
+}
+
+// sorted joins lists of operations.
+func sorted(lists ...string) string {
+	names := strings.Fields(strings.Join(lists, " "))
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
 // TestWorkspacesAreApart checks that an object of another workspace gets the response for a missing

@@ -25,6 +25,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
 	"chatId":                  aChat,
+	"keyId":                   aKey,
 	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
 }
 
@@ -36,6 +37,11 @@ var bodies = map[string]string{
 	"answerSecret":   `{"action":"skip"}`,
 	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
 	"downloadFiles":  `{"file_id":"{fileId}"}`,
+
+	"updateWorkspace": `{"name":"Demo"}`,
+	"createKey":       `{"name":"another","scopes":["config:read"]}`,
+	"updateKey":       `{"name":"another"}`,
+	"rollKey":         `{}`,
 
 	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 	"callA2A":              `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{sessionId}"}}`,
@@ -55,6 +61,9 @@ func aSession(t testing.TB, s *service) string {
 	st.asked()
 	return id
 }
+
+// aKey creates a key that an administrator's key may roll.
+func aKey(t testing.TB, s *service) string { return s.Issue(t, s.Workspace, apikey.ConfigRead)[4:12] }
 
 // aChat creates a chat whose turn waits for an approval.
 func aChat(t testing.TB, s *service) string {

@@ -20,6 +20,7 @@ import (
 type Principal struct {
 	Workspace uuid.UUID
 	Key       string // id of the key, or of the webhook_token
+	Name      string // of the key
 	Scopes    Scopes
 }
 
@@ -51,7 +52,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 			s.cache.forgetIf(id, sum) // it was valid earlier
 			return Principal{}, Invalid()
 		}
-		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Scopes: scopesOf(row.Scopes)}}
+		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Name: row.Name, Scopes: scopesOf(row.Scopes)}}
 		s.cache.put(id, e)
 		if found.Unnoted {
 			if err := s.q.APIKeyUsed(ctx, id); err != nil {

@@ -75,17 +75,17 @@ type Grant struct {
 
 // Create creates a key. It returns the key's text, which is never shown again.
 func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
-	if err := g.checkGrant(); err != nil {
+	if err := g.Check(); err != nil {
 		return Key{}, "", err
 	}
 	return s.insertKey(ctx, s.q, g)
 }
 
-// checkGrant rejects scopes that the granting key lacks.
-func (g Grant) checkGrant() error {
+// Check rejects scopes that the granting key lacks.
+func (g Grant) Check() error {
 	var wrong []fault.Violation
-	if g.Name == "" || len(g.Name) > 100 || !utf8.ValidString(g.Name) {
-		wrong = append(wrong, fault.Violation{Param: "/name", Rule: "length", Message: "A key's name is text in UTF-8, of 1 to 100 bytes."})
+	if !isName(g.Name) {
+		wrong = append(wrong, nameViolation)
 	}
 	if len(g.Scopes) == 0 {
 		wrong = append(wrong, fault.Violation{Param: "/scopes", Rule: "required", Message: "A key needs at least one scope."})
@@ -110,6 +110,10 @@ func (g Grant) checkGrant() error {
 	}
 	return nil
 }
+
+var nameViolation = fault.Violation{Param: "/name", Rule: "length", Message: "A key's name is text in UTF-8, of 1 to 100 bytes."}
+
+func isName(s string) bool { return s != "" && len(s) <= 100 && utf8.ValidString(s) }
 
 func (s *Store) insertKey(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
 	prefix := keyPrefix

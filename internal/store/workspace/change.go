@@ -3,6 +3,7 @@ package workspace
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,6 +16,10 @@ import (
 
 // Change lists the fields of a workspace to set. A nil field stays unchanged.
 type Change struct {
+	// Seen is the UpdatedAt of the workspace that the change is made from. If it has changed since,
+	// Update fails with PRECONDITION_FAILED. Nil: it may have.
+	Seen *time.Time
+
 	Name         *string // display name
 	Instructions *string // instructions for the agent
 	Model        *string // provider/name; "" is the service's own
@@ -82,7 +87,7 @@ func (c Change) Violations() []fault.Violation {
 // params converts a change without violations.
 func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
-		ID: id, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
+		ID: id, Seen: c.Seen, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
 		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
 		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens), StorageQuota: wide(c.StorageQuota),
 		MessagesPerMinute: narrow(c.MessagesPerMinute), CallsPerMinute: narrow(c.CallsPerMinute), OpenStreams: narrow(c.OpenStreams),

@@ -134,6 +134,12 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 		return Workspace{}, fault.Invalid(vs...)
 	}
 	row, err := s.q.WorkspaceUpdate(ctx, c.params(id))
+	if errors.Is(err, pgx.ErrNoRows) && c.Seen != nil {
+		if _, err := s.Find(ctx, id.String()); err != nil {
+			return Workspace{}, err
+		}
+		return Workspace{}, fault.New(fault.PreconditionFailed, "The workspace has changed since you read it. Read it again, and repeat your change.")
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Workspace{}, fault.New(fault.WorkspaceNotFound, "Workspace %s does not exist. `parley workspace list` shows those that exist.", id)
 	}

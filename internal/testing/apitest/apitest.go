@@ -21,8 +21,10 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -175,6 +177,11 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 		t.Fatal(err)
 	}
 	return srv
+}
+
+// Administration returns the stores of the administration API.
+func (s *Service) Administration() admin.Stores {
+	return admin.Stores{Log: adminlog.New(s.Pool)}
 }
 
 // Asking makes tools without a rule need an approval.

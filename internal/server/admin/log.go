@@ -1,0 +1,36 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/parley-server/parley/internal/store/adminlog"
+)
+
+func (s *api) listWorkspaceLog(ctx context.Context, c *call) (any, error) {
+	q := c.logQuery()
+	q.Workspace = &c.Caller.Workspace.ID
+	return s.listLog(ctx, c, q)
+}
+
+func (s *api) listServerLog(ctx context.Context, c *call) (any, error) {
+	q := c.logQuery()
+	q.Workspace = c.query.id("workspace_id")
+	return s.listLog(ctx, c, q)
+}
+
+func (s *api) listLog(ctx context.Context, c *call, q adminlog.Query) (any, error) {
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	page, err := s.Log.List(ctx, q)
+	return listed{page}, err
+}
+
+func (c *call) logQuery() adminlog.Query {
+	q := adminlog.Query{Limit: c.query.limit(), Object: c.query.text("object"), ObjectID: c.query.text("object_id"),
+		Actor: c.query.text("actor"), Since: c.query.time("since")}
+	if cursor := c.query.text("cursor"); cursor != nil {
+		q.Cursor = *cursor
+	}
+	return q
+}

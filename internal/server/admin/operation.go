@@ -1,0 +1,188 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/actor"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// operation is a row of the table.
+type operation struct {
+	id     string // operationId
+	method string
+	path   string
+	scope  apikey.Scope
+	query  []string // parameters
+	body   []string // members of the body; nil: the operation takes none
+	status int      // of success; default 200
+	do     func(context.Context, *call) (any, error)
+}
+
+// The results of do besides plain values, which are sent in {"data": …}.
+type (
+	// listed is a page, which has its envelope already.
+	listed struct{ page any }
+	// tagged is an object with the version that If-Match names.
+	tagged struct {
+		value any
+		tag   string
+	}
+	// once is a value with a secret. A repeat under the same Idempotency-Key gets kept instead: the
+	// secret is not stored.
+	once struct{ value, kept any }
+)
+
+// call is a parsed request. Its function reports invalid values to the embedded Checks, and calls
+// Err before it changes anything.
+type call struct {
+	*server.Request
+	*request.Checks
+	query params
+	body  request.Fields
+	nulls map[string]bool // members of the body that are null
+}
+
+// serve parses a request, runs its operation and responds.
+func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	c := &call{Request: r, Checks: &request.Checks{}, nulls: make(map[string]bool)}
+	c.body.Checks = c.Checks
+	raw, err := c.readBody(w, op)
+	if err != nil {
+		return err
+	}
+	c.query = parseQuery(c.Checks, r.URL.RawQuery, op.query)
+	var key string
+	if op.method == http.MethodPost {
+		key = c.Once(r.Header.Values("Idempotency-Key"))
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := s.Brief(r.Context())
+	defer cancel()
+	if op.method != http.MethodGet && op.method != http.MethodHead {
+		ctx = actor.With(ctx, s.actor(w, r))
+	}
+	if key == "" {
+		result, err := op.do(ctx, c)
+		if err != nil {
+			return err
+		}
+		return respond(w, op.status, result)
+	}
+	return s.serveOnce(ctx, w, c, op, key, raw)
+}
+
+// readBody parses the members of the body.
+func (c *call) readBody(w http.ResponseWriter, op operation) ([]byte, error) {
+	if op.body == nil {
+		return nil, nil
+	}
+	raw, err := request.ReadJSON(w, c.Request.Request)
+	if err != nil {
+		return nil, err
+	}
+	members, err := request.Object(raw)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range members {
+		c.nulls[m.Name] = string(m.Value) == "null"
+	}
+	request.ParseMembers(c.Checks, "", members, &struct{}{}, nil, op.body) // it only rejects other names
+	c.body.Members = request.Given(members)
+	return raw, nil
+}
+
+// serveOnce runs an operation at most once under its Idempotency-Key.
+func (s *api) serveOnce(ctx context.Context, w http.ResponseWriter, c *call, op operation, key string, raw []byte) error {
+	hash := sha256.Sum256(append([]byte(c.URL.RequestURI()+"\n"), raw...))
+	name := session.Once{Workspace: c.Caller.Workspace.ID, Route: op.id, Key: key, Hash: hash[:], Caller: c.Caller.Key}
+	var result any
+	status, body, replayed, err := s.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
+		var err error
+		if result, err = op.do(ctx, c); err != nil {
+			return 0, nil, err
+		}
+		kept := result
+		if secret, ok := result.(once); ok {
+			kept = secret.kept
+		}
+		body, err := server.Encode(map[string]any{"data": kept})
+		return op.status, body, err
+	})
+	if err != nil {
+		return err
+	}
+	if !replayed {
+		return respond(w, op.status, result)
+	}
+	w.Header().Set("Idempotent-Replayed", "true")
+	server.WriteBody(w, status, body)
+	return nil
+}
+
+func respond(w http.ResponseWriter, status int, result any) error {
+	switch v := result.(type) {
+	case listed:
+		return server.WriteJSON(w, status, v.page)
+	case once:
+		return server.WriteData(w, status, v.value)
+	case tagged:
+		w.Header().Set("ETag", `"`+v.tag+`"`)
+		return server.WriteData(w, status, v.value)
+	}
+	return server.WriteData(w, status, result)
+}
+
+// actor returns the caller as the log of changes names it.
+func (s *api) actor(w http.ResponseWriter, r *server.Request) actor.Actor {
+	a := actor.Actor{Kind: actor.Key, ID: r.Caller.Key, Name: r.Caller.Name, Address: s.ClientAddress(r.Request).String(), RequestID: w.Header().Get("X-Request-Id")}
+	if strings.HasPrefix(a.ID, "mbr_") {
+		a.Kind = actor.Member
+	}
+	return a
+}
+
+// by names the caller in records that have one text for every kind of actor.
+func (c *call) by() string { return "key:" + c.Caller.Key }
+
+// expected returns the version that If-Match requires, "" for none.
+func (c *call) expected() string {
+	tag := strings.TrimSpace(strings.Join(c.Header.Values("If-Match"), ","))
+	if tag == "*" {
+		return ""
+	}
+	if tag != "" && (len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' || strings.Contains(tag, ",")) {
+		c.Add(fault.Violation{Param: "/If-Match", Rule: "format", Message: "If-Match is one ETag, in quotes, as a response has it."})
+		return ""
+	}
+	return strings.Trim(tag, `"`)
+}
+
+// stale returns the error for a version that is not the newest.
+func stale(what string) error {
+	return fault.New(fault.PreconditionFailed, "%s has changed since you read it. Read it again, and repeat your change.", what)
+}
+
+// notFound returns the error for an object that the workspace does not have.
+func notFound(what, name string) error {
+	return fault.New(fault.ObjectNotFound, "The workspace has no %s %.80q.", what, name)
+}
+
+// deleted is the response to a deletion.
+type deleted struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+}

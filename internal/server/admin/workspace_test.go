@@ -1,0 +1,84 @@
+package admin_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
+)
+
+// TestWorkspaceIsChanged changes settings, and resets some to those of the server. The log names the
+// key, its client and the request.
+func TestWorkspaceIsChanged(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var w struct {
+		Instructions      string
+		Model             *string
+		MaxTurns          int  `json:"max_turns"`
+		MessagesPerMinute *int `json:"messages_per_minute"`
+	}
+	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0}`, &w, "X-Request-Id", "mine")
+	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 {
+		t.Errorf("changed to %+v", w)
+	}
+	s.must(t, "PATCH ", `{"model":null,"messages_per_minute":null}`, nil)
+	w.Model, w.MessagesPerMinute = nil, nil
+	if s.must(t, "GET ", "", &w); w.Model != nil || w.MessagesPerMinute != nil || w.MaxTurns != 7 {
+		t.Errorf("reset to %+v", w)
+	}
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":null}`)
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":100000}`)
+
+	var log []struct {
+		Action string
+		Actor  struct {
+			Kind, ID, Name, Address string
+			RequestID               string `json:"request_id"`
+		}
+		Before, After struct {
+			MaxTurns int `json:"max_turns"`
+		}
+	}
+	s.must(t, "GET admin-log?object=workspaces&actor="+s.Key[4:12], "", &log)
+	if len(log) != 2 {
+		t.Fatalf("logged %+v", log)
+	}
+	first := log[1]
+	if a := first.Actor; a.Kind != "key" || a.ID != s.Key[4:12] || a.Name == "" || a.Address != "127.0.0.1" || a.RequestID != "mine" || first.Before.MaxTurns == 7 || first.After.MaxTurns != 7 {
+		t.Errorf("logged %+v", first)
+	}
+	s.must(t, "GET /api/v1/admin/log?limit=1", "", &log)
+	s.refused(t, "INVALID_REQUEST", "GET admin-log?since=yesterday", "")
+}
+
+// TestTwoAdministratorsLoseNothing has eight administrators change what they have read at the same
+// time: one succeeds in each round.
+func TestTwoAdministratorsLoseNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for range 3 {
+		tag := s.must(t, "GET ", "", nil).header.Get("ETag")
+		codes := make([]string, 8)
+		var wg sync.WaitGroup
+		for i := range codes {
+			wg.Go(func() { codes[i] = s.do(t, "PATCH ", `{"name":"Demo"}`, "If-Match", tag).Error.Code })
+		}
+		wait.Until(t, "all changes", wg.Wait)
+		won := 0
+		for _, code := range codes {
+			switch code {
+			case "":
+				won++
+			case "PRECONDITION_FAILED":
+			default:
+				t.Errorf("failed with %s", code)
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d changes of %d from the same version", won, len(codes))
+		}
+	}
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"name":"Demo"}`, "If-Match", "x")
+	s.must(t, "PATCH ", `{"name":"Demo"}`, nil, "If-Match", "*")
+}
