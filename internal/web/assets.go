@@ -36,8 +36,11 @@ func loadAssets() (assets, error) {
 		if err != nil {
 			return err
 		}
-		if path.Ext(name) == ".css" {
+		switch {
+		case path.Ext(name) == ".css":
 			data = shrinkCSS(data)
+		case path.Ext(name) == ".js" && path.Dir(name) == "static": // those in vendor are small already
+			data = jsMargin.ReplaceAll(data, nil)
 		}
 		fmt.Fprintf(sum, "%s %d\n", name, len(data))
 		_, _ = sum.Write(data)
@@ -55,6 +58,10 @@ var (
 	cssSpace   = regexp.MustCompile(`\s+`)
 	cssAround  = regexp.MustCompile(`\s*([{};,])\s*`)
 	cssValue   = regexp.MustCompile(`: `)
+
+	// jsMargin are the comments that fill a line, and indentation. Our scripts have no text that
+	// goes over several lines, in which both would have a meaning.
+	jsMargin = regexp.MustCompile(`(?m)^[ \t]*//.*\n|^[ \t]+`)
 )
 
 // shrinkCSS removes comments and the spaces that have no meaning. It relies on the style of our

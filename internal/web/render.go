@@ -24,7 +24,7 @@ type view struct {
 
 // loadPages parses templates/*.html, each with the layout and the parts in templates/parts.
 func (a *App) loadPages() (map[string]*template.Template, error) {
-	parts, err := template.New("").Funcs(functions()).ParseFS(templateFiles, "templates/parts/*.html")
+	parts, err := template.New("").Funcs(functions()).Funcs(docsFunctions).ParseFS(templateFiles, "templates/parts/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the parts of pages: %w", err)
 	}
@@ -54,23 +54,32 @@ func (a *App) render(w http.ResponseWriter, p *page, name string, data any) erro
 
 // renderStatus responds with a page and a status.
 func (a *App) renderStatus(w http.ResponseWriter, p *page, status int, name string, data any) error {
-	t := a.pages[name]
-	if t == nil {
-		return fmt.Errorf("there is no template %s", name)
-	}
-	var buf bytes.Buffer
-	if err := t.Execute(&buf, view{p, takeFlash(w, p), data}); err != nil {
-		return fmt.Errorf("render %s: %w", name, err)
+	body, err := a.execute(name, view{p, takeFlash(w, p), data})
+	if err != nil {
+		return err
 	}
 	h := w.Header()
 	setHeaders(h)
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if p.Method != http.MethodHead {
-		_, _ = w.Write(buf.Bytes())
+		_, _ = w.Write(body)
 	}
 	return nil
+}
+
+// execute renders a template.
+func (a *App) execute(name string, v view) ([]byte, error) {
+	t := a.pages[name]
+	if t == nil {
+		return nil, fmt.Errorf("there is no template %s", name)
+	}
+	var buf bytes.Buffer
+	if err := t.Execute(&buf, v); err != nil {
+		return nil, fmt.Errorf("render %s: %w", name, err)
+	}
+	return buf.Bytes(), nil
 }
 
 // functions are those of the templates.

@@ -59,6 +59,9 @@ func (a *App) routes() server.Routes {
 			}
 		}),
 	}
+	for _, path := range []string{"/docs", "/docs/", "/llms.txt", "/llms-full.txt"} {
+		all[path] = a.srv.Handler(a.docs)
+	}
 	for _, rt := range table() {
 		all[rt.path] = a.srv.Handler(func(w http.ResponseWriter, r *http.Request) error { return a.serve(w, r, rt) })
 	}

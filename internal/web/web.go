@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/parley-server/parley/internal/server"
 )
@@ -25,6 +26,7 @@ type App struct {
 	known  map[string]bool
 	guard  http.CrossOriginProtection
 	visit  func(*http.Request) (*Visitor, error) // nil visitor: not signed in
+	manual func() (*manual, error)
 }
 
 // New returns the routes of the application.
@@ -39,6 +41,7 @@ func New(srv *server.Server) (server.Routes, error) {
 func newApp(srv *server.Server) (*App, error) {
 	a := &App{json: srv, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
 	a.srv = srv.WithErrorPage(a.errorPage)
+	a.manual = sync.OnceValues(a.openManual)
 	var err error
 	if a.assets, err = loadAssets(); err != nil {
 		return nil, err

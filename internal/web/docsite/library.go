@@ -27,6 +27,7 @@ type Page struct {
 	Topic    string // its name, such as guides/files; "" for the index
 	Path     string // its address, such as /docs/guides/files
 	Title    string
+	Label    string // its name in the index, shorter than the title
 	Summary  string // one line on the content
 	Group    string // the group in the index, such as Guides
 	Markdown []byte
@@ -88,7 +89,7 @@ func NewLibrary(files fs.FS, base string, others ...search.Section) (*Library, e
 
 var (
 	indexGroup = regexp.MustCompile(`^## (.+)$`)
-	indexRow   = regexp.MustCompile(`^\| \[[^\]]+\]\(([^)#]+)\) \| (.+) \|$`)
+	indexRow   = regexp.MustCompile(`^\| \[([^\]]+)\]\(([^)#]+)\) \| (.+) \|$`)
 )
 
 // arrange puts the pages into the groups of the index. A page that the index does not list belongs
@@ -99,9 +100,9 @@ func (l *Library) arrange() {
 		if m := indexGroup.FindStringSubmatch(line); m != nil {
 			l.Groups = append(l.Groups, Group{Title: m[1]})
 		} else if m := indexRow.FindStringSubmatch(line); m != nil && len(l.Groups) > 0 {
-			if p := l.pages[topicOf(m[1])]; p != nil {
+			if p := l.pages[topicOf(m[2])]; p != nil {
 				group := &l.Groups[len(l.Groups)-1]
-				p.Summary, p.Group = plainText(m[2]), group.Title
+				p.Label, p.Summary, p.Group = plainText(m[1]), plainText(m[3]), group.Title
 				group.Pages = append(group.Pages, p)
 			}
 		}
@@ -112,6 +113,7 @@ func (l *Library) arrange() {
 				p.Group = p.Under.Group
 			}
 		}
+		p.Label = cmp.Or(p.Label, p.Title)
 		if p.Summary == "" {
 			p.Summary = firstSentence(p.Markdown)
 		}

@@ -278,3 +278,28 @@ func (r *Reference) Sections() (all []search.Section) {
 	}
 	return all
 }
+
+// Title returns the name of the group as a heading.
+func (t *Tag) Title() string { return strings.ToUpper(t.Name[:1]) + t.Name[1:] }
+
+// ParameterGroup are the parameters in one place of the request.
+type ParameterGroup struct {
+	Title      string
+	Parameters []Parameter
+}
+
+// Groups returns the parameters by their places.
+func (op *Operation) Groups() (groups []ParameterGroup) {
+	for _, place := range []struct{ in, title string }{{"path", "Path"}, {"query", "Query"}, {"header", "Headers"}} {
+		g := ParameterGroup{Title: place.title}
+		for _, p := range op.Parameters {
+			if p.In == place.in {
+				g.Parameters = append(g.Parameters, p)
+			}
+		}
+		if len(g.Parameters) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
