@@ -33,10 +33,12 @@ WITH p AS MATERIALIZED (
     SELECT 'turn', 'turns', p.args::jsonb, 25, p.due FROM p
     RETURNING river_job.id, (river_job.args->>'turn_id')::uuid AS turn_id
 ), turn AS (
-    INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, scopes, request_hash, created_at, start_seq, job_id)
-    SELECT p.id, p.session_id, p.workspace_id, 'queued', p.max_response_seconds, p.max_turns, nullif(p.key_id, ''), string_to_array(p.scopes, ' '),
-           p.request_hash, d.at, d.open_seq, job.id
+    INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
+                       created_at, start_seq, job_id, agent, agent_version, agent_version_id)
+    SELECT p.id, p.session_id, p.workspace_id, 'queued', least(p.max_response_seconds, v.max_response_seconds), least(p.max_turns, v.max_turns),
+           v.max_cost_usd, nullif(p.key_id, ''), string_to_array(p.scopes, ' '), p.request_hash, d.at, d.open_seq, job.id, a.name, v.number, v.id
     FROM p JOIN drawn d ON d.id = p.id JOIN job ON job.turn_id = p.id
+    LEFT JOIN agents a ON a.workspace_id = p.workspace_id AND a.is_default LEFT JOIN agent_versions v ON v.id = a.published_id
 ), spoken AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, named, status, first_seq, last_seq, created_at)
     SELECT p.message_id, p.session_id, p.id, p.workspace_id, 'user', p.content, nullif(p.named, ''), 'completed', d.message_seq, d.message_seq, clock_timestamp()
@@ -81,7 +83,7 @@ type TurnsBeginRow struct {
 }
 
 // TurnsBegin is TurnBegin for the first turns of new sessions. Nothing else knows these sessions, so
-// no lock is needed. Each open event has a higher seq than every message event.
+// no lock is needed. The turns have the default agents' published versions. Each open event has a higher seq than every message event.
 func (q *Queries) TurnsBegin(ctx context.Context, arg TurnsBeginParams) ([]TurnsBeginRow, error) {
 	rows, err := q.db.Query(ctx, turnsBegin,
 		arg.Ids,

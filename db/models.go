@@ -43,6 +43,39 @@ type AdminLog struct {
 	After       []byte
 }
 
+type Agent struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	Name        string
+	IsDefault   bool
+	Newest      int32
+	PublishedID *uuid.UUID
+	DraftID     *uuid.UUID
+	Revision    int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	DeletedAt   *time.Time
+}
+
+type AgentVersion struct {
+	ID                 uuid.UUID
+	AgentID            uuid.UUID
+	WorkspaceID        uuid.UUID
+	Number             int32
+	Instructions       string
+	Model              *string
+	Effort             *string
+	Tools              []byte
+	Rules              []byte
+	MaxResponseSeconds int32
+	MaxTurns           int32
+	HistoryTokens      int32
+	MaxCostUSD         *float64
+	Author             string
+	Note               string
+	CreatedAt          time.Time
+}
+
 type Allowlist struct {
 	ID          uuid.UUID
 	WorkspaceID uuid.UUID
@@ -276,6 +309,10 @@ type Turn struct {
 	FinishedAt         *time.Time
 	StateAt            time.Time
 	ToldAt             *time.Time
+	Agent              *string
+	AgentVersion       *int32
+	AgentVersionID     *uuid.UUID
+	SkillVersion       *int32
 }
 
 type Workspace struct {

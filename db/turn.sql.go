@@ -160,7 +160,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, agent, agent_version, agent_version_id, skill_version FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -197,32 +197,45 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.FinishedAt,
 		&i.StateAt,
 		&i.ToldAt,
+		&i.Agent,
+		&i.AgentVersion,
+		&i.AgentVersionID,
+		&i.SkillVersion,
 	)
 	return i, err
 }
 
 const turnBegin = `-- name: TurnBegin :exec
-WITH job AS (
+WITH agent AS (
+    SELECT v.id, a.name, v.number, v.max_response_seconds, v.max_turns, v.max_cost_usd
+    FROM agent_versions v JOIN agents a ON a.id = v.agent_id
+    WHERE v.id = coalesce($8::uuid,
+        (SELECT d.published_id FROM agents d WHERE d.workspace_id = $2 AND d.is_default))
+), job AS (
     INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
-    SELECT 'turn', 'turns', $8::jsonb, 25, $9::timestamptz WHERE $8::jsonb IS NOT NULL
+    SELECT 'turn', 'turns', $9::jsonb, 25, $10::timestamptz WHERE $9::jsonb IS NOT NULL
     RETURNING id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
-    VALUES ($10, $1, $2, $11, $12, $13,
-            $14, $15, $16, $17, $18, $19,
-            $20, $21, $22, $23, $24, (SELECT id FROM job))
+                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
+                       agent, agent_version, agent_version_id, skill_version)
+    SELECT $11, $1, $2, $12,
+           least($13::int, agent.max_response_seconds), least($14::int, agent.max_turns),
+           least($15::numeric, agent.max_cost_usd), $16, $17::text[], $18,
+           $19, $20::json, $21::text[], $22::json, $23::uuid, $24,
+           $25, job.id, agent.name, agent.number, agent.id, $26::int
+    FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-    VALUES ($25, $1, $10, $2, 'user', $26, $27,
-            $28, $29, 'completed', $30, $30, clock_timestamp()),
-           ($31, $1, $10, $2, 'assistant', NULL, NULL,
-            NULL, NULL, 'in_progress', $24, $24, clock_timestamp())
+    VALUES ($27, $1, $11, $2, 'user', $28, $29,
+            $30, $31, 'completed', $32, $32, clock_timestamp()),
+           ($33, $1, $11, $2, 'assistant', NULL, NULL,
+            NULL, NULL, 'in_progress', $25, $25, clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $1::uuid, $10::uuid, $23::timestamptz, false,
-           $32::bigint + u.i, ($33::text[])[u.i], ($34::text[])[u.i]::json
-    FROM unnest($35::bigint[]) WITH ORDINALITY AS u(seq, i)
+    SELECT u.seq, $1::uuid, $11::uuid, $24::timestamptz, false,
+           $34::bigint + u.i, ($35::text[])[u.i], ($36::text[])[u.i]::json
+    FROM unnest($37::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 2)
@@ -239,6 +252,7 @@ type TurnBeginParams struct {
 	LastOrd            int64
 	TurnID             *uuid.UUID
 	Title              string
+	AgentVersionID     *uuid.UUID
 	Args               []byte
 	Due                time.Time
 	ID                 uuid.UUID
@@ -256,6 +270,7 @@ type TurnBeginParams struct {
 	CallbackID         *uuid.UUID
 	At                 time.Time
 	StartSeq           int64
+	SkillVersion       *int32
 	MessageID          uuid.UUID
 	Content            *string
 	Label              *string
@@ -271,7 +286,8 @@ type TurnBeginParams struct {
 
 // TurnBegin stores a turn with its first events, its message and the empty answer to it and, unless
 // args is null, the River job that shall run it. It also stores what the change has made of the
-// session's row; a new session gets its row here. The caller holds the lock of any other.
+// session's row; a new session gets its row here. The caller holds the lock of any other. Without a
+// version the turn has the published one of the default agent; a version can only lower the limits.
 func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 	_, err := q.db.Exec(ctx, turnBegin,
 		arg.SessionID,
@@ -281,6 +297,7 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.LastOrd,
 		arg.TurnID,
 		arg.Title,
+		arg.AgentVersionID,
 		arg.Args,
 		arg.Due,
 		arg.ID,
@@ -298,6 +315,7 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.CallbackID,
 		arg.At,
 		arg.StartSeq,
+		arg.SkillVersion,
 		arg.MessageID,
 		arg.Content,
 		arg.Label,
@@ -515,7 +533,7 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.U
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, agent, agent_version, agent_version_id, skill_version FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -551,6 +569,10 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.FinishedAt,
 		&i.StateAt,
 		&i.ToldAt,
+		&i.Agent,
+		&i.AgentVersion,
+		&i.AgentVersionID,
+		&i.SkillVersion,
 	)
 	return i, err
 }
@@ -698,7 +720,7 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -747,6 +769,10 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Turn.FinishedAt,
 		&i.Turn.StateAt,
 		&i.Turn.ToldAt,
+		&i.Turn.Agent,
+		&i.Turn.AgentVersion,
+		&i.Turn.AgentVersionID,
+		&i.Turn.SkillVersion,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,
@@ -795,7 +821,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -882,6 +908,10 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Turn.FinishedAt,
 			&i.Turn.StateAt,
 			&i.Turn.ToldAt,
+			&i.Turn.Agent,
+			&i.Turn.AgentVersion,
+			&i.Turn.AgentVersionID,
+			&i.Turn.SkillVersion,
 			&i.Message.ID,
 			&i.Message.SessionID,
 			&i.Message.TurnID,
@@ -1002,18 +1032,20 @@ const turnsClaim = `-- name: TurnsClaim :many
 WITH asked AS (
     SELECT unnest($4::uuid[]) AS id, unnest($5::bigint[]) AS epoch
 ), want AS (
-    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch,
+    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch, t.agent_version_id,
            row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
     FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY($6::text[])
 ), room AS (
-    SELECT w.id, w.model, w.instructions, w.history_tokens,
+    SELECT w.id, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
-    FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
+    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default WHERE w.id IN (SELECT workspace_id FROM want)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = $1::int, started_at = clock_timestamp(),
-    lease_until = clock_timestamp() + make_interval(secs => $2::float8)
+    lease_until = clock_timestamp() + make_interval(secs => $2::float8),
+    agent_version_id = v.id, agent = a.name, agent_version = v.number
 FROM want JOIN room ON room.id = want.workspace_id
+JOIN agent_versions v ON v.id = coalesce(want.agent_version_id, room.published_id) JOIN agents a ON a.id = v.agent_id
 LEFT JOIN LATERAL (
     SELECT array_agg(e.seq ORDER BY e.seq) AS seqs, array_agg(e.ord ORDER BY e.seq) AS ords, array_agg(e.at ORDER BY e.seq) AS ats,
            array_agg(e.kind ORDER BY e.seq) AS kinds, array_agg(e.data::text ORDER BY e.seq) AS datas
@@ -1022,7 +1054,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, room.model, room.instructions, room.history_tokens,
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
@@ -1040,7 +1072,10 @@ type TurnsClaimParams struct {
 type TurnsClaimRow struct {
 	Turn           Turn
 	Model          *string
+	Effort         *string
 	Instructions   string
+	Tools          []byte
+	Rules          []byte
 	HistoryTokens  int32
 	Seqs           []int64
 	Ords           []int64
@@ -1052,8 +1087,8 @@ type TurnsClaimRow struct {
 }
 
 // TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
-// oldest first. With each turn comes its workspace's agent and, on its first attempt and unless it is
-// large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
+// oldest first. With each turn comes its agent, as of its message and, for a turn of an earlier
+// release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
 func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]TurnsClaimRow, error) {
 	rows, err := q.db.Query(ctx, turnsClaim,
 		arg.Node,
@@ -1100,8 +1135,15 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turns
 			&i.Turn.FinishedAt,
 			&i.Turn.StateAt,
 			&i.Turn.ToldAt,
+			&i.Turn.Agent,
+			&i.Turn.AgentVersion,
+			&i.Turn.AgentVersionID,
+			&i.Turn.SkillVersion,
 			&i.Model,
+			&i.Effort,
 			&i.Instructions,
+			&i.Tools,
+			&i.Rules,
 			&i.HistoryTokens,
 			&i.Seqs,
 			&i.Ords,

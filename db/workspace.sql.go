@@ -139,19 +139,25 @@ func (q *Queries) WorkspaceDelete(ctx context.Context, id uuid.UUID) (int64, err
 }
 
 const workspaceInsert = `-- name: WorkspaceInsert :one
-INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO workspaces (id, slug, name, instructions, model, max_response_seconds, max_turns, history_tokens)
+VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
+        coalesce($7::int, 50), coalesce($8::int, 24000))
 ON CONFLICT (slug) DO NOTHING
 RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
 `
 
 type WorkspaceInsertParams struct {
-	ID           uuid.UUID
-	Slug         string
-	Name         string
-	Instructions string
-	Model        *string
+	ID                 uuid.UUID
+	Slug               string
+	Name               string
+	Instructions       *string
+	Model              *string
+	MaxResponseSeconds *int32
+	MaxTurns           *int32
+	HistoryTokens      *int32
 }
 
+// The settings of the agent are those of its first version.
 func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams) (Workspace, error) {
 	row := q.db.QueryRow(ctx, workspaceInsert,
 		arg.ID,
@@ -159,6 +165,9 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		arg.Name,
 		arg.Instructions,
 		arg.Model,
+		arg.MaxResponseSeconds,
+		arg.MaxTurns,
+		arg.HistoryTokens,
 	)
 	var i Workspace
 	err := row.Scan(

@@ -67,6 +67,7 @@ var ours = map[string]string{
 	"internal/session":                      "db internal/event internal/eventlog internal/fault internal/pgerr internal/replan internal/text",
 	"internal/sse":                          "",
 	"internal/store/adminlog":               "db internal/fault internal/replan",
+	"internal/store/agent":                  "db internal/fault internal/replan internal/search internal/store/permission internal/text",
 	"internal/store/apikey":                 "db internal/fault internal/outage internal/pgerr internal/replan internal/search",
 	"internal/store/callback":               "db internal/egress internal/fair internal/fault internal/replan internal/store/vault internal/text",
 	"internal/store/filestore":              "db internal/egress internal/event internal/fair internal/fault internal/outage internal/pgerr internal/pulse internal/replan internal/store/vault",
@@ -112,7 +113,7 @@ var ours = map[string]string{
 
 // doors lists the packages that may import each external dependency with a single entry point.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server",

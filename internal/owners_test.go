@@ -18,9 +18,9 @@ var owners = map[string]string{
 	"erasures": "session", "idempotency_keys": "session", "idempotent_answers": "session",
 	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
-	"workspaces": "store/workspace",
-	"api_keys":   "store/apikey",
-	"allowlist":  "store/permission", "tool_rules": "store/permission",
+	"workspaces": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",
+	"api_keys":  "store/apikey",
+	"allowlist": "store/permission", "tool_rules": "store/permission",
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",
 	"documents": "store/wiki",

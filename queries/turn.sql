@@ -1,17 +1,27 @@
 -- name: TurnBegin :exec
 -- TurnBegin stores a turn with its first events, its message and the empty answer to it and, unless
 -- args is null, the River job that shall run it. It also stores what the change has made of the
--- session's row; a new session gets its row here. The caller holds the lock of any other.
-WITH job AS (
+-- session's row; a new session gets its row here. The caller holds the lock of any other. Without a
+-- version the turn has the published one of the default agent; a version can only lower the limits.
+WITH agent AS (
+    SELECT v.id, a.name, v.number, v.max_response_seconds, v.max_turns, v.max_cost_usd
+    FROM agent_versions v JOIN agents a ON a.id = v.agent_id
+    WHERE v.id = coalesce(sqlc.narg(agent_version_id)::uuid,
+        (SELECT d.published_id FROM agents d WHERE d.workspace_id = sqlc.arg(workspace_id) AND d.is_default))
+), job AS (
     INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
     SELECT 'turn', 'turns', sqlc.narg(args)::jsonb, 25, sqlc.arg(due)::timestamptz WHERE sqlc.narg(args)::jsonb IS NOT NULL
     RETURNING id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
-    VALUES (sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state), sqlc.arg(max_response_seconds), sqlc.arg(max_turns),
-            sqlc.narg(max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes), sqlc.arg(request_hash), sqlc.arg(prompt), sqlc.arg(response_schema),
-            sqlc.arg(secrets), sqlc.arg(rejected), sqlc.narg(callback_id), sqlc.arg(at), sqlc.arg(start_seq), (SELECT id FROM job))
+                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
+                       agent, agent_version, agent_version_id, skill_version)
+    SELECT sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state),
+           least(sqlc.arg(max_response_seconds)::int, agent.max_response_seconds), least(sqlc.arg(max_turns)::int, agent.max_turns),
+           least(sqlc.narg(max_cost_usd)::numeric, agent.max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes)::text[], sqlc.arg(request_hash),
+           sqlc.arg(prompt), sqlc.arg(response_schema)::json, sqlc.arg(secrets)::text[], sqlc.arg(rejected)::json, sqlc.narg(callback_id)::uuid, sqlc.arg(at),
+           sqlc.arg(start_seq), job.id, agent.name, agent.number, agent.id, sqlc.narg(skill_version)::int
+    FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
     VALUES (sqlc.arg(message_id), sqlc.arg(session_id), sqlc.arg(id), sqlc.arg(workspace_id), 'user', sqlc.narg(content), sqlc.narg(label),
@@ -145,23 +155,25 @@ SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'wa
 
 -- name: TurnsClaim :many
 -- TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
--- oldest first. With each turn comes its workspace's agent and, on its first attempt and unless it is
--- large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
+-- oldest first. With each turn comes its agent, as of its message and, for a turn of an earlier
+-- release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
 WITH asked AS (
     SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(epochs)::bigint[]) AS epoch
 ), want AS (
-    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch,
+    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch, t.agent_version_id,
            row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
     FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY(sqlc.arg(states)::text[])
 ), room AS (
-    SELECT w.id, w.model, w.instructions, w.history_tokens,
+    SELECT w.id, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
-    FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
+    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default WHERE w.id IN (SELECT workspace_id FROM want)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = sqlc.arg(node)::int, started_at = clock_timestamp(),
-    lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
+    lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8),
+    agent_version_id = v.id, agent = a.name, agent_version = v.number
 FROM want JOIN room ON room.id = want.workspace_id
+JOIN agent_versions v ON v.id = coalesce(want.agent_version_id, room.published_id) JOIN agents a ON a.id = v.agent_id
 LEFT JOIN LATERAL (
     SELECT array_agg(e.seq ORDER BY e.seq) AS seqs, array_agg(e.ord ORDER BY e.seq) AS ords, array_agg(e.at ORDER BY e.seq) AS ats,
            array_agg(e.kind ORDER BY e.seq) AS kinds, array_agg(e.data::text ORDER BY e.seq) AS datas
@@ -170,7 +182,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING sqlc.embed(turns), room.model, room.instructions, room.history_tokens,
+RETURNING sqlc.embed(turns), v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history;

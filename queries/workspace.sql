@@ -1,5 +1,8 @@
 -- name: WorkspaceInsert :one
-INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
+-- The settings of the agent are those of its first version.
+INSERT INTO workspaces (id, slug, name, instructions, model, max_response_seconds, max_turns, history_tokens)
+VALUES ($1, $2, $3, coalesce(sqlc.narg(instructions)::text, ''), nullif(sqlc.narg(model)::text, ''), coalesce(sqlc.narg(max_response_seconds)::int, 600),
+        coalesce(sqlc.narg(max_turns)::int, 50), coalesce(sqlc.narg(history_tokens)::int, 24000))
 ON CONFLICT (slug) DO NOTHING
 RETURNING *;
 

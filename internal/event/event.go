@@ -214,10 +214,14 @@ const (
 	Expired  Outcome = "expired" // no answer arrived in time
 )
 
-// Started records which attempt of a turn runs on which node.
+// Started records which attempt of a turn runs on which node, and what runs: the agent and, for a
+// skill, its version.
 type Started struct {
-	Epoch int64  `json:"epoch"`
-	Node  string `json:"node"`
+	Epoch        int64        `json:"epoch"`
+	Node         string       `json:"node"`
+	Agent        string       `json:"agent"`
+	AgentVersion AgentVersion `json:"agent_version"`
+	SkillVersion int          `json:"skill_version,omitempty"`
 }
 
 // Reply is the model's whole reply in one step. With it a turn can be rebuilt after a crash or a

@@ -9,6 +9,8 @@ const (
 	InvalidJSON             Code = "INVALID_JSON"
 	InvalidRequestBody      Code = "INVALID_REQUEST"
 	UnknownSkill            Code = "UNKNOWN_SKILL"
+	UnknownAgent            Code = "UNKNOWN_AGENT"
+	UnknownAgentVersion     Code = "UNKNOWN_AGENT_VERSION"
 	InvalidSkillInput       Code = "INVALID_SKILL_INPUT"
 	UnknownSecret           Code = "UNKNOWN_SECRET"
 	InvalidResponseSchema   Code = "INVALID_RESPONSE_SCHEMA"
@@ -59,6 +61,8 @@ var classes = map[Code]class{
 	InvalidJSON:             {http.StatusBadRequest, InvalidRequest},
 	InvalidRequestBody:      {http.StatusBadRequest, InvalidRequest},
 	UnknownSkill:            {http.StatusBadRequest, InvalidRequest},
+	UnknownAgent:            {http.StatusBadRequest, InvalidRequest},
+	UnknownAgentVersion:     {http.StatusBadRequest, InvalidRequest},
 	InvalidSkillInput:       {http.StatusBadRequest, InvalidRequest},
 	UnknownSecret:           {http.StatusBadRequest, InvalidRequest},
 	InvalidResponseSchema:   {http.StatusBadRequest, InvalidRequest},

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -34,11 +35,14 @@ type Claimed struct {
 	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
 
-// Agent is a workspace's agent at the time of a claim.
+// Agent is what the agent of a turn is, in the version that the turn records.
 type Agent struct {
 	Model         string // "": the service's default
+	Effort        string // "": the model's own
 	Instructions  string
-	HistoryTokens int // maximum number of tokens of earlier messages that the model receives
+	HistoryTokens int               // maximum number of tokens of earlier messages that the model receives
+	Tools         map[string]string // the offered tools with their labels; nil: every tool
+	Rules         map[string]string // rules of tools, beside those of the workspace
 }
 
 // ClaimTurn gives a queued turn to this node. Simultaneous claims share a transaction: the claims of
@@ -156,13 +160,15 @@ func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted
 	}
 	claimed := make(map[uuid.UUID]Claimed, len(rows))
 	for _, r := range rows {
-		claimed[r.Turn.ID] = claimedOf(r)
+		if claimed[r.Turn.ID], err = claimedOf(r); err != nil {
+			return nil, err
+		}
 	}
 	return claimed, nil
 }
 
 // claimedOf converts a row of TurnsClaim.
-func claimedOf(r db.TurnsClaimRow) Claimed {
+func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
 		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true,
@@ -171,8 +177,19 @@ func claimedOf(r db.TurnsClaimRow) Claimed {
 	if r.Model != nil {
 		c.Agent.Model = *r.Model
 	}
+	if r.Effort != nil {
+		c.Agent.Effort = *r.Effort
+	}
+	for raw, to := range map[*[]byte]*map[string]string{&r.Tools: &c.Agent.Tools, &r.Rules: &c.Agent.Rules} {
+		if *raw == nil {
+			continue
+		}
+		if err := json.Unmarshal(*raw, to); err != nil {
+			return c, fmt.Errorf("read the agent of turn %s: %w", t.ID, err)
+		}
+	}
 	if r.Seqs == nil { // a later attempt, or a large message
-		return c
+		return c, nil
 	}
 	c.Log = &TurnLog{HasHistory: r.HasHistory, HasAttachments: r.HasAttachments}
 	for i, seq := range r.Seqs {
@@ -180,7 +197,7 @@ func claimedOf(r db.TurnsClaimRow) Claimed {
 			Seq: seq, Ord: r.Ords[i], Session: t.SessionID, Turn: t.ID, At: r.Ats[i], Kind: event.Kind(r.Kinds[i]), Data: []byte(r.Datas[i]),
 		})
 	}
-	return c
+	return c, nil
 }
 
 // startAttempts writes the first event of each attempt.
@@ -192,7 +209,8 @@ func (b *claiming) startAttempts(ctx context.Context, later *db.Queries, heads m
 			continue
 		}
 		h := heads[o.Lease.Session]
-		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Node: strconv.Itoa(int(b.s.events.Node()))})
+		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Node: strconv.Itoa(int(b.s.events.Node())),
+			Agent: o.Turn.Agent, AgentVersion: event.AgentVersion(o.Turn.AgentVersion), SkillVersion: o.Turn.SkillVersion})
 		if err != nil {
 			return err
 		}

@@ -108,8 +108,9 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	}
 	small := w.queue(t, s)
 	got := claim(small)
-	if want := (session.Agent{Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}); got.Agent != want {
-		t.Errorf("the agent is %+v, want %+v", got.Agent, want)
+	kind := session.Agent{Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}
+	if !reflect.DeepEqual(got.Agent, kind) || got.Turn.Agent != "default" || got.Turn.AgentVersion != 2 {
+		t.Errorf("%s, version %d, is %+v, want %+v", got.Turn.Agent, got.Turn.AgentVersion, got.Agent, kind)
 	}
 	want, err := s.Store.ReadTurnLog(t.Context(), got.Turn)
 	if err != nil || len(want.Events) != 3 {
@@ -125,8 +126,15 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := claim(small); again.Log != nil || again.Turn.Epoch == got.Turn.Epoch {
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE workspaces SET instructions = 'Be quick.'`); err != nil {
+		t.Fatal(err)
+	}
+	again := claim(small)
+	if again.Log != nil || again.Turn.Epoch == got.Turn.Epoch {
 		t.Errorf("the claim of a second attempt has the log %+v", again.Log)
+	}
+	if !reflect.DeepEqual(again.Agent, kind) || again.Turn.AgentVersion != 2 {
+		t.Errorf("a second attempt after a publication has version %d, %+v", again.Turn.AgentVersion, again.Agent)
 	}
 	large := w.queueMessage(t, s, strings.Repeat("long ", 10_000))
 	if got := claim(large); got.Log != nil {

@@ -39,16 +39,27 @@ type Turn struct {
 	ResponseSchema []byte   // nil: none
 	Secrets        []string // names of the credentials sent with the message
 	Rejected       json.RawMessage
+
+	Agent        string // name of the agent; "": a turn of an earlier release that has not started
+	AgentVersion int    // 0: a draft
+	SkillVersion int    // 0: no skill
 }
 
 // turnOf converts a row of turns.
 func turnOf(r db.Turn) Turn {
-	return Turn{
+	t := Turn{
 		ID: r.ID, SessionID: r.SessionID, WorkspaceID: r.WorkspaceID, State: State(r.State), StateAt: r.StateAt, Error: r.Error,
 		StartSeq: r.StartSeq, EndSeq: r.EndSeq, Epoch: r.Epoch, Node: r.Node, JobID: r.JobID, HaltedAt: r.HaltedAt, CreatedAt: r.CreatedAt,
 		MaxResponseSeconds: r.MaxResponseSeconds, MaxTurns: r.MaxTurns, MaxCostUSD: r.MaxCostUSD, ActiveSeconds: r.ActiveSeconds,
 		KeyID: r.KeyID, Scopes: r.Scopes, RequestHash: r.RequestHash, Prompt: r.Prompt, ResponseSchema: r.ResponseSchema, Secrets: r.Secrets, Rejected: r.Rejected,
 	}
+	if r.Agent != nil && r.AgentVersion != nil {
+		t.Agent, t.AgentVersion = *r.Agent, int(*r.AgentVersion)
+	}
+	if r.SkillVersion != nil {
+		t.SkillVersion = int(*r.SkillVersion)
+	}
+	return t
 }
 
 // TurnByID reads a turn of any workspace.

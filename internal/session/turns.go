@@ -30,9 +30,12 @@ type NewTurn struct {
 	Key                string   // id of the API key
 	Scopes             []string // scopes of that key
 	RequestHash        []byte   // hash of the original request, to recognize a repeat
-	MaxResponseSeconds int
+	MaxResponseSeconds int      // the version of the agent can only lower it, and the next two
 	MaxTurns           int
 	MaxCostUSD         *float64 // nil: no limit
+
+	AgentVersion uuid.UUID // id of the version that runs; uuid.Nil: the published one of the default agent
+	SkillVersion int       // version of the skill; 0: no skill
 
 	Prompt   []byte          // sealed: the model's input in place of the message; nil: the message itself
 	Schema   json.RawMessage // schema of the final answer; nil: any answer
@@ -135,7 +138,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	tx.row.Title = cmp.Or(tx.row.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
 	message, open, row := evs[0], evs[1], &tx.row
 	p := db.TurnBeginParams{
-		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state),
+		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state), AgentVersionID: idOrNil(n.AgentVersion),
 		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
 		KeyID: nilIfEmpty(n.Key), Scopes: nonNilList(n.Scopes), RequestHash: n.RequestHash,
 		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: nonNilList(n.Secrets), Rejected: n.Rejected, CallbackID: idOrNil(n.Callback), StartSeq: open.Seq,
@@ -143,6 +146,9 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
+	}
+	if n.SkillVersion > 0 {
+		p.SkillVersion = new(int32(n.SkillVersion))
 	}
 	if state == Queued {
 		p.Args, p.Due = n.Job.Args, n.Job.Due

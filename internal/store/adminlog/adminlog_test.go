@@ -47,8 +47,11 @@ var logged = []struct{ object, insert, update, quiet, remove string }{
 		`UPDATE egress_policies SET public = true WHERE workspace_id = $1`, ``, `DELETE FROM egress_policies WHERE workspace_id = $1`},
 	{"callback_secrets", `INSERT INTO callback_secrets (id, workspace_id, secret) VALUES (gen_random_uuid(), $1, ` + sealed + `)`,
 		`UPDATE callback_secrets SET secret = secret || 'x' WHERE workspace_id = $1`, ``, `DELETE FROM callback_secrets WHERE workspace_id = $1`},
-	{"workspaces", ``, `UPDATE workspaces SET max_turns = 7 WHERE id = $1`, `UPDATE workspaces SET updated_at = 'epoch' WHERE id = $1`, `DELETE FROM workspaces WHERE id = $1`},
+	{"workspaces", ``, `UPDATE workspaces SET max_running = 7 WHERE id = $1`, `UPDATE workspaces SET updated_at = 'epoch' WHERE id = $1`, `DELETE FROM workspaces WHERE id = $1`},
 }
+
+// created is the number of rows for a new workspace: its own, its agent and the agent's version.
+const created = 3
 
 type fixture struct {
 	pool  *pgxpool.Pool
@@ -159,7 +162,7 @@ func TestLogIsAppendOnly(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	if n := len(f.list(t, adminlog.Query{}).Data); n != 1 {
+	if n := len(f.list(t, adminlog.Query{}).Data); n != created {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -169,12 +172,12 @@ func TestActorsAreLogged(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	change := func(ctx context.Context) {
-		if _, err := (replan.Pool{Pool: f.pool}).Exec(ctx, `UPDATE workspaces SET max_turns = max_turns - 1 WHERE id = $1`, f.space); err != nil {
+		if _, err := (replan.Pool{Pool: f.pool}).Exec(ctx, `UPDATE workspaces SET max_running = max_running - 1 WHERE id = $1`, f.space); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change(actor.With(t.Context(), actor.Actor{Kind: actor.Key, ID: "7F3kQ2zB", Name: "backend", Address: "192.0.2.1", RequestID: "req_1"}))
-	f.exec(t, `SET application_name = 'parley'; UPDATE workspaces SET max_turns = 3; RESET application_name`)
+	f.exec(t, `SET application_name = 'parley'; UPDATE workspaces SET max_running = 3; RESET application_name`)
 	all := f.list(t, adminlog.Query{}).Data
 	if got := all[0].Actor; got.Kind != "service" || got.ID != nil {
 		t.Errorf("the service is logged as %+v", got)
@@ -190,7 +193,7 @@ func TestPagesOfTheLog(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	for n := range 6 {
-		f.exec(t, fmt.Sprintf(`UPDATE workspaces SET max_turns = %d WHERE id = $1`, n+1))
+		f.exec(t, fmt.Sprintf(`UPDATE workspaces SET max_running = %d WHERE id = $1`, n+1))
 	}
 	var ids []int64
 	q := adminlog.Query{Limit: 3}
@@ -204,7 +207,7 @@ func TestPagesOfTheLog(t *testing.T) {
 		}
 		q.Cursor = *page.NextCursor
 	}
-	if len(ids) != 7 || ids[0] <= ids[6] {
+	if len(ids) != created+6 || ids[0] <= ids[6] {
 		t.Errorf("ids %v", ids)
 	}
 	all := f.list(t, adminlog.Query{}).Data

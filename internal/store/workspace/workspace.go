@@ -114,8 +114,11 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 	var row db.Workspace
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		q := s.q.WithTx(tx)
-		if row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: ref}); err == nil {
-			row, err = q.WorkspaceUpdate(ctx, c.params(row.ID))
+		set := c.params(uuid.Must(uuid.NewV7()))
+		row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: set.ID, Slug: ref, Name: ref, Instructions: set.Instructions, Model: set.Model,
+			MaxResponseSeconds: set.MaxResponseSeconds, MaxTurns: set.MaxTurns, HistoryTokens: set.HistoryTokens})
+		if err == nil {
+			row, err = q.WorkspaceUpdate(ctx, set)
 		}
 		return err
 	})

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/text"
+)
+
+// Definition is everything that decides what an agent does.
+type Definition struct {
+	Instructions string                      `json:"instructions"`
+	Model        *string                     `json:"model"`  // provider/name; null: the service's own
+	Effort       *string                     `json:"effort"` // minimal, low, medium or high; null: the model's own
+	Tools        map[string]permission.Label `json:"tools"`  // the offered tools; null: every tool
+	Rules        map[string]string           `json:"rules"`  // allow, ask or deny by tool; null: none
+	Limits       Limits                      `json:"limits"`
+}
+
+// Limits bound each turn of an agent.
+type Limits struct {
+	MaxResponseSeconds int      `json:"max_response_seconds"`
+	MaxTurns           int      `json:"max_turns"` // model calls
+	HistoryTokens      int      `json:"history_tokens"`
+	MaxCostUSD         *float64 `json:"max_cost_usd"` // null: no limit
+}
+
+// Defaults returns the definition of a new agent.
+func Defaults() Definition {
+	return Definition{Limits: Limits{MaxResponseSeconds: 600, MaxTurns: 50, HistoryTokens: 24000}}
+}
+
+const (
+	maxInstructions = 256 << 10
+	maxModel        = 200
+	maxNote         = 1000
+	maxCost         = 1_000_000
+)
+
+// Efforts lists the values of Definition.Effort.
+var Efforts = []string{"minimal", "low", "medium", "high"}
+
+// Violations returns all violations of a definition.
+func (d Definition) Violations() []fault.Violation {
+	var vs []fault.Violation
+	wrong := func(param, rule, message string, args ...any) {
+		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: fmt.Sprintf(message, args...)})
+	}
+	if !text.IsStorable(d.Instructions) || len(d.Instructions) > maxInstructions {
+		wrong("instructions", "format", "Instructions are UTF-8 text without NUL, at most 256 KiB.")
+	}
+	if m := d.Model; m != nil {
+		provider, name, _ := strings.Cut(*m, "/")
+		if provider == "" || name == "" || !text.IsStorable(*m) || len(*m) > maxModel || strings.ContainsFunc(*m, unicode.IsControl) {
+			wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
+		}
+	}
+	if e := d.Effort; e != nil && !slices.Contains(Efforts, *e) {
+		wrong("effort", "enum", "effort %q is not one of %s.", text.Truncate(*e, 40), strings.Join(Efforts, ", "))
+	}
+	for _, tool := range slices.Sorted(maps.Keys(d.Tools)) {
+		builtin, known := permission.LabelOf(tool)
+		switch label := d.Tools[tool]; {
+		case !known:
+			vs = append(vs, unknownTool("/tools/", tool))
+		case label != permission.ReadOnly && label != permission.Changes:
+			wrong("tools/"+text.PointerToken(tool), "enum", "The label of a tool is read_only or changes.")
+		case builtin == permission.Changes && label == permission.ReadOnly:
+			wrong("tools/"+tool, "enum", "%s changes things, so its label is changes. The rule allow lets it run without approval.", tool)
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(d.Rules)) {
+		_, known := permission.LabelOf(tool)
+		_, ok := permission.ParseVerdict(d.Rules[tool])
+		switch {
+		case !known:
+			vs = append(vs, unknownTool("/rules/", tool))
+		case permission.IsFixed(tool):
+			wrong("rules/"+tool, "enum", "No rule can be set for %s: it always asks.", tool)
+		case !ok:
+			wrong("rules/"+tool, "enum", "The rule of a tool is allow, ask or deny.")
+		}
+	}
+	for _, n := range []struct {
+		param           string
+		value, min, max int
+	}{
+		{"max_response_seconds", d.Limits.MaxResponseSeconds, 1, 3600},
+		{"max_turns", d.Limits.MaxTurns, 1, 200},
+		{"history_tokens", d.Limits.HistoryTokens, 0, 10_000_000},
+	} {
+		if n.value < n.min || n.value > n.max {
+			wrong("limits/"+n.param, "range", "%s is %d to %d.", n.param, n.min, n.max)
+		}
+	}
+	if c := d.Limits.MaxCostUSD; c != nil && !(*c >= 0 && *c <= maxCost) {
+		wrong("limits/max_cost_usd", "range", "max_cost_usd is 0 to %d.", maxCost)
+	}
+	return vs
+}
+
+func unknownTool(at, tool string) fault.Violation {
+	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown", Message: fmt.Sprintf("There is no tool %.100q.", tool)}
+	if near := search.Nearest(tool, permission.Tools(), 1); len(near) > 0 {
+		v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
+		v.Suggestion = near[0]
+	}
+	return v
+}
+
+// equal reports whether two definitions are the same.
+func (d Definition) equal(other Definition) bool {
+	a, errA := json.Marshal(d)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+func versionOf(r db.AgentVersion) (Version, error) {
+	v := Version{ID: r.ID, Number: int(r.Number), Author: r.Author, Note: r.Note, CreatedAt: r.CreatedAt, Definition: Definition{
+		Instructions: r.Instructions, Model: r.Model, Effort: r.Effort,
+		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), HistoryTokens: int(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
+	}}
+	if r.Tools != nil {
+		if err := json.Unmarshal(r.Tools, &v.Tools); err != nil {
+			return v, fmt.Errorf("read the tools of version %s: %w", r.ID, err)
+		}
+	}
+	if r.Rules != nil {
+		if err := json.Unmarshal(r.Rules, &v.Rules); err != nil {
+			return v, fmt.Errorf("read the rules of version %s: %w", r.ID, err)
+		}
+	}
+	return v, nil
+}
+
+// params converts a definition without violations to a row of an agent.
+func (d Definition) params(a Agent, number int, author, note string) (db.AgentVersionInsertParams, error) {
+	p := db.AgentVersionInsertParams{
+		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort,
+		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns), HistoryTokens: int32(d.Limits.HistoryTokens),
+		MaxCostUSD: d.Limits.MaxCostUSD, Author: author, Note: note,
+	}
+	var err error
+	if d.Tools != nil {
+		if p.Tools, err = json.Marshal(d.Tools); err != nil {
+			return p, fmt.Errorf("encode the tools of an agent: %w", err)
+		}
+	}
+	if len(d.Rules) > 0 {
+		if p.Rules, err = json.Marshal(d.Rules); err != nil {
+			return p, fmt.Errorf("encode the rules of an agent: %w", err)
+		}
+	}
+	return p, nil
+}
