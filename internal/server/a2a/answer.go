@@ -11,6 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -22,10 +25,10 @@ const answered = "a2aAnswer"
 
 // continueTask applies a message to a task that waits for an answer. A repeated message has no
 // second effect, whatever the task waits for by then.
-func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
-	id, ok := request.ID(in.task)
+func (c *call) continueTask(in *message.Incoming) (id, of uuid.UUID, err error) {
+	id, ok := request.ID(in.Task)
 	if !ok {
-		return id, of, taskNotFoundError(in.task)
+		return id, of, rpc.NoTask(in.Task)
 	}
 	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
@@ -33,11 +36,11 @@ func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 	if err != nil {
 		return id, of, err
 	}
-	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
+	if in.Context != uuid.Nil && in.Context != v.Turn.SessionID {
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
-	if in.cursor > 0 { // an answer whose stream cannot be resumed is not applied
-		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.cursor}); err != nil {
+	if in.Cursor > 0 { // an answer whose stream cannot be resumed is not applied
+		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.Cursor}); err != nil {
 			return id, of, err
 		}
 	}
@@ -54,12 +57,12 @@ func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 }
 
 // idempotency returns the key of an answer.
-func (c *call) idempotency(in *incoming) session.Once {
-	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash, Caller: c.caller.Key}
+func (c *call) idempotency(in *message.Incoming) session.Once {
+	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.ID, Hash: in.Hash, Caller: c.caller.Key}
 }
 
 // decide answers the question of a task.
-func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
+func (c *call) decide(ctx context.Context, v session.View, in *message.Incoming) error {
 	a, err := c.decision(ctx, v, in)
 	if err != nil {
 		return err
@@ -73,20 +76,20 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 
 // decision returns the answer in a message, for the task as it is. A message with other content is
 // not an answer: its meaning would be ambiguous.
-func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a turn.Answer, err error) {
+func (c *call) decision(ctx context.Context, v session.View, in *message.Incoming) (a turn.Answer, err error) {
 	var q event.InputRequired
 	if v.Question != nil {
 		if err := json.Unmarshal(v.Question, &q); err != nil {
 			return a, fmt.Errorf("read the question: %w", err)
 		}
 	}
-	if in.approval != uuid.Nil {
-		asked, err := c.Sessions.Approval(ctx, c.workspace(), in.approval)
+	if in.Approval != uuid.Nil {
+		asked, err := c.Sessions.Approval(ctx, c.workspace(), in.Approval)
 		if err != nil {
 			return a, err
 		}
 		if asked.TurnID != v.Turn.ID {
-			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
+			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.Approval)
 		}
 		q.ApprovalID, q.What = asked.ApprovalID, asked.Kind
 	}
@@ -95,15 +98,15 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 		return a, c.notWaiting(ctx, v, in)
 	case q.What == event.InputSecret:
 		return a, unsupportedError(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
-	case in.decision == nil:
-		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
-	case in.besides != "":
-		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
-	case in.id == q.ApprovalID.String(): // the id of the question itself
-		return a, reusedError()
+	case in.Decision == nil:
+		return a, fault.Invalid(fault.Violation{Param: message.PartsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+	case in.Besides != "":
+		return a, fault.Invalid(fault.Violation{Param: in.Besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
+	case in.ID == q.ApprovalID.String(): // the id of the question itself
+		return a, rpc.ReusedMessage()
 	}
 	var checks request.Checks
-	a = checks.Decision(in.decision, append([]string{"approval_id"}, request.DecisionFields...))
+	a = checks.Decision(in.Decision, append([]string{"approval_id"}, request.DecisionFields...))
 	a.Approval, a.Key, a.Scopes = q.ApprovalID, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	if err := checks.Err(); err != nil {
 		return a, err
@@ -116,8 +119,8 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 
 // notWaiting returns the error for an answer to a task that does not wait. If another answer came
 // first, the error has its outcome.
-func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) error {
-	if in.decision != nil {
+func (c *call) notWaiting(ctx context.Context, v session.View, in *message.Incoming) error {
+	if in.Decision != nil {
 		page, err := c.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
 		if err != nil {
 			return err
@@ -129,18 +132,18 @@ func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) err
 					how = "its last question was not answered in time and has expired"
 				}
 				e := unsupportedError(v, "The task waits for no answer any more: "+how+". That stands.")
-				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
+				e.About["approval_id"], e.About["status"] = a.ApprovalID.String(), a.Status
 				return e
 			}
 		}
 	}
-	if stateOf(v.Turn).terminal() {
+	if task.StateOf(v.Turn).IsTerminal() {
 		return unsupportedError(v, "The task has ended. Send a message with its contextId alone to continue the conversation.")
 	}
 	return unsupportedError(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
 }
 
 // unsupportedError returns the error for a message that the state of a task does not allow.
-func unsupportedError(v session.View, why string) *rpcError {
-	return &rpcError{Code: unsupported, Message: why, about: map[string]string{"taskId": v.Turn.ID.String()}}
+func unsupportedError(v session.View, why string) *rpc.Error {
+	return &rpc.Error{Code: rpc.Unsupported, Message: why, About: map[string]string{"taskId": v.Turn.ID.String()}}
 }

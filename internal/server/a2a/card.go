@@ -8,32 +8,20 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/card"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
-	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// object is JSON that is assembled by hand, as cards are; only programs read it.
-type object = map[string]any
-
-// agentCard is the content of an agent card.
-type agentCard struct {
-	name, description string
-	skills            []skillCard
-}
-
-// stranger is the card for a client without a key: it contains nothing of any workspace.
-var stranger = agentCard{name: "Parley", description: "An agent behind Parley. Ask with a key for the card of your workspace's own.", skills: []skillCard{talk}}
-
-// card responds with the agent card of the key's workspace, or without a key with one that only
+// serveCard responds with the agent card of the key's workspace, or without a key with one that only
 // describes the authentication.
-func (s *api) card(w http.ResponseWriter, r *server.Request) error {
-	v, ok := versionOf(r.Request)
-	if !ok {
-		v = ""
+func (s *api) serveCard(w http.ResponseWriter, r *server.Request) error {
+	version := "" // without one, or with another, the card has the members of both
+	if v, ok := versionOf(r.Request); ok && v != nil {
+		version = v.Name
 	}
-	agent, cache := stranger, "public, max-age=300"
+	agent, cache := card.Stranger, "public, max-age=300"
 	if s.BaseURL == "" { // the request's own headers determine the address
 		cache = "private, max-age=300"
 	}
@@ -52,7 +40,7 @@ func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	body, err := server.Encode(agent.write(s.Base(r.Request), s.Version, v))
+	body, err := server.Encode(agent.Encode(s.Base(r.Request)+Path, s.Version, version))
 	if err != nil {
 		return err
 	}
@@ -77,51 +65,11 @@ func (c *call) extendedCard() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.write(c.base, c.Version, c.version), nil
+	return agent.Encode(c.base+Path, c.Version, c.version.Name), nil
 }
 
-// workspaceCard returns the card of a workspace: its name, and the skills that callers can start.
-func (s *api) workspaceCard(ctx context.Context, caller server.Caller) (agentCard, error) {
+// workspaceCard returns the card of a caller's workspace.
+func (s *api) workspaceCard(ctx context.Context, caller server.Caller) (card.Agent, error) {
 	list, err := s.Skills.List(ctx, caller.Workspace.ID)
-	if err != nil {
-		return agentCard{}, err
-	}
-	agent := agentCard{name: caller.Workspace.Name, description: "The agent of the workspace " + caller.Workspace.Slug + ".", skills: []skillCard{talk}}
-	for _, e := range list {
-		if e.Status == skill.Active {
-			agent.skills = append(agent.skills, cardOf(e))
-		}
-	}
-	return agent, nil
-}
-
-// write encodes a card for a version. Without a version the card has the members of both.
-func (a agentCard) write(base, release string, v version) object {
-	url := base + Path
-	card := object{
-		"name": a.name, "description": a.description, "version": release, "skills": a.skills,
-		"defaultInputModes": []string{textType, jsonType}, "defaultOutputModes": []string{textType, jsonType},
-	}
-	capabilities := object{"streaming": true, "pushNotifications": true}
-	scheme := object{"description": "An API key of a workspace, with the scope a2a."}
-	card["capabilities"], card["securitySchemes"] = capabilities, object{"apiKey": scheme}
-	if v != v03 {
-		card["supportedInterfaces"] = []object{
-			{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": string(v10)},
-			{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": string(v03)},
-		}
-		capabilities["extendedAgentCard"] = true
-		scheme["httpAuthSecurityScheme"] = object{"scheme": "Bearer", "description": scheme["description"]}
-		card["securityRequirements"] = []object{{"schemes": object{"apiKey": object{"list": []string{}}}}}
-	}
-	if v != v10 {
-		card["protocolVersion"] = "0.3.0"
-		card["url"], card["preferredTransport"] = url, "JSONRPC"
-		card["supportsAuthenticatedExtendedCard"] = true
-		card["security"] = []object{{"apiKey": []string{}}}
-		scheme["type"], scheme["scheme"] = "http", "bearer"
-	} else {
-		delete(scheme, "description")
-	}
-	return card
+	return card.Of(caller.Workspace, list), err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -14,11 +15,11 @@ import (
 // the service, "" if it is not configured.
 func Reports(base string) map[callback.Protocol]turn.ReportEncoder {
 	reports := make(map[callback.Protocol]turn.ReportEncoder)
-	for _, v := range []version{v03, v10} {
-		reports[v.protocol()] = func(view session.View, files filestore.Files, at time.Time) ([]byte, error) {
-			t := taskOf(base, view, files, whole)
-			t.Status.Timestamp = stamp(at)
-			return json.Marshal(v.sent(t))
+	for _, v := range []*version{v03, v10} {
+		reports[v.Reports] = func(view session.View, files filestore.Files, at time.Time) ([]byte, error) {
+			t := task.Of(base, view, files, task.Whole)
+			t.Status.Timestamp = task.Stamp(at)
+			return json.Marshal(v.Sent(t))
 		}
 	}
 	return reports

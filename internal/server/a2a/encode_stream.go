@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/sse"
 )
@@ -16,7 +17,7 @@ type writer struct {
 	*call
 	sw       *sse.Writer
 	turn     uuid.UUID
-	p        *projection
+	p        *task.Projection
 	upto     int64 // events up to here are in the task that is sent first
 	taskSent bool  // that task was sent
 	last     int64 // id of the newest frame
@@ -45,7 +46,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 		if ev.Turn != w.turn || over {
 			continue
 		}
-		frames, err := w.p.apply(*ev)
+		frames, err := w.p.Apply(*ev)
 		if err != nil {
 			return false, err
 		}
@@ -53,18 +54,18 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 			continue
 		}
 		for _, f := range frames {
-			f.waits = f.waits && !hasEvents(evs[i+1:], w.turn)
+			f.Waits = f.Waits && !hasEvents(evs[i+1:], w.turn)
 			if err := w.frame(f); err != nil {
 				return false, err
 			}
-			over = over || w.version.ends(f)
+			over = over || w.version.Ends(f)
 		}
 	}
 	if err := w.sendTask(evs[len(evs)-1].Seq + 1); err != nil {
 		return false, err
 	}
-	if !over && w.taskSent && w.version.leaves(w.p.task.Status.State) {
-		return true, w.frame(w.p.now(w.last))
+	if !over && w.taskSent && w.version.Leaves(w.p.State()) {
+		return true, w.frame(w.p.Now(w.last))
 	}
 	return over, nil
 }
@@ -75,7 +76,7 @@ func (w *writer) sendTask(next int64) error {
 		return nil
 	}
 	w.taskSent = true
-	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
+	return w.frame(task.Frame{Update: task.Update{Task: w.p.Snapshot()}, ID: w.upto})
 }
 
 // hasEvents reports whether evs has an event of the turn, which then continues.
@@ -83,9 +84,9 @@ func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
 }
 
-func (w *writer) frame(f frame) error {
-	w.last = max(w.last, f.id)
-	return w.write(f.id, jsonrpc.Result(w.id, w.version.frame(f)))
+func (w *writer) frame(f task.Frame) error {
+	w.last = max(w.last, f.ID)
+	return w.write(f.ID, jsonrpc.Result(w.id, w.version.Frame(f)))
 }
 
 // fail writes an error into a stream that has begun.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -20,10 +21,10 @@ const (
 
 // listed is a page of tasks.
 type listed struct {
-	Tasks         []*task `json:"tasks"`
-	NextPageToken string  `json:"nextPageToken"`
-	PageSize      int     `json:"pageSize"`
-	TotalSize     int64   `json:"totalSize"`
+	Tasks         []*task.Task `json:"tasks"`
+	NextPageToken string       `json:"nextPageToken"`
+	PageSize      int          `json:"pageSize"`
+	TotalSize     int64        `json:"totalSize"`
 }
 
 // list returns a page of the workspace's tasks, the latest change first.
@@ -33,7 +34,7 @@ func (c *call) list() (any, error) {
 		return nil, err
 	}
 	if !known {
-		return listed{Tasks: []*task{}, PageSize: q.Limit}, nil
+		return listed{Tasks: []*task.Task{}, PageSize: q.Limit}, nil
 	}
 	ctx, stop := c.brief()
 	defer stop()
@@ -45,7 +46,7 @@ func (c *call) list() (any, error) {
 	for i, v := range page.Data {
 		ids[i] = v.Turn.ID
 	}
-	out := listed{Tasks: make([]*task, len(page.Data)), PageSize: q.Limit, TotalSize: total}
+	out := listed{Tasks: make([]*task.Task, len(page.Data)), PageSize: q.Limit, TotalSize: total}
 	if page.NextCursor != nil {
 		out.NextPageToken = *page.NextCursor
 	}
@@ -54,15 +55,15 @@ func (c *call) list() (any, error) {
 		return nil, err
 	}
 	for i, v := range page.Data {
-		out.Tasks[i] = taskOf(c.base, v, files[v.Turn.ID], s)
+		out.Tasks[i] = task.Of(c.base, v, files[v.Turn.ID], s)
 	}
 	return out, nil
 }
 
 // parseQuery parses the filters of a list. known is false if nothing can match them.
-func (c *call) parseQuery() (q session.ViewQuery, s shape, known bool) {
+func (c *call) parseQuery() (q session.ViewQuery, s task.Shape, known bool) {
 	p := c.params
-	s = shape{modes: whole.modes, history: p.Int("historyLength", 0, 0, math.MaxInt32), artifacts: p.Bool("includeArtifacts")}
+	s = task.Shape{Modes: task.Whole.Modes, History: p.Int("historyLength", 0, 0, math.MaxInt32), Artifacts: p.Bool("includeArtifacts")}
 	q.Limit = p.Int("pageSize", usualPage, 1, maxPage)
 	q.Cursor = p.String("pageToken", 1000)
 	if text := p.String("statusTimestampAfter", 64); text != "" {
@@ -78,31 +79,31 @@ func (c *call) parseQuery() (q session.ViewQuery, s shape, known bool) {
 		known, q.Session = ok, &id // a malformed id matches no context
 	}
 	if text := p.String("status", 64); text != "" {
-		known = c.states(&q, state(text)) && known
+		known = c.states(&q, task.State(text)) && known
 	}
 	return q, s, known
 }
 
 // states restricts a list to a state. ok is false for a state that no task ever has.
-func (c *call) states(q *session.ViewQuery, s state) (ok bool) {
+func (c *call) states(q *session.ViewQuery, s task.State) (ok bool) {
 	switch s {
-	case submitted:
+	case task.Submitted:
 		q.States, q.Begun = []session.State{session.LinedUp, session.Queued}, new(false)
-	case working:
+	case task.Working:
 		q.States, q.Begun = []session.State{session.Queued, session.Running}, new(true)
-	case inputRequired:
+	case task.InputRequired:
 		q.States = []session.State{session.Waiting}
-	case completed:
+	case task.Completed:
 		q.States = []session.State{session.Completed}
-	case failed:
+	case task.Failed:
 		q.States = []session.State{session.Failed}
-	case canceled:
+	case task.Canceled:
 		q.States = []session.State{session.Canceled}
 	case "TASK_STATE_UNSPECIFIED":
 	case "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED":
 		return false
 	default:
-		all := []string{string(submitted), string(working), string(completed), string(failed), string(canceled), string(inputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
+		all := []string{string(task.Submitted), string(task.Working), string(task.Completed), string(task.Failed), string(task.Canceled), string(task.InputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
 		c.params.Add(fault.Violation{Param: "/status", Rule: "enum", Message: "status can be " + strings.Join(all, ", ") + "."})
 	}
 	return true

@@ -4,30 +4,29 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
+	"github.com/parley-server/parley/internal/server/a2a/task"
+	older "github.com/parley-server/parley/internal/server/a2a/v03"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/store/callback"
 )
 
 // version is a version of the protocol.
-type version string
-
-const (
-	v03 version = "0.3"
-	v10 version = "1.0"
-)
-
-// protocol returns the version's name in reports.
-func (v version) protocol() callback.Protocol {
-	if v == v10 {
-		return callback.A2A10
-	}
-	return callback.A2A03
+type version struct {
+	task.Encoding
+	message.Dialect
 }
 
-// versionOf returns the version that a request names, "" if it names none. It ignores the third
+// The versions.
+var (
+	v03 = &version{older.Encoding{}, older.Dialect}
+	v10 = &version{task.V10{}, message.V10}
+)
+
+// versionOf returns the version that a request names, nil if it names none. It ignores the third
 // number of a version.
-func versionOf(r *http.Request) (v version, ok bool) {
+func versionOf(r *http.Request) (v *version, ok bool) {
 	text := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if text == "" {
 		text = strings.TrimSpace(r.URL.Query().Get("A2A-Version"))
@@ -36,9 +35,13 @@ func versionOf(r *http.Request) (v version, ok bool) {
 	if len(parts) >= 2 {
 		text = parts[0] + "." + parts[1]
 	}
-	switch v := version(text); v {
-	case "", v03, v10:
-		return v, true
+	switch text {
+	case "":
+		return nil, true
+	case v03.Name:
+		return v03, true
+	case v10.Name:
+		return v10, true
 	}
 	return v10, false
 }
@@ -50,7 +53,7 @@ type method struct {
 }
 
 // methods are the methods of each version, by name.
-var methods = map[version]map[string]method{
+var methods = map[*version]map[string]method{
 	v03: {
 		"message/send":                        {do: (*call).send},
 		"message/stream":                      {do: (*call).sendStream, streams: true},
@@ -83,19 +86,19 @@ var methods = map[version]map[string]method{
 func (c *call) find() (method, error) {
 	v, ok := versionOf(c.r)
 	if !ok {
-		return method{}, &rpcError{Code: versionNotSupported, Message: "This version of A2A is not spoken here: there are 0.3 and 1.0.",
-			about: map[string]string{"supportedVersions": "0.3, 1.0"}}
+		return method{}, &rpc.Error{Code: rpc.VersionNotSupported, Message: "This version of A2A is not spoken here: there are 0.3 and 1.0.",
+			About: map[string]string{"supportedVersions": "0.3, 1.0"}}
 	}
-	if v == "" {
+	if v == nil {
 		v = v03
 		if _, ok := methods[v10][c.method]; ok {
 			v = v10
 		}
 	}
-	c.version = v
+	c.version, c.parser.Dialect = v, v.Dialect
 	m, ok := methods[v][c.method]
 	if !ok {
-		return m, &rpcError{Code: jsonrpc.MethodNotFound, Message: "Unknown method " + request.Short(c.method) + " in A2A " + string(v) + "."}
+		return m, &rpc.Error{Code: jsonrpc.MethodNotFound, Message: "Unknown method " + request.Short(c.method) + " in A2A " + v.Name + "."}
 	}
 	return m, nil
 }

@@ -5,8 +5,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 )
@@ -37,21 +38,22 @@ func (c *call) parseEnvelope(body []byte) error {
 	c.version, _ = versionOf(c.r) // selects the form of an error
 	list, batch, err := jsonrpc.Parse(body)
 	if err != nil {
-		return &rpcError{Code: err.Code, Message: err.Message}
+		return &rpc.Error{Code: err.Code, Message: err.Message}
 	}
 	if batch {
-		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "Batches are not supported. Send each request by itself."}
+		return &rpc.Error{Code: jsonrpc.InvalidRequest, Message: "Batches are not supported. Send each request by itself."}
 	}
 	m := list[0]
 	c.id, c.method = m.ID, m.Method
 	c.params = request.Fields{Checks: new(request.Checks), Members: request.Given(m.Params), ProtoJSON: true}
+	c.parser = message.Parser{Params: c.params, Places: make(map[string]string), Workspace: c.caller.Workspace.Slug}
 	switch {
 	case m.Err != nil:
-		return &rpcError{Code: m.Err.Code, Message: m.Err.Message}
+		return &rpc.Error{Code: m.Err.Code, Message: m.Err.Message}
 	case m.ID == nil:
-		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "id is missing. Every method here has a response."}
+		return &rpc.Error{Code: jsonrpc.InvalidRequest, Message: "id is missing. Every method here has a response."}
 	case m.Method == "":
-		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "method is empty."}
+		return &rpc.Error{Code: jsonrpc.InvalidRequest, Message: "method is empty."}
 	}
 	return nil
 }
@@ -64,20 +66,7 @@ func (c *call) taskID(name string) (uuid.UUID, error) {
 	}
 	id, ok := request.ID(text)
 	if !ok {
-		return uuid.Nil, taskNotFoundError(text)
+		return uuid.Nil, rpc.NoTask(text)
 	}
 	return id, nil
-}
-
-// rejectForeign reports fields that have their name in another version: their values would be lost.
-func rejectForeign(f request.Fields, v version, names map[string]string) bool {
-	found := false
-	for name, here := range names {
-		if f.Has(name) {
-			found = true
-			f.Add(fault.Violation{Param: f.Pointer(name), Rule: "unknown", Suggestion: here,
-				Message: name + " is a field of another version of A2A. In " + string(v) + " it is " + here + "."})
-		}
-	}
-	return found
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
@@ -18,7 +20,7 @@ func (c *call) setPush() (any, error) {
 		c.params.Require("pushNotificationConfig")
 		conf = c.params.Child("pushNotificationConfig")
 	}
-	to := c.parseReceiver(conf)
+	to := c.parser.Receiver(conf)
 	to.Name = cmp.Or(to.Name, uuid.NewString())
 	id, err := c.taskID("taskId")
 	if err != nil {
@@ -33,11 +35,11 @@ func (c *call) setPush() (any, error) {
 	if err := c.Turns.AddCallback(ctx, c.workspace(), v.Turn.SessionID, id, *to); err != nil {
 		return nil, err
 	}
-	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
+	return c.version.Receiver(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
 }
 
 // registerReceiver registers the receiver of a message for a task that the message did not start.
-func (c *call) registerReceiver(ctx context.Context, in *incoming, context, id uuid.UUID) error {
+func (c *call) registerReceiver(ctx context.Context, in *message.Incoming, context, id uuid.UUID) error {
 	if in.Callback == nil {
 		return nil
 	}
@@ -68,9 +70,9 @@ func (c *call) readReceivers() (id uuid.UUID, list []callback.Named, err error) 
 // configID parses the id of a receiver.
 func (c *call) configID() string {
 	if c.version == v03 {
-		return c.params.String("pushNotificationConfigId", maxConfigID)
+		return c.params.String("pushNotificationConfigId", message.MaxReceiverID)
 	}
-	return c.params.RequiredString("id", maxConfigID)
+	return c.params.RequiredString("id", message.MaxReceiverID)
 }
 
 // getPush returns a receiver. In version 0.3 it is any of them if none is named.
@@ -82,17 +84,17 @@ func (c *call) getPush() (any, error) {
 	}
 	for _, n := range list {
 		if n.Name == name || name == "" {
-			return c.version.config(id, n), nil
+			return c.version.Receiver(id, n), nil
 		}
 	}
-	return nil, &rpcError{Code: taskNotFound, Message: "The task has no such push notification config.", about: map[string]string{"taskId": id.String()}}
+	return nil, &rpc.Error{Code: rpc.TaskNotFound, Message: "The task has no such push notification config.", About: map[string]string{"taskId": id.String()}}
 }
 
 // listPush returns the receivers of a task, in version 1.0 a page of them.
 func (c *call) listPush() (any, error) {
 	size, token := maxPage, ""
 	if c.version == v10 {
-		size, token = c.params.Int("pageSize", usualPage, 1, maxPage), c.params.String("pageToken", maxConfigID)
+		size, token = c.params.Int("pageSize", usualPage, 1, maxPage), c.params.String("pageToken", message.MaxReceiverID)
 	}
 	id, list, err := c.readReceivers()
 	if err != nil {
@@ -111,7 +113,7 @@ func (c *call) listPush() (any, error) {
 	}
 	configs := make([]any, len(list))
 	for i, n := range list {
-		configs[i] = c.version.config(id, n)
+		configs[i] = c.version.Receiver(id, n)
 	}
 	if c.version == v03 {
 		return configs, nil

@@ -8,9 +8,8 @@
 // client that resumes with a frame's id misses none and gets none twice; no secret passes through
 // here; a closed connection never stops a turn.
 //
-// methods.go lists the methods; parse*.go read their parameters; send.go, task.go, stream.go,
-// list.go, push.go and card.go carry them out; project.go turns rows into frames, and encode*.go
-// write them in both versions.
+// Package message parses messages, task projects rows to frames, v03 has what differs in version 0.3,
+// rpc has the errors and card the agent cards. The methods are here.
 package a2a
 
 import (
@@ -21,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/message"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -42,7 +42,7 @@ type api struct {
 func New(srv *server.Server, publicCard bool) server.Routes {
 	s := &api{Server: srv, noCard: !publicCard}
 	calls := s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.A2A, Class: ratelimit.Calls, Serve: s.serve}})
-	card := s.HandleMethods(map[string]server.Operation{http.MethodGet: {Public: true, Serve: s.card}})
+	card := s.HandleMethods(map[string]server.Operation{http.MethodGet: {Public: true, Serve: s.serveCard}})
 	// Some clients append / to the address.
 	return server.Routes{Path: calls, Path + "/": calls, CardPath: card}
 }
@@ -54,13 +54,12 @@ type call struct {
 	r       *http.Request
 	caller  server.Caller
 	base    string // public address of the service
-	version version
+	version *version
 	id      json.RawMessage // as it was sent
 	method  string
 	streams bool // the method answers with a stream
 	params  request.Fields
-	places  map[string]string // JSON Pointers to fields that have another name in other protocols
-	unfit   *rpcError         // an output media type that is not supported; nil: none
+	parser  message.Parser
 }
 
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
@@ -74,7 +73,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	if err != nil {
 		return err
 	}
-	c := &call{api: s, w: w, r: r.Request, caller: r.Caller, base: s.Base(r.Request), places: make(map[string]string)}
+	c := &call{api: s, w: w, r: r.Request, caller: r.Caller, base: s.Base(r.Request)}
 	if err := c.run(body); err != nil {
 		return c.writeError(err)
 	}

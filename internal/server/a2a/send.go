@@ -8,6 +8,9 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/turn"
@@ -16,11 +19,11 @@ import (
 // send accepts a message and returns its task: at once, or when the task has ended or waits for an
 // answer.
 func (c *call) send() (any, error) {
-	in, err := c.parseMessage()
+	in, err := c.parser.Parse()
 	if err != nil {
 		return nil, err
 	}
-	if !in.immediately {
+	if !in.Immediately {
 		release, err := c.HoldStream(c.r.Context(), c.caller)
 		if err != nil {
 			return nil, err
@@ -32,7 +35,7 @@ func (c *call) send() (any, error) {
 		return nil, err
 	}
 	read := c.await
-	if in.immediately {
+	if in.Immediately {
 		read = c.read
 	}
 	v, err := read(id)
@@ -41,20 +44,20 @@ func (c *call) send() (any, error) {
 	}
 	ctx, stop := c.brief()
 	defer stop()
-	t, err := c.show(ctx, v, shape{in.modes, in.history, true})
+	t, err := c.show(ctx, v, task.Shape{Modes: in.Modes, History: in.History, Artifacts: true})
 	if err != nil {
 		return nil, c.storedError(id, context, err)
 	}
-	return c.version.sent(t), nil
+	return c.version.Sent(t), nil
 }
 
 // sendStream accepts a message and streams its task.
 func (c *call) sendStream() (any, error) {
-	in, err := c.parseMessage()
+	in, err := c.parser.Parse()
 	if err != nil {
 		return nil, err
 	}
-	if in.cursor, err = c.cursor(); err != nil {
+	if in.Cursor, err = c.cursor(); err != nil {
 		return nil, err
 	}
 	release, err := c.HoldStream(c.r.Context(), c.caller)
@@ -70,11 +73,11 @@ func (c *call) sendStream() (any, error) {
 	if err != nil {
 		return nil, c.storedError(id, context, err)
 	}
-	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
+	look := &look{view: v, modes: in.Modes, history: in.History, from: fromStart}
 	switch {
-	case in.cursor > 0:
-		look.from, look.cursor = fromCursor, in.cursor
-	case in.task != "":
+	case in.Cursor > 0:
+		look.from, look.cursor = fromCursor, in.Cursor
+	case in.Task != "":
 		look.from, look.answers = fromNow, true
 	}
 	if err := c.stream(look); err != nil {
@@ -84,8 +87,8 @@ func (c *call) sendStream() (any, error) {
 }
 
 // take stores a message, or finds where it was stored before. It returns its task and context.
-func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
-	if in.task != "" {
+func (c *call) take(in *message.Incoming) (id, of uuid.UUID, err error) {
+	if in.Task != "" {
 		return c.continueTask(in)
 	}
 	if _, err := c.Count(c.r.Context(), c.caller, ratelimit.Messages); err != nil {
@@ -99,7 +102,7 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if taken, err := c.Sessions.Answered(ctx, c.idempotency(in)); err != nil {
 		return id, of, err
 	} else if taken {
-		return id, of, reusedError()
+		return id, of, rpc.ReusedMessage()
 	}
 	started, err := c.startTask(ctx, in)
 	if err == nil && started.Replayed {
@@ -110,9 +113,9 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 
 // startTask starts a task, or finds the one that the same message started. A client that has read
 // frames of a task gets that task and never another.
-func (c *call) startTask(ctx context.Context, in *incoming) (turn.Started, error) {
+func (c *call) startTask(ctx context.Context, in *message.Incoming) (turn.Started, error) {
 	req := c.turnRequest(in)
-	if in.cursor == 0 {
+	if in.Cursor == 0 {
 		return c.Turns.Start(c.r.Context(), req)
 	}
 	started, ok, err := c.Turns.Repeated(ctx, req)
@@ -123,7 +126,7 @@ func (c *call) startTask(ctx context.Context, in *incoming) (turn.Started, error
 }
 
 // turnRequest returns the request for a turn of this caller.
-func (c *call) turnRequest(in *incoming) turn.Request {
+func (c *call) turnRequest(in *message.Incoming) turn.Request {
 	return c.caller.Request(in.Request, nil)
 }
 
@@ -137,7 +140,7 @@ func (c *call) read(id uuid.UUID) (session.View, error) {
 // await reads a task when it has ended or waits for an answer.
 func (c *call) await(id uuid.UUID) (session.View, error) {
 	v, err := c.read(id)
-	if err != nil || stateOf(v.Turn).rests() {
+	if err != nil || task.StateOf(v.Turn).Rests() {
 		return v, err
 	}
 	ctx, stop := c.Keys.While(c.r.Context(), c.caller.Key)
@@ -149,7 +152,7 @@ func (c *call) await(id uuid.UUID) (session.View, error) {
 				if v, err = c.read(id); err != nil {
 					return nil, err
 				}
-				if rests = stateOf(v.Turn).rests(); rests {
+				if rests = task.StateOf(v.Turn).Rests(); rests {
 					return ev, nil
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 )
@@ -28,7 +30,7 @@ const (
 // look describes what a reader wants to see of a task.
 type look struct {
 	view    session.View
-	modes   modes
+	modes   task.Modes
 	history int
 	from    start
 	cursor  int64
@@ -66,7 +68,7 @@ func (c *call) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{view: v, modes: whole.modes, history: -1, from: fromNow}
+	l := &look{view: v, modes: task.Whole.Modes, history: -1, from: fromNow}
 	if cursor > 0 {
 		l.from, l.cursor = fromCursor, cursor
 	}
@@ -89,7 +91,7 @@ func (c *call) stream(l *look) error {
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return c.Events(ctx, begun, l.view.Turn.ID) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] {
 			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, taskSent: l.from == fromStart,
-				p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
+				p: task.NewProjection(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 		})
 	if err != nil && !errors.Is(err, eventlog.ErrGone) { // it has a frame of its own
 		panic(http.ErrAbortHandler) // the client must not take this as the end of the task
@@ -98,11 +100,11 @@ func (c *call) stream(l *look) error {
 }
 
 // history returns the messages of a task that a reader requests.
-func (c *call) history(l *look) ([]message, error) {
+func (c *call) history(l *look) ([]task.Message, error) {
 	ctx, stop := c.brief()
 	defer stop()
 	files, err := c.files(ctx, l.view)
-	return historyOf(c.base, l.view, files.In, l.history), err
+	return task.History(c.base, l.view, files.In, l.history), err
 }
 
 // place returns the event up to which a reader has the frames, or gets them as part of the task.
@@ -118,7 +120,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 		return 0, err
 	}
 	t := l.view.Turn
-	ended := stateOf(t).terminal()
+	ended := task.StateOf(t).IsTerminal()
 	switch {
 	case h.Erased || ended && t.EndSeq != nil && *t.EndSeq <= h.GoneSeq:
 		return 0, eventlog.ErrGone
@@ -127,7 +129,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):
 		return 0, server.InvalidCursor("Last-Event-ID", "Last-Event-ID names no frame of this task.")
 	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
-		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}
+		return 0, &rpc.Error{Code: rpc.Unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", About: map[string]string{"taskId": t.ID.String()}}
 	case l.from == fromCursor:
 		return l.cursor, nil
 	}

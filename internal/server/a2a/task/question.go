@@ -1,4 +1,4 @@
-package a2a
+package task
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ func named(ev event.Event) json.RawMessage {
 }
 
 // question returns the question of a task: as text, and as data with absolute addresses.
-func question(base string, t *task, q event.InputRequired) *message {
+func question(base string, t *Task, q event.InputRequired) *Message {
 	var text strings.Builder
 	switch q.What {
 	case event.InputSecret:

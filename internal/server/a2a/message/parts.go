@@ -1,4 +1,4 @@
-package a2a
+package message
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
@@ -36,33 +37,33 @@ func (p parts) dataParts() (list []*request.Fields) {
 	return list
 }
 
-func (c *call) parseParts(msg request.Fields, in *incoming) (p parts) {
+func (p *Parser) parseParts(msg request.Fields, in *Incoming) (found parts) {
 	list := msg.Children("parts", maxParts)
-	if len(list) == 0 && c.params.Err() == nil {
+	if len(list) == 0 && p.Params.Err() == nil {
 		msg.Missing("parts")
 	}
 	for _, part := range list {
-		switch c.parseKind(part) {
+		switch p.parseKind(part) {
 		case "":
 		case "text":
 			if text, ok := part.Text(part.Pointer("text"), part.Raw("text")); ok && text != "" {
-				p.said = append(p.said, saying{text: text})
+				found.said = append(found.said, saying{text: text})
 				in.beside(part)
 			}
 		case "data":
-			c.parseData(part, in, &p)
+			p.parseData(part, in, &found)
 		default:
 			in.beside(part)
 			meta := part.Child("metadata")
 			if !meta.Has("file_id") || carries(part) {
-				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
-					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.At[1:]}}
+				p.unfit = &rpc.Error{Code: rpc.ContentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + p.Workspace +
+					`/files; then its part says so in metadata: {"file_id": …}.`, About: map[string]string{"field": part.At[1:]}}
 				continue
 			}
-			p.attach(meta)
+			found.attach(meta)
 		}
 	}
-	return p
+	return found
 }
 
 // attach records the file of a part. A malformed id is a violation at its own place.
@@ -77,21 +78,18 @@ func carries(part request.Fields) bool {
 	return part.String("raw", math.MaxInt) != "" || part.Child("file").String("bytes", math.MaxInt) != ""
 }
 
-// kinds are the content members of a part, of which it has exactly one.
-var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
-
 // parseKind returns the kind of a part, "" if it is unknown.
-func (c *call) parseKind(part request.Fields) string {
-	if rejectForeign(part, c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
+func (p *Parser) parseKind(part request.Fields) string {
+	if p.rejectForeign(part, p.ForeignParts) {
 		return ""
 	}
 	var given []string
-	for _, name := range kinds[c.version] {
+	for _, name := range p.Kinds {
 		if part.Has(name) {
 			given = append(given, name)
 		}
 	}
-	one := "A part has one of " + strings.Join(kinds[c.version], ", ") + "."
+	one := "A part has one of " + strings.Join(p.Kinds, ", ") + "."
 	switch {
 	case len(given) == 0:
 		part.Add(fault.Violation{Param: part.At, Rule: "required", Message: one})
@@ -99,13 +97,13 @@ func (c *call) parseKind(part request.Fields) string {
 	case len(given) > 1:
 		part.Add(fault.Violation{Param: part.At, Rule: "exactly_one", Message: one + " Send each in a part by itself."})
 		return ""
-	case c.version == v10:
+	case !p.Typed:
 		return given[0]
 	case !part.Has("kind"):
 		part.Missing("kind")
 		return ""
 	}
-	if kind := part.OneOf(part.Pointer("kind"), part.Raw("kind"), kinds[v03]...); kind != given[0] {
+	if kind := part.OneOf(part.Pointer("kind"), part.Raw("kind"), p.Kinds...); kind != given[0] {
 		if kind != "" {
 			part.Add(fault.Violation{Param: part.Pointer("kind"), Rule: "enum", Message: "The part is of the kind " + given[0] + ", by what it has."})
 		}
@@ -115,39 +113,39 @@ func (c *call) parseKind(part request.Fields) string {
 }
 
 // parseData reads a data part: an answer, a skill with its input, a file, or anything else.
-func (c *call) parseData(part request.Fields, in *incoming, p *parts) {
+func (p *Parser) parseData(part request.Fields, in *Incoming, to *parts) {
 	raw := part.Raw("data")
 	if raw[0] != '{' {
 		in.beside(part)
-		if c.version == v03 {
+		if p.Typed {
 			part.Type(part.Pointer("data"), "object")
 		}
-		p.said = append(p.said, saying{data: &part})
+		to.said = append(to.said, saying{data: &part})
 		return
 	}
 	data := part.Nested(part.Pointer("data"), raw)
 	switch {
-	case in.task != "" && data.Has("decision") && in.decision == nil:
+	case in.Task != "" && data.Has("decision") && in.Decision == nil:
 		for _, m := range request.Given(request.Members(raw)) {
 			if m.Name == "approval_id" {
-				in.approval = data.UUID(data.Pointer("approval_id"), m.Value)
+				in.Approval = data.UUID(data.Pointer("approval_id"), m.Value)
 				continue
 			}
-			in.decision = append(in.decision, m)
-			c.places[m.Name] = data.Pointer(m.Name)
+			in.Decision = append(in.Decision, m)
+			p.Places[m.Name] = data.Pointer(m.Name)
 		}
 		return
 	case data.Has("skill"):
 		only(data, raw, "skill", "input")
-		if p.skill != nil {
+		if to.skill != nil {
 			data.Add(fault.Violation{Param: part.At, Rule: "exactly_one", Message: "A message calls one skill. Send a message for each."})
 		}
-		p.skill = &data
+		to.skill = &data
 	case data.Has("file_id"):
 		only(data, raw, "file_id")
-		p.attach(data)
+		to.attach(data)
 	default:
-		p.said = append(p.said, saying{data: &part})
+		to.said = append(to.said, saying{data: &part})
 	}
 	in.beside(part)
 }
@@ -162,4 +160,4 @@ func only(f request.Fields, object json.RawMessage, names ...string) {
 }
 
 // beside records a part that is not a decision.
-func (in *incoming) beside(part request.Fields) { in.besides = cmp.Or(in.besides, part.At) }
+func (in *Incoming) beside(part request.Fields) { in.Besides = cmp.Or(in.Besides, part.At) }

@@ -1,51 +1,22 @@
-package a2a
+package rpc
 
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
-	"github.com/parley-server/parley/internal/server/request"
 )
 
-// writeError responds with an error.
-func (c *call) writeError(err error) error {
-	e := c.rpcErrorOf(err)
-	if e.fault != nil {
-		if wait := server.FailureOf(e.fault).RetryAfter; wait > 0 {
-			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
-		}
-	}
-	accept := strings.Join(c.r.Header.Values("Accept"), ",")
-	if c.version == v03 && c.streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
-		return c.WriteFrames(c.w, []any{c.failure(e)}) // such a client of 0.3 parses only a stream
-	}
-	return server.WriteJSON(c.w, http.StatusOK, c.failure(e))
-}
-
-// failure returns the response with an error, in the form of the caller's version.
-func (c *call) failure(e *rpcError) any {
-	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
-	if c.version == v03 {
-		out.Data = e.detailsV03()
-	} else if list := e.detailsV10(); len(list) > 0 {
-		out.Data = list
-	}
-	return jsonrpc.Failure(c.id, out)
-}
-
-// detailsV03 returns the details of an error in version 0.3, which may be any JSON.
-func (e *rpcError) detailsV03() any {
+// DetailsV03 returns the details of an error in version 0.3, which may be any JSON.
+func (e *Error) DetailsV03() any {
 	switch {
-	case e.fault != nil:
+	case e.Fault != nil:
 		return e.failure()
-	case len(e.about) > 0:
-		return e.about
+	case len(e.About) > 0:
+		return e.About
 	}
 	return nil
 }
@@ -59,24 +30,24 @@ const (
 	structType = typeURL + "google.protobuf.Struct"
 )
 
-// detailsV10 returns the details of an error in version 1.0: a list of typed objects.
-func (e *rpcError) detailsV10() (list []map[string]any) {
+// DetailsV10 returns the details of an error in version 1.0: a list of typed objects.
+func (e *Error) DetailsV10() (list []map[string]any) {
 	info := func(reason, domain string) {
 		detail := map[string]any{"@type": errorInfo, "reason": reason, "domain": domain}
-		if len(e.about) > 0 {
-			detail["metadata"] = e.about
+		if len(e.About) > 0 {
+			detail["metadata"] = e.About
 		}
 		list = append(list, detail)
 	}
 	if reason, ok := reasons[e.Code]; ok {
 		info(reason, "a2a-protocol.org")
-	} else if code := e.about["code"]; code != "" {
+	} else if code := e.About["code"]; code != "" {
 		info(code, "parley")
 	}
-	if e.fault == nil {
+	if e.Fault == nil {
 		return list
 	}
-	told := server.FailureOf(e.fault)
+	told := server.FailureOf(e.Fault)
 	info(string(told.Code), "parley")
 	vs := told.Violations
 	if len(vs) == 0 && told.Param != "" && e.Code == jsonrpc.InvalidParams {
@@ -96,16 +67,16 @@ func (e *rpcError) detailsV10() (list []map[string]any) {
 }
 
 // failure returns a fault as the details of an error, with the ids that it concerns.
-func (e *rpcError) failure() map[string]any {
+func (e *Error) failure() map[string]any {
 	told := make(map[string]any)
-	raw, err := json.Marshal(server.FailureOf(e.fault))
+	raw, err := json.Marshal(server.FailureOf(e.Fault))
 	if err == nil {
 		err = json.Unmarshal(raw, &told)
 	}
 	if err != nil { // cannot happen for this shape
-		told["code"] = e.fault.Code
+		told["code"] = e.Fault.Code
 	}
-	for name, value := range e.about {
+	for name, value := range e.About {
 		told[name] = value
 	}
 	return told

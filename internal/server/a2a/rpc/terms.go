@@ -1,4 +1,4 @@
-package a2a
+package rpc
 
 import (
 	"fmt"
@@ -8,20 +8,21 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// anew is the remedy for a missing context.
-const anew = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer."
+// NewContext is the remedy for a missing context.
+const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer."
 
-// translateFault translates a fault to this protocol's terms. It keeps the code.
-func (c *call) translateFault(f *fault.Error) *fault.Error {
+// Translate translates a fault to this protocol's terms. It keeps the code. places are JSON Pointers
+// to the fields that have another name here.
+func Translate(f *fault.Error, places map[string]string) *fault.Error {
 	told := *f
-	told.Param, told.Message = c.translatePlace(f.Param, f.Message)
+	told.Param, told.Message = translatePlace(places, f.Param, f.Message)
 	told.Detail.Violations = nil
 	for _, v := range f.Detail.Violations {
 		if v.Param == "/callback" && v.Rule == "max_items" {
 			v.Message = fmt.Sprintf("A task has at most %v push notification configs. Delete one first.", v.Expected)
 			told.Message = v.Message
 		}
-		param, message := c.translatePlace(strings.TrimPrefix(v.Param, "/"), v.Message)
+		param, message := translatePlace(places, strings.TrimPrefix(v.Param, "/"), v.Message)
 		v.Param, v.Message = "/"+param, message
 		told.Detail.Violations = append(told.Detail.Violations, v)
 	}
@@ -29,7 +30,7 @@ func (c *call) translateFault(f *fault.Error) *fault.Error {
 	case fault.IdempotencyKeyReused:
 		told.Param, told.Message = "message/messageId", "This messageId came with another message. Give every message an id of its own."
 	case fault.SessionNotFound:
-		told.Param, told.Message = "message/contextId", anew
+		told.Param, told.Message = "message/contextId", NewContext
 	case fault.InvalidCursor:
 		if f.Param == "cursor" {
 			told.Param, told.Message = "pageToken", "This pageToken is of no page of tasks. Take nextPageToken of the page before, or begin without one."
@@ -52,9 +53,9 @@ func (c *call) translateFault(f *fault.Error) *fault.Error {
 
 // translatePlace translates a place of the REST request, and the message about it, to a place of
 // this protocol. A message that names the place begins with it.
-func (c *call) translatePlace(param, message string) (string, string) {
+func translatePlace(places map[string]string, param, message string) (string, string) {
 	name, rest, deeper := strings.Cut(param, "/")
-	at, ok := c.places[name]
+	at, ok := places[name]
 	if !ok {
 		return param, message
 	}

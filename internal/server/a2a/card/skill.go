@@ -1,15 +1,16 @@
-package a2a
+package card
 
 import (
 	"cmp"
 	"encoding/json"
 	"strings"
 
+	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// skillCard is a skill on a card, in both versions.
-type skillCard struct {
+// Skill is a skill on a card, in both versions.
+type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -19,12 +20,12 @@ type skillCard struct {
 }
 
 // talk is the skill of every agent.
-var talk = skillCard{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.",
+var talk = Skill{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.",
 	Tags: []string{"chat"}, Examples: []string{"What can you do?", "Sum up our conversation so far."}}
 
-// cardOf describes a skill to other agents. Cards have no schema of inputs, so the description
+// skillOf describes a skill to other agents. Cards have no schema of inputs, so the description
 // names them.
-func cardOf(e skill.Entry) skillCard {
+func skillOf(e skill.Entry) Skill {
 	var words strings.Builder
 	words.WriteString(e.Description)
 	if e.Contract != nil && len(e.Contract.Inputs) > 0 {
@@ -37,7 +38,7 @@ func cardOf(e skill.Entry) skillCard {
 		}
 	}
 	example, _ := json.Marshal(map[string]any{"skill": e.Name, "input": e.Contract.Example()}) // these values cannot fail
-	return skillCard{ID: e.Name, Name: e.Name, Description: words.String(), Tags: []string{"skill"}, Examples: []string{string(example)}, InputModes: []string{jsonType}}
+	return Skill{ID: e.Name, Name: e.Name, Description: words.String(), Tags: []string{"skill"}, Examples: []string{string(example)}, InputModes: []string{task.JSONType}}
 }
 
 func kindOf(in skill.Input) string {

@@ -1,13 +1,16 @@
-package a2a
+package task_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server/a2a/task"
+	"github.com/parley-server/parley/internal/server/a2a/v03"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/golden"
 )
@@ -17,13 +20,13 @@ import (
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"a2a"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {
-		for _, v := range []version{v10, v03} {
-			name := fmt.Sprintf("a2a %s", v)
-			frames, task := tell(t, c, v, everything)
-			made = append(made, golden.Section{Name: name, Text: frames}, golden.Section{Name: name + " task", Text: task})
+		for _, v := range []version{{"1.0", task.V10{}}, {"0.3", v03.Encoding{}}} {
+			name := "a2a " + v.name
+			frames, last := tell(t, c, v, everything)
+			made = append(made, golden.Section{Name: name, Text: frames}, golden.Section{Name: name + " task", Text: last})
 			if strings.HasPrefix(c.Says, "in a schema") {
-				_, texts := tell(t, c, v, modes{text: true})
-				_, data := tell(t, c, v, modes{json: true})
+				_, texts := tell(t, c, v, task.Modes{Text: true})
+				_, data := tell(t, c, v, task.Modes{JSON: true})
 				made = append(made, golden.Section{Name: name + " task in texts", Text: texts}, golden.Section{Name: name + " task in JSON", Text: data})
 			}
 		}
@@ -31,8 +34,14 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
+// version is a version of the protocol.
+type version struct {
+	name string
+	task.Encoding
+}
+
 // tell encodes a conversation in one version: the frames, and the final task.
-func tell(t *testing.T, c golden.Conversation, v version, m modes) (stream, last string) {
+func tell(t *testing.T, c golden.Conversation, v version, m task.Modes) (stream, last string) {
 	t.Helper()
 	const base = "https://parley.example"
 	evs := events(c)
@@ -41,19 +50,19 @@ func tell(t *testing.T, c golden.Conversation, v version, m modes) (stream, last
 		t.Fatal(err)
 	}
 	of := session.View{Turn: session.Turn{ID: golden.Turn, SessionID: golden.Session}, Asked: session.Message{Named: "the client's own", Content: &asked.Content}}
-	p := project(base, m, golden.Session, golden.Turn, historyOf(base, of, c.Attached, -1))
+	p := task.NewProjection(base, m, golden.Session, golden.Turn, task.History(base, of, c.Attached, -1))
 	var out bytes.Buffer
 	for i, ev := range evs {
-		frames, err := p.apply(ev)
+		frames, err := p.Apply(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range frames {
-			f.waits = f.waits && !hasEvents(evs[i+1:], golden.Turn)
-			fmt.Fprintf(&out, "%d %s\n", f.id, line(t, v.frame(f)))
+			f.Waits = f.Waits && !slices.ContainsFunc(evs[i+1:], func(ev event.Event) bool { return ev.Turn == golden.Turn })
+			fmt.Fprintf(&out, "%d %s\n", f.ID, line(t, v.Frame(f)))
 		}
 	}
-	return out.String(), fmt.Sprintf("%s\n", line(t, v.task(p.snapshot())))
+	return out.String(), fmt.Sprintf("%s\n", line(t, v.Task(p.Snapshot())))
 }
 
 func events(c golden.Conversation) (evs []event.Event) {
@@ -83,16 +92,16 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 		evs := events(c)
 		var whole []string
 		var ids []int64
-		p := project("", everything, golden.Session, golden.Turn, nil)
+		p := task.NewProjection("", everything, golden.Session, golden.Turn, nil)
 		for _, ev := range evs {
-			frames, err := p.apply(ev)
+			frames, err := p.Apply(ev)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, f := range frames {
-				whole, ids = append(whole, string(line(t, f.update))), append(ids, f.id)
-				if last := i == len(frames)-1; (f.id == ev.Seq) != last || !last && f.id != 0 {
-					t.Errorf("%s: frame %d of event %d has the id %d", c.Name, i, ev.Seq, f.id)
+				whole, ids = append(whole, string(line(t, f.Update))), append(ids, f.ID)
+				if last := i == len(frames)-1; (f.ID == ev.Seq) != last || !last && f.ID != 0 {
+					t.Errorf("%s: frame %d of event %d has the id %d", c.Name, i, ev.Seq, f.ID)
 				}
 			}
 		}
@@ -100,15 +109,15 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 			if id == 0 {
 				continue
 			}
-			p, got := project("", everything, golden.Session, golden.Turn, nil), []string(nil)
+			p, got := task.NewProjection("", everything, golden.Session, golden.Turn, nil), []string(nil)
 			for _, ev := range evs {
-				frames, err := p.apply(ev)
+				frames, err := p.Apply(ev)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, f := range frames {
 					if ev.Seq > id {
-						got = append(got, string(line(t, f.update)))
+						got = append(got, string(line(t, f.Update)))
 					}
 				}
 			}
@@ -119,4 +128,4 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 	}
 }
 
-var everything = modes{true, true}
+var everything = task.Modes{Text: true, JSON: true}
