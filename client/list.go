@@ -44,18 +44,21 @@ func (p *Page[T]) UnmarshalJSON(text []byte) error {
 
 // Session is one conversation.
 type Session struct {
-	SessionID    string    `json:"session_id"`
-	CallerID     string    `json:"caller_id"`
-	Title        string    `json:"title"`
-	Status       string    `json:"status"`  // not_started, thinking, completed
-	Pending      *Pending  `json:"pending"` // nil if it does not wait
-	TurnID       string    `json:"turn_id"`
-	LastSeq      int64     `json:"last_seq"`
-	MessageCount int       `json:"message_count"`
-	Usage        Usage     `json:"usage"`
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
-	ErasedAt     time.Time `json:"erased_at"` // zero unless the session is erased
+	SessionID    string            `json:"session_id"`
+	CallerID     string            `json:"caller_id"`
+	User         string            `json:"user"` // the end user, "" if unknown
+	Title        string            `json:"title"`
+	Status       string            `json:"status"`  // not_started, thinking, completed
+	Pending      *Pending          `json:"pending"` // nil if it does not wait
+	Error        *string           `json:"error"`   // how the newest turn failed
+	TurnID       string            `json:"turn_id"`
+	LastSeq      int64             `json:"last_seq"`
+	MessageCount int               `json:"message_count"`
+	Usage        Usage             `json:"usage"`
+	Metadata     map[string]string `json:"metadata"`
+	CreatedAt    time.Time         `json:"created_at"`
+	UpdatedAt    time.Time         `json:"updated_at"`
+	ErasedAt     time.Time         `json:"erased_at"` // zero unless the session is erased
 }
 
 // Pending is the approval or secret request that a turn waits for.
@@ -82,17 +85,70 @@ type TurnUsage struct {
 
 // SessionQuery filters the list of sessions. The zero value lists all, newest first.
 type SessionQuery struct {
-	CallerID string
-	Status   string
-	Limit    int
-	Cursor   string
+	CallerID      string
+	User          string
+	Metadata      map[string]string // pairs that a session must have
+	Status        string            // not_started, thinking, completed, waiting, failed, canceled
+	CreatedAfter  time.Time
+	CreatedBefore time.Time
+	Search        string // words of the title or of a message
+	Limit         int
+	Cursor        string
 }
 
 // Sessions lists the workspace's sessions.
 func (c *Client) Sessions(ctx context.Context, q SessionQuery) (Page[Session], error) {
-	return call[Page[Session]](ctx, c, http.MethodGet, withQuery(c.path("sessions"), q.Limit, map[string]string{
-		"caller_id": q.CallerID, "status": q.Status, "cursor": q.Cursor,
-	}), nil)
+	params := map[string]string{"caller_id": q.CallerID, "user": q.User, "status": q.Status, "q": q.Search, "cursor": q.Cursor}
+	for name, at := range map[string]time.Time{"created_after": q.CreatedAfter, "created_before": q.CreatedBefore} {
+		if !at.IsZero() {
+			params[name] = at.Format(time.RFC3339Nano)
+		}
+	}
+	for key, value := range q.Metadata {
+		params["metadata["+key+"]"] = value
+	}
+	return call[Page[Session]](ctx, c, http.MethodGet, withQuery(c.path("sessions"), q.Limit, params), nil)
+}
+
+// Session returns one session.
+func (c *Client) Session(ctx context.Context, id string) (Session, error) {
+	out, err := call[struct{ Data Session }](ctx, c, http.MethodGet, c.path("sessions", url.PathEscape(id)), nil)
+	return out.Data, err
+}
+
+// SessionChange is what UpdateSession sets. Zero values keep a field; Metadata replaces all pairs.
+type SessionChange struct {
+	Title    string
+	User     string
+	Metadata map[string]string
+}
+
+// UpdateSession changes the title, the user or the metadata of a session.
+func (c *Client) UpdateSession(ctx context.Context, id string, change SessionChange) (Session, error) {
+	body := make(map[string]any)
+	for name, value := range map[string]string{"title": change.Title, "user": change.User} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	if change.Metadata != nil {
+		body["metadata"] = change.Metadata
+	}
+	out, err := call[struct{ Data Session }](ctx, c, http.MethodPatch, c.path("sessions", url.PathEscape(id)), body)
+	return out.Data, err
+}
+
+// Erased is the result of DeleteSession.
+type Erased struct {
+	SessionID string    `json:"session_id"`
+	ErasedAt  time.Time `json:"erased_at"`
+	Already   bool      `json:"already_erased"` // it was erased before
+}
+
+// DeleteSession erases the content of a session.
+func (c *Client) DeleteSession(ctx context.Context, id string) (Erased, error) {
+	out, err := call[struct{ Data Erased }](ctx, c, http.MethodDelete, c.path("sessions", url.PathEscape(id)), nil)
+	return out.Data, err
 }
 
 // HistoryMessage is one message of a session.

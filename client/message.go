@@ -19,6 +19,10 @@ type Message struct {
 	// enqueue or interrupt. The server's default is reject.
 	MultitaskStrategy string  `json:"multitask_strategy,omitempty"`
 	Limits            *Limits `json:"limits,omitempty"`
+	// User is the end user who sends the message, and Metadata are pairs to find it by. A message
+	// that begins a session gives both to it.
+	User     string            `json:"user,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 
 	// IdempotencyKey identifies the message: the server runs it once, however often it is sent.
 	// Each call draws a key if this is empty.

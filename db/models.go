@@ -265,6 +265,9 @@ type Session struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	ErasedAt     *time.Time
+	EndUser      *string
+	Metadata     []byte
+	Titled       bool
 }
 
 type Skill struct {
@@ -309,6 +312,8 @@ type Turn struct {
 	FinishedAt         *time.Time
 	StateAt            time.Time
 	ToldAt             *time.Time
+	EndUser            *string
+	Metadata           []byte
 	Agent              *string
 	AgentVersion       *int32
 	AgentVersionID     *uuid.UUID

@@ -124,7 +124,7 @@ func (q *Queries) RetentionUnlock(ctx context.Context) error {
 }
 
 const sessionErase = `-- name: SessionErase :one
-UPDATE sessions SET erased_at = now(), title = '', caller_id = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at
+UPDATE sessions SET erased_at = now(), title = '', titled = false, caller_id = NULL, end_user = NULL, metadata = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at
 `
 
 // SessionErase leaves a session of which only ids, times and counts are known.
@@ -247,7 +247,7 @@ func (q *Queries) SessionsPastCount(ctx context.Context, auditSeconds float64) (
 }
 
 const turnsErase = `-- name: TurnsErase :exec
-UPDATE turns SET prompt = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1
+UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1
 `
 
 func (q *Queries) TurnsErase(ctx context.Context, sessionID uuid.UUID) error {

@@ -23,6 +23,36 @@ func (q *Queries) SessionByCaller(ctx context.Context, workspaceID uuid.UUID, ca
 	return id, err
 }
 
+const sessionChange = `-- name: SessionChange :execrows
+UPDATE sessions
+SET title = coalesce($3::text, title), titled = titled OR $3::text IS NOT NULL,
+    end_user = coalesce($4::text, end_user), metadata = coalesce($5::jsonb, metadata)
+WHERE workspace_id = $1 AND id = $2 AND erased_at IS NULL
+`
+
+type SessionChangeParams struct {
+	WorkspaceID uuid.UUID
+	ID          uuid.UUID
+	Title       *string
+	EndUser     *string
+	Metadata    []byte
+}
+
+// SessionChange sets what is not null. It waits for the session's lock.
+func (q *Queries) SessionChange(ctx context.Context, arg SessionChangeParams) (int64, error) {
+	result, err := q.db.Exec(ctx, sessionChange,
+		arg.WorkspaceID,
+		arg.ID,
+		arg.Title,
+		arg.EndUser,
+		arg.Metadata,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const sessionHead = `-- name: SessionHead :one
 SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
        t.error,
@@ -115,7 +145,7 @@ func (q *Queries) SessionLockOf(ctx context.Context, iD uuid.UUID, workspaceID u
 }
 
 const sessionLocked = `-- name: SessionLocked :one
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, clock_timestamp()::timestamptz AS now,
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, s.end_user, s.metadata, s.titled, clock_timestamp()::timestamptz AS now,
        ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs,
        coalesce((SELECT fence FROM lineage), 0)::bigint AS fence,
        (SELECT count(*) FROM turns l WHERE l.session_id = s.id AND l.state = 'lined_up') AS lined_up,
@@ -154,6 +184,9 @@ func (q *Queries) SessionLocked(ctx context.Context, n int32) (SessionLockedRow,
 		&i.Session.CreatedAt,
 		&i.Session.UpdatedAt,
 		&i.Session.ErasedAt,
+		&i.Session.EndUser,
+		&i.Session.Metadata,
+		&i.Session.Titled,
 		&i.Now,
 		&i.Seqs,
 		&i.Fence,
@@ -184,6 +217,20 @@ func (q *Queries) SessionNew(ctx context.Context) (SessionNewRow, error) {
 	return i, err
 }
 
+const sessionOwner = `-- name: SessionOwner :one
+SELECT t.key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
+WHERE s.workspace_id = $1 AND s.id = $2 ORDER BY t.created_at LIMIT 1
+`
+
+// SessionOwner is the API key that sent the first message of a session; null: it has none, or an
+// administrator's command sent it.
+func (q *Queries) SessionOwner(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (*string, error) {
+	row := q.db.QueryRow(ctx, sessionOwner, workspaceID, iD)
+	var key_id *string
+	err := row.Scan(&key_id)
+	return key_id, err
+}
+
 const sessionSave = `-- name: SessionSave :exec
 UPDATE sessions SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5 WHERE id = $1
 `
@@ -206,65 +253,6 @@ func (q *Queries) SessionSave(ctx context.Context, arg SessionSaveParams) error 
 		arg.TurnID,
 	)
 	return err
-}
-
-const sessionSummary = `-- name: SessionSummary :one
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = $1 AND s.id = $2
-`
-
-type SessionSummaryRow struct {
-	ID                uuid.UUID
-	WorkspaceID       uuid.UUID
-	CallerID          *string
-	Title             string
-	Epoch             int64
-	LastSeq           int64
-	LastOrd           int64
-	TurnID            *uuid.UUID
-	MessageCount      int32
-	InputTokens       int64
-	OutputTokens      int64
-	CostUSD           *float64
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	ErasedAt          *time.Time
-	State             *string
-	Error             *string
-	ApprovalID        *uuid.UUID
-	ApprovalKind      *string
-	ApprovalExpiresAt *time.Time
-}
-
-// SessionSummary is one session as the list shows it.
-func (q *Queries) SessionSummary(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (SessionSummaryRow, error) {
-	row := q.db.QueryRow(ctx, sessionSummary, workspaceID, iD)
-	var i SessionSummaryRow
-	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.CallerID,
-		&i.Title,
-		&i.Epoch,
-		&i.LastSeq,
-		&i.LastOrd,
-		&i.TurnID,
-		&i.MessageCount,
-		&i.InputTokens,
-		&i.OutputTokens,
-		&i.CostUSD,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.ErasedAt,
-		&i.State,
-		&i.Error,
-		&i.ApprovalID,
-		&i.ApprovalKind,
-		&i.ApprovalExpiresAt,
-	)
-	return i, err
 }
 
 const sessionTryLock = `-- name: SessionTryLock :exec
@@ -314,209 +302,6 @@ func (q *Queries) SessionsLock(ctx context.Context, ids []uuid.UUID) ([]Sessions
 			&i.Epoch,
 			&i.Seq,
 			&i.At,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sessionsPage = `-- name: SessionsPage :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = $1
-  AND ($2::text IS NULL OR s.caller_id = $2::text)
-  AND ($3::timestamptz IS NULL
-       OR s.created_at > $3::timestamptz AND s.updated_at > $3::timestamptz - interval '1 hour')
-  AND ($4::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
-  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
-       SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN ('queued', 'running', 'waiting'))))
-  AND ($4::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
-  AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) < ($5::timestamptz, $6::uuid))
-ORDER BY s.updated_at DESC, s.id DESC
-LIMIT $7
-`
-
-type SessionsPageParams struct {
-	WorkspaceID  uuid.UUID
-	CallerID     *string
-	CreatedAfter *time.Time
-	Status       *string
-	BeforeAt     *time.Time
-	BeforeID     uuid.UUID
-	N            int32
-}
-
-type SessionsPageRow struct {
-	ID                uuid.UUID
-	WorkspaceID       uuid.UUID
-	CallerID          *string
-	Title             string
-	Epoch             int64
-	LastSeq           int64
-	LastOrd           int64
-	TurnID            *uuid.UUID
-	MessageCount      int32
-	InputTokens       int64
-	OutputTokens      int64
-	CostUSD           *float64
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	ErasedAt          *time.Time
-	State             *string
-	Error             *string
-	ApprovalID        *uuid.UUID
-	ApprovalKind      *string
-	ApprovalExpiresAt *time.Time
-}
-
-// SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is
-// one that an index has: sessions in progress are few and found by their turns, sessions without a
-// turn have an index, and one that was created late was not changed before. The hour is for clocks
-// that are set back.
-func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]SessionsPageRow, error) {
-	rows, err := q.db.Query(ctx, sessionsPage,
-		arg.WorkspaceID,
-		arg.CallerID,
-		arg.CreatedAfter,
-		arg.Status,
-		arg.BeforeAt,
-		arg.BeforeID,
-		arg.N,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SessionsPageRow
-	for rows.Next() {
-		var i SessionsPageRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.CallerID,
-			&i.Title,
-			&i.Epoch,
-			&i.LastSeq,
-			&i.LastOrd,
-			&i.TurnID,
-			&i.MessageCount,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostUSD,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.ErasedAt,
-			&i.State,
-			&i.Error,
-			&i.ApprovalID,
-			&i.ApprovalKind,
-			&i.ApprovalExpiresAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sessionsPageAsc = `-- name: SessionsPageAsc :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = $1
-  AND ($2::text IS NULL OR s.caller_id = $2::text)
-  AND ($3::timestamptz IS NULL
-       OR s.created_at > $3::timestamptz AND s.updated_at > $3::timestamptz - interval '1 hour')
-  AND ($4::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
-  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
-       SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN ('queued', 'running', 'waiting'))))
-  AND ($4::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
-  AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) > ($5::timestamptz, $6::uuid))
-ORDER BY s.updated_at, s.id
-LIMIT $7
-`
-
-type SessionsPageAscParams struct {
-	WorkspaceID  uuid.UUID
-	CallerID     *string
-	CreatedAfter *time.Time
-	Status       *string
-	AfterAt      *time.Time
-	AfterID      uuid.UUID
-	N            int32
-}
-
-type SessionsPageAscRow struct {
-	ID                uuid.UUID
-	WorkspaceID       uuid.UUID
-	CallerID          *string
-	Title             string
-	Epoch             int64
-	LastSeq           int64
-	LastOrd           int64
-	TurnID            *uuid.UUID
-	MessageCount      int32
-	InputTokens       int64
-	OutputTokens      int64
-	CostUSD           *float64
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	ErasedAt          *time.Time
-	State             *string
-	Error             *string
-	ApprovalID        *uuid.UUID
-	ApprovalKind      *string
-	ApprovalExpiresAt *time.Time
-}
-
-// SessionsPageAsc is SessionsPage, oldest first.
-func (q *Queries) SessionsPageAsc(ctx context.Context, arg SessionsPageAscParams) ([]SessionsPageAscRow, error) {
-	rows, err := q.db.Query(ctx, sessionsPageAsc,
-		arg.WorkspaceID,
-		arg.CallerID,
-		arg.CreatedAfter,
-		arg.Status,
-		arg.AfterAt,
-		arg.AfterID,
-		arg.N,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SessionsPageAscRow
-	for rows.Next() {
-		var i SessionsPageAscRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.CallerID,
-			&i.Title,
-			&i.Epoch,
-			&i.LastSeq,
-			&i.LastOrd,
-			&i.TurnID,
-			&i.MessageCount,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostUSD,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.ErasedAt,
-			&i.State,
-			&i.Error,
-			&i.ApprovalID,
-			&i.ApprovalKind,
-			&i.ApprovalExpiresAt,
 		); err != nil {
 			return nil, err
 		}

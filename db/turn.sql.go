@@ -160,7 +160,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, agent, agent_version, agent_version_id, skill_version FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -197,6 +197,8 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.FinishedAt,
 		&i.StateAt,
 		&i.ToldAt,
+		&i.EndUser,
+		&i.Metadata,
 		&i.Agent,
 		&i.AgentVersion,
 		&i.AgentVersionID,
@@ -209,38 +211,41 @@ const turnBegin = `-- name: TurnBegin :exec
 WITH agent AS (
     SELECT v.id, a.name, v.number, v.max_response_seconds, v.max_turns, v.max_cost_usd
     FROM agent_versions v JOIN agents a ON a.id = v.agent_id
-    WHERE v.id = coalesce($8::uuid,
+    WHERE v.id = coalesce($10::uuid,
         (SELECT d.published_id FROM agents d WHERE d.workspace_id = $2 AND d.is_default))
 ), job AS (
     INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
-    SELECT 'turn', 'turns', $9::jsonb, 25, $10::timestamptz WHERE $9::jsonb IS NOT NULL
+    SELECT 'turn', 'turns', $11::jsonb, 25, $12::timestamptz WHERE $11::jsonb IS NOT NULL
     RETURNING id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version)
-    SELECT $11, $1, $2, $12,
-           least($13::int, agent.max_response_seconds), least($14::int, agent.max_turns),
-           least($15::numeric, agent.max_cost_usd), $16, $17::text[], $18,
-           $19, $20::json, $21::text[], $22::json, $23::uuid, $24,
-           $25, job.id, agent.name, agent.number, agent.id, $26::int
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata)
+    SELECT $13, $1, $2, $14,
+           least($15::int, agent.max_response_seconds), least($16::int, agent.max_turns),
+           least($17::numeric, agent.max_cost_usd), $18, $19::text[], $20,
+           $21, $22::json, $23::text[], $24::json, $25::uuid, $26,
+           $27, job.id, agent.name, agent.number, agent.id, $28::int,
+           $29::text, $30::jsonb
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-    VALUES ($27, $1, $11, $2, 'user', $28, $29,
-            $30, $31, 'completed', $32, $32, clock_timestamp()),
-           ($33, $1, $11, $2, 'assistant', NULL, NULL,
-            NULL, NULL, 'in_progress', $25, $25, clock_timestamp())
+    VALUES ($31, $1, $13, $2, 'user', $32, $33,
+            $34, $35, 'completed', $36, $36, clock_timestamp()),
+           ($37, $1, $13, $2, 'assistant', NULL, NULL,
+            NULL, NULL, 'in_progress', $27, $27, clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $1::uuid, $11::uuid, $24::timestamptz, false,
-           $34::bigint + u.i, ($35::text[])[u.i], ($36::text[])[u.i]::json
-    FROM unnest($37::bigint[]) WITH ORDINALITY AS u(seq, i)
+    SELECT u.seq, $1::uuid, $13::uuid, $26::timestamptz, false,
+           $38::bigint + u.i, ($39::text[])[u.i], ($40::text[])[u.i]::json
+    FROM unnest($41::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
-INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 2)
+INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count, end_user, metadata)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 2,
+        $8::text, $9::jsonb)
 ON CONFLICT (id) DO UPDATE
 SET epoch = excluded.epoch, last_seq = excluded.last_seq, last_ord = excluded.last_ord, turn_id = excluded.turn_id, title = excluded.title,
+    end_user = excluded.end_user, metadata = excluded.metadata,
     message_count = s.message_count + 2, updated_at = clock_timestamp()
 `
 
@@ -252,6 +257,8 @@ type TurnBeginParams struct {
 	LastOrd            int64
 	TurnID             *uuid.UUID
 	Title              string
+	EndUser            *string
+	Metadata           []byte
 	AgentVersionID     *uuid.UUID
 	Args               []byte
 	Due                time.Time
@@ -271,6 +278,8 @@ type TurnBeginParams struct {
 	At                 time.Time
 	StartSeq           int64
 	SkillVersion       *int32
+	TurnUser           *string
+	TurnMetadata       []byte
 	MessageID          uuid.UUID
 	Content            *string
 	Label              *string
@@ -297,6 +306,8 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.LastOrd,
 		arg.TurnID,
 		arg.Title,
+		arg.EndUser,
+		arg.Metadata,
 		arg.AgentVersionID,
 		arg.Args,
 		arg.Due,
@@ -316,6 +327,8 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.At,
 		arg.StartSeq,
 		arg.SkillVersion,
+		arg.TurnUser,
+		arg.TurnMetadata,
 		arg.MessageID,
 		arg.Content,
 		arg.Label,
@@ -533,7 +546,7 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.U
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, agent, agent_version, agent_version_id, skill_version FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -569,6 +582,8 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.FinishedAt,
 		&i.StateAt,
 		&i.ToldAt,
+		&i.EndUser,
+		&i.Metadata,
 		&i.Agent,
 		&i.AgentVersion,
 		&i.AgentVersionID,
@@ -720,7 +735,7 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -769,6 +784,8 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Turn.FinishedAt,
 		&i.Turn.StateAt,
 		&i.Turn.ToldAt,
+		&i.Turn.EndUser,
+		&i.Turn.Metadata,
 		&i.Turn.Agent,
 		&i.Turn.AgentVersion,
 		&i.Turn.AgentVersionID,
@@ -821,7 +838,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -908,6 +925,8 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Turn.FinishedAt,
 			&i.Turn.StateAt,
 			&i.Turn.ToldAt,
+			&i.Turn.EndUser,
+			&i.Turn.Metadata,
 			&i.Turn.Agent,
 			&i.Turn.AgentVersion,
 			&i.Turn.AgentVersionID,
@@ -1054,7 +1073,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
@@ -1135,6 +1154,8 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turns
 			&i.Turn.FinishedAt,
 			&i.Turn.StateAt,
 			&i.Turn.ToldAt,
+			&i.Turn.EndUser,
+			&i.Turn.Metadata,
 			&i.Turn.Agent,
 			&i.Turn.AgentVersion,
 			&i.Turn.AgentVersionID,
@@ -1194,6 +1215,44 @@ func (q *Queries) TurnsEarlier(ctx context.Context, sessionID uuid.UUID, startSe
 	return items, nil
 }
 
+const turnsLabels = `-- name: TurnsLabels :many
+SELECT id, end_user, metadata, rejected FROM turns
+WHERE id = ANY($1::uuid[]) AND (end_user IS NOT NULL OR metadata IS NOT NULL OR rejected IS NOT NULL)
+`
+
+type TurnsLabelsRow struct {
+	ID       uuid.UUID
+	EndUser  *string
+	Metadata []byte
+	Rejected []byte
+}
+
+// TurnsLabels are the users, the metadata and the rejected attachments of those turns that have some.
+func (q *Queries) TurnsLabels(ctx context.Context, ids []uuid.UUID) ([]TurnsLabelsRow, error) {
+	rows, err := q.db.Query(ctx, turnsLabels, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsLabelsRow
+	for rows.Next() {
+		var i TurnsLabelsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.EndUser,
+			&i.Metadata,
+			&i.Rejected,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsLinedUp = `-- name: TurnsLinedUp :one
 SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up'
 `
@@ -1242,36 +1301,6 @@ func (q *Queries) TurnsPlace(ctx context.Context, fullHere []uuid.UUID, due time
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const turnsRejected = `-- name: TurnsRejected :many
-SELECT id, rejected FROM turns WHERE id = ANY($1::uuid[]) AND rejected IS NOT NULL
-`
-
-type TurnsRejectedRow struct {
-	ID       uuid.UUID
-	Rejected []byte
-}
-
-// TurnsRejected are the rejected attachments of those turns that have some.
-func (q *Queries) TurnsRejected(ctx context.Context, ids []uuid.UUID) ([]TurnsRejectedRow, error) {
-	rows, err := q.db.Query(ctx, turnsRejected, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TurnsRejectedRow
-	for rows.Next() {
-		var i TurnsRejectedRow
-		if err := rows.Scan(&i.ID, &i.Rejected); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const turnsRunning = `-- name: TurnsRunning :many

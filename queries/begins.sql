@@ -8,23 +8,25 @@ WITH p AS MATERIALIZED (
            unnest(sqlc.arg(key_ids)::text[]) AS key_id, unnest(sqlc.arg(scopes)::text[]) AS scopes, unnest(sqlc.arg(request_hashes)::bytea[]) AS request_hash,
            unnest(sqlc.arg(args)::text[]) AS args, unnest(sqlc.arg(dues)::timestamptz[]) AS due,
            unnest(sqlc.arg(titles)::text[]) AS title, unnest(sqlc.arg(contents)::text[]) AS content, unnest(sqlc.arg(names)::text[]) AS named,
-           unnest(sqlc.arg(messages)::text[]) AS message, unnest(sqlc.arg(opens)::text[]) AS open
+           unnest(sqlc.arg(messages)::text[]) AS message, unnest(sqlc.arg(opens)::text[]) AS open,
+           unnest(sqlc.arg(end_users)::text[]) AS end_user, unnest(sqlc.arg(metadatas)::text[]) AS metadata
 ), said AS MATERIALIZED (
     SELECT p.id, nextval('events_seq_seq') AS seq FROM p
 ), drawn AS MATERIALIZED (
     SELECT said.id, said.seq AS message_seq, nextval('events_seq_seq') AS open_seq, clock_timestamp() AS at FROM said
 ), session AS (
-    INSERT INTO sessions (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
-    SELECT p.session_id, p.workspace_id, 0, d.open_seq, 2, p.id, p.title, 2 FROM p JOIN drawn d ON d.id = p.id
+    INSERT INTO sessions (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count, end_user, metadata)
+    SELECT p.session_id, p.workspace_id, 0, d.open_seq, 2, p.id, p.title, 2, nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb FROM p JOIN drawn d ON d.id = p.id
 ), job AS (
     INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
     SELECT 'turn', 'turns', p.args::jsonb, 25, p.due FROM p
     RETURNING river_job.id, (river_job.args->>'turn_id')::uuid AS turn_id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                       created_at, start_seq, job_id, agent, agent_version, agent_version_id)
+                       created_at, start_seq, job_id, agent, agent_version, agent_version_id, end_user, metadata)
     SELECT p.id, p.session_id, p.workspace_id, 'queued', least(p.max_response_seconds, v.max_response_seconds), least(p.max_turns, v.max_turns),
-           v.max_cost_usd, nullif(p.key_id, ''), string_to_array(p.scopes, ' '), p.request_hash, d.at, d.open_seq, job.id, a.name, v.number, v.id
+           v.max_cost_usd, nullif(p.key_id, ''), string_to_array(p.scopes, ' '), p.request_hash, d.at, d.open_seq, job.id, a.name, v.number, v.id,
+           nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb
     FROM p JOIN drawn d ON d.id = p.id JOIN job ON job.turn_id = p.id
     LEFT JOIN agents a ON a.workspace_id = p.workspace_id AND a.is_default LEFT JOIN agent_versions v ON v.id = a.published_id
 ), spoken AS (

@@ -79,11 +79,11 @@ DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_
 DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to(sqlc.arg(session_id)::uuid::text, 'UTF8') IN answer) > 0;
 
 -- name: TurnsErase :exec
-UPDATE turns SET prompt = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1;
+UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1;
 
 -- name: SessionErase :one
 -- SessionErase leaves a session of which only ids, times and counts are known.
-UPDATE sessions SET erased_at = now(), title = '', caller_id = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at;
+UPDATE sessions SET erased_at = now(), title = '', titled = false, caller_id = NULL, end_user = NULL, metadata = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at;
 
 -- name: ErasureInsert :exec
 INSERT INTO erasures (session_id, workspace_id, by) VALUES ($1, $2, $3);

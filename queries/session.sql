@@ -83,46 +83,15 @@ SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2;
 
--- name: SessionsPage :many
--- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is
--- one that an index has: sessions in progress are few and found by their turns, sessions without a
--- turn have an index, and one that was created late was not changed before. The hour is for clocks
--- that are set back.
-SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = sqlc.arg(workspace_id)
-  AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
-  AND (sqlc.narg(created_after)::timestamptz IS NULL
-       OR s.created_at > sqlc.narg(created_after)::timestamptz AND s.updated_at > sqlc.narg(created_after)::timestamptz - interval '1 hour')
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
-       SELECT o.session_id FROM turns o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.state IN ('queued', 'running', 'waiting'))))
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
-  AND (sqlc.narg(before_at)::timestamptz IS NULL OR (s.updated_at, s.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
-ORDER BY s.updated_at DESC, s.id DESC
-LIMIT sqlc.arg(n);
+-- name: SessionChange :execrows
+-- SessionChange sets what is not null. It waits for the session's lock.
+UPDATE sessions
+SET title = coalesce(sqlc.narg(title)::text, title), titled = titled OR sqlc.narg(title)::text IS NOT NULL,
+    end_user = coalesce(sqlc.narg(end_user)::text, end_user), metadata = coalesce(sqlc.narg(metadata)::jsonb, metadata)
+WHERE workspace_id = $1 AND id = $2 AND erased_at IS NULL;
 
--- name: SessionSummary :one
--- SessionSummary is one session as the list shows it.
-SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.id = sqlc.arg(id);
-
--- name: SessionsPageAsc :many
--- SessionsPageAsc is SessionsPage, oldest first.
-SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
-FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
-WHERE s.workspace_id = sqlc.arg(workspace_id)
-  AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
-  AND (sqlc.narg(created_after)::timestamptz IS NULL
-       OR s.created_at > sqlc.narg(created_after)::timestamptz AND s.updated_at > sqlc.narg(created_after)::timestamptz - interval '1 hour')
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
-       SELECT o.session_id FROM turns o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.state IN ('queued', 'running', 'waiting'))))
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
-  AND (sqlc.narg(after_at)::timestamptz IS NULL OR (s.updated_at, s.id) > (sqlc.narg(after_at)::timestamptz, sqlc.arg(after_id)::uuid))
-ORDER BY s.updated_at, s.id
-LIMIT sqlc.arg(n);
+-- name: SessionOwner :one
+-- SessionOwner is the API key that sent the first message of a session; null: it has none, or an
+-- administrator's command sent it.
+SELECT t.key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
+WHERE s.workspace_id = $1 AND s.id = $2 ORDER BY t.created_at LIMIT 1;

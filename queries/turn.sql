@@ -15,12 +15,13 @@ WITH agent AS (
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version)
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata)
     SELECT sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state),
            least(sqlc.arg(max_response_seconds)::int, agent.max_response_seconds), least(sqlc.arg(max_turns)::int, agent.max_turns),
            least(sqlc.narg(max_cost_usd)::numeric, agent.max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes)::text[], sqlc.arg(request_hash),
            sqlc.arg(prompt), sqlc.arg(response_schema)::json, sqlc.arg(secrets)::text[], sqlc.arg(rejected)::json, sqlc.narg(callback_id)::uuid, sqlc.arg(at),
-           sqlc.arg(start_seq), job.id, agent.name, agent.number, agent.id, sqlc.narg(skill_version)::int
+           sqlc.arg(start_seq), job.id, agent.name, agent.number, agent.id, sqlc.narg(skill_version)::int,
+           sqlc.narg(turn_user)::text, sqlc.narg(turn_metadata)::jsonb
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
@@ -34,10 +35,12 @@ WITH agent AS (
            sqlc.arg(ord)::bigint + u.i, (sqlc.arg(kinds)::text[])[u.i], (sqlc.arg(datas)::text[])[u.i]::json
     FROM unnest(sqlc.arg(seqs)::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
-INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
-VALUES (sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(epoch), sqlc.arg(last_seq), sqlc.arg(last_ord), sqlc.narg(turn_id), sqlc.arg(title), 2)
+INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count, end_user, metadata)
+VALUES (sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(epoch), sqlc.arg(last_seq), sqlc.arg(last_ord), sqlc.narg(turn_id), sqlc.arg(title), 2,
+        sqlc.narg(end_user)::text, sqlc.narg(metadata)::jsonb)
 ON CONFLICT (id) DO UPDATE
 SET epoch = excluded.epoch, last_seq = excluded.last_seq, last_ord = excluded.last_ord, turn_id = excluded.turn_id, title = excluded.title,
+    end_user = excluded.end_user, metadata = excluded.metadata,
     message_count = s.message_count + 2, updated_at = clock_timestamp();
 
 -- name: TurnsLinedUp :one
@@ -145,9 +148,10 @@ WHERE session_id = $1 AND start_seq < sqlc.arg(start_seq)::bigint AND end_seq > 
 SELECT id FROM turns
 WHERE session_id = $1 AND start_seq < sqlc.arg(seq)::bigint AND (end_seq IS NULL OR end_seq > sqlc.arg(seq)::bigint);
 
--- name: TurnsRejected :many
--- TurnsRejected are the rejected attachments of those turns that have some.
-SELECT id, rejected FROM turns WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND rejected IS NOT NULL;
+-- name: TurnsLabels :many
+-- TurnsLabels are the users, the metadata and the rejected attachments of those turns that have some.
+SELECT id, end_user, metadata, rejected FROM turns
+WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND (end_user IS NOT NULL OR metadata IS NOT NULL OR rejected IS NOT NULL);
 
 -- name: TurnActive :one
 -- TurnActive is the session's turn that has not ended.

@@ -22,6 +22,7 @@ type optionFlags struct {
 	ifBusy   string
 	limits   client.Limits
 	cost     float64
+	metadata []string
 }
 
 var strategies = []string{"reject", "enqueue", "interrupt"}
@@ -35,6 +36,7 @@ func (o *optionFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&o.callback, "callback", "", "do not wait: the server calls this https address when the turn ends")
 	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
 	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "a pair name=text to find the message by; may be repeated")
 	f.IntVar(&o.limits.MaxTurns, "max-turns", 0, "end the turn after this many calls of the model")
 	f.IntVar(&o.limits.MaxResponseSeconds, "max-seconds", 0, "end the turn after this many seconds")
 }
@@ -50,6 +52,10 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 	}
 	if o.callback != "" {
 		m.Callback = &client.Receiver{URL: o.callback}
+	}
+	var err error
+	if m.Metadata, err = readMetadata(cmd, o.metadata); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("max-cost") {
 		o.limits.MaxCostUSD = &o.cost
@@ -77,4 +83,23 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 	}
 	m.ResponseSchema = schema
 	return nil
+}
+
+// readMetadata parses the values of --metadata.
+func readMetadata(cmd *cobra.Command, pairs []string) (map[string]string, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	metadata := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usage(cmd, fmt.Sprintf("--metadata cannot be %q.", pair), "It takes name=text, such as --metadata plan=gold.")
+		}
+		if _, twice := metadata[name]; twice {
+			return nil, usage(cmd, fmt.Sprintf("--metadata %s is given twice.", name), "A name has one value.")
+		}
+		metadata[name] = value
+	}
+	return metadata, nil
 }

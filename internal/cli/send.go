@@ -78,6 +78,7 @@ func (s *sending) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&s.message.SessionID, "session", "s", "", "continue this session, by its id")
 	f.StringVarP(&s.message.CallerID, "caller", "c", "", "continue or start the session of this caller id")
+	f.StringVar(&s.message.User, "user", "", "the end user who sends the message")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json (the whole answer) or stream-json (one frame a line)")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "show what tools return, and the session's id")

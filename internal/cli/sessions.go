@@ -19,39 +19,51 @@ func (c *command) sessions() *cobra.Command {
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
-	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsFiles(), c.sessionsErase())
+	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsUpdate(), c.sessionsFiles(), c.sessionsErase())
 }
 
 func (c *command) sessionsList() *cobra.Command {
 	var q client.SessionQuery
+	var metadata []string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list sessions",
 		Example: `  parley sessions list
   parley sessions list --status thinking
-  parley sessions list --caller alice --json`,
+  parley sessions list --user anna@example.com --metadata plan=gold
+  parley sessions list --q "travel policy" --json`,
 		Args: nothing,
 	}
 	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		var err error
+		if q.Metadata, err = readMetadata(cmd, metadata); err != nil {
+			return err
+		}
 		page, err := remote.Sessions(ctx, q)
 		if err != nil {
 			return err
 		}
 		return printPage(c, cmd, page, "No sessions match. Start one: parley send \"Hello\"",
-			[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(s client.Session) []string {
+			[]string{"SESSION", "STATUS", "CALLER", "USER", "TITLE", "MESSAGES", "UPDATED"}, func(s client.Session) []string {
 				status := s.Status
 				if s.Pending != nil {
 					status = "waits for " + s.Pending.Kind
 				}
+				if s.Error != nil {
+					status = *s.Error
+				}
 				if !s.ErasedAt.IsZero() {
 					status = "erased"
 				}
-				return []string{s.SessionID, status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
+				return []string{s.SessionID, status, s.CallerID, s.User, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
 			})
 	})
 	c.paged(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVarP(&q.CallerID, "caller", "c", "", "only the session of this caller id")
-	cmd.Flags().StringVar(&q.Status, "status", "", "only not_started, thinking or completed")
+	cmd.Flags().StringVar(&q.User, "user", "", "only the sessions of this end user")
+	cmd.Flags().StringArrayVar(&metadata, "metadata", nil, "only sessions with this pair name=text; may be repeated")
+	cmd.Flags().StringVar(&q.Status, "status", "", "only not_started, thinking, completed, waiting, failed or canceled")
+	cmd.Flags().StringVar(&q.Search, "q", "", "only sessions with these words in the title or in a message")
 	return cmd
 }
 
@@ -88,6 +100,36 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "the id of the last received frame")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or stream-json")
+	return cmd
+}
+
+func (c *command) sessionsUpdate() *cobra.Command {
+	var change client.SessionChange
+	var metadata []string
+	cmd := &cobra.Command{
+		Use:   "update SESSION",
+		Short: "change the title, user or metadata of a session",
+		Example: `  parley sessions update 0192f0aa-0000-7000-8000-000000000001 --title "Travel policy"
+  parley sessions update 0192f0aa-0000-7000-8000-000000000001 --user anna@example.com --metadata plan=gold`,
+		Args: exactly("SESSION"),
+	}
+	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, args []string) (err error) {
+		if change.Metadata, err = readMetadata(cmd, metadata); err != nil {
+			return err
+		}
+		if change.Title == "" && change.User == "" && change.Metadata == nil {
+			return usage(cmd, "Nothing to change.", "Give --title, --user or --metadata.")
+		}
+		changed, err := remote.UpdateSession(ctx, args[0], change)
+		if err != nil {
+			return err
+		}
+		return c.done(changed, "Changed the session.")
+	})
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&change.Title, "title", "", "the new title")
+	cmd.Flags().StringVar(&change.User, "user", "", "the new end user")
+	cmd.Flags().StringArrayVar(&metadata, "metadata", nil, "a pair name=text; may be repeated, and replaces all pairs")
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Page is one page of a list. NextCursor is the cursor of the next page if HasMore.
@@ -36,19 +37,22 @@ func trimPage[T any](items []T, limit int, cursor func(T) string) Page[T] {
 
 // Summary is a session as lists show it.
 type Summary struct {
-	SessionID    uuid.UUID  `json:"session_id"`
-	CallerID     *string    `json:"caller_id"`
-	SessionKey   *string    `json:"session_key"`
-	Title        string     `json:"title"`
-	Status       Status     `json:"status"`
-	Pending      *Pending   `json:"pending"`
-	TurnID       *uuid.UUID `json:"turn_id"`
-	LastSeq      int64      `json:"last_seq"`
-	MessageCount int32      `json:"message_count"`
-	Usage        Totals     `json:"usage"`
-	CreatedAt    time.Time  `json:"created_at"`
-	UpdatedAt    time.Time  `json:"updated_at"`
-	ErasedAt     *time.Time `json:"erased_at,omitempty"` // when its content was removed
+	SessionID    uuid.UUID       `json:"session_id"`
+	CallerID     *string         `json:"caller_id"`
+	SessionKey   *string         `json:"session_key"`
+	User         *string         `json:"user"`
+	Title        string          `json:"title"`
+	Status       Status          `json:"status"`
+	Pending      *Pending        `json:"pending"`
+	Error        *string         `json:"error"` // code of the newest turn's failure
+	TurnID       *uuid.UUID      `json:"turn_id"`
+	LastSeq      int64           `json:"last_seq"`
+	MessageCount int32           `json:"message_count"`
+	Usage        Totals          `json:"usage"`
+	Metadata     json.RawMessage `json:"metadata"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+	ErasedAt     *time.Time      `json:"erased_at,omitempty"` // when its content was removed
 }
 
 // Totals is the sum of the usage of a session's turns. CostUSD is nil while no turn had a known
@@ -59,65 +63,72 @@ type Totals struct {
 	CostUSD      *float64 `json:"cost_usd"`
 }
 
-// SummaryQuery narrows and orders the list of a workspace's sessions.
-type SummaryQuery struct {
-	CallerID     *string    // nil: all callers
-	Status       Status     // "": all statuses
-	CreatedAfter *time.Time // nil: all
-	OldestFirst  bool
-	Limit        int    // at least 1
-	Cursor       string // "": the first page
+// summaryRow is a row of the list of sessions.
+type summaryRow struct {
+	ID                        uuid.UUID
+	CallerID                  *string
+	Title                     string
+	TurnID                    *uuid.UUID
+	LastSeq                   int64
+	MessageCount              int32
+	InputTokens, OutputTokens int64
+	CostUSD                   *float64
+	CreatedAt, UpdatedAt      time.Time
+	ErasedAt                  *time.Time
+	EndUser                   *string
+	Metadata                  []byte
+	State, Error              *string
+	ApprovalID                *uuid.UUID
+	ApprovalKind              *string
+	ApprovalExpiresAt         *time.Time
 }
 
 // Summaries returns one page of a workspace's sessions, ordered by their last message or end of a
 // turn. A cursor that this list did not make is INVALID_CURSOR.
 func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQuery) (Page[Summary], error) {
-	var rows []db.SessionsPageRow
 	at, id, err := q.startPosition(workspace)
 	if err != nil {
 		return Page[Summary]{}, err
 	}
-	var status *string
-	if q.Status != "" {
-		status = new(string(q.Status))
-	}
-	if q.OldestFirst {
-		var asc []db.SessionsPageAscRow
-		asc, err = s.lists.SessionsPageAsc(ctx, db.SessionsPageAscParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
-			Status: status, AfterAt: at, AfterID: id, N: int32(q.Limit) + 1})
-		for _, r := range asc {
-			rows = append(rows, db.SessionsPageRow(r))
-		}
-	} else {
-		rows, err = s.lists.SessionsPage(ctx, db.SessionsPageParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
-			Status: status, BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
-	}
+	sql, args := q.SQL(workspace, at, id)
+	items, err := s.summaries(ctx, sql, args)
 	if err != nil {
 		return Page[Summary]{}, fmt.Errorf("list sessions: %w", err)
-	}
-	items := make([]Summary, len(rows))
-	for i, r := range rows {
-		items[i] = summaryOf(r)
 	}
 	return trimPage(items, q.Limit, func(last Summary) string { return q.nextCursor(workspace, last) }), nil
 }
 
 // Summary returns a session of a workspace as lists show it, or SESSION_NOT_FOUND.
 func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, error) {
-	row, err := s.q.SessionSummary(ctx, workspace, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Summary{}, NotFound(id)
-	}
+	items, err := s.summaries(ctx, "SELECT "+summaryColumns+" FROM "+summaryTables+" WHERE s.workspace_id = $1 AND s.id = $2", []any{workspace, id})
 	if err != nil {
 		return Summary{}, fmt.Errorf("read session: %w", err)
 	}
-	return summaryOf(db.SessionsPageRow(row)), nil
+	if len(items) == 0 {
+		return Summary{}, NotFound(id)
+	}
+	return items[0], nil
 }
 
-func summaryOf(r db.SessionsPageRow) Summary {
+// summaries runs a statement that is planned for its arguments.
+func (s *Store) summaries(ctx context.Context, sql string, args []any) ([]Summary, error) {
+	rows, err := replan.Fresh{Pool: s.pool}.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	read, err := pgx.CollectRows(rows, pgx.RowToStructByPos[summaryRow])
+	items := make([]Summary, len(read))
+	for i, r := range read {
+		items[i] = summaryOf(r)
+	}
+	return items, err
+}
+
+func summaryOf(r summaryRow) Summary {
 	sum := Summary{
-		SessionID: r.ID, CallerID: r.CallerID, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,
+		SessionID: r.ID, CallerID: r.CallerID, User: r.EndUser, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,
 		Usage: Totals{r.InputTokens, r.OutputTokens, r.CostUSD}, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Status: NotStarted,
+		Metadata: orEmpty(r.Metadata), Error: r.Error,
 	}
 	if r.ErasedAt != nil {
 		sum.ErasedAt = new(r.ErasedAt.UTC())
@@ -134,10 +145,20 @@ func summaryOf(r db.SessionsPageRow) Summary {
 	return sum
 }
 
+// orEmpty returns metadata as JSON: an object without pairs if there is none.
+func orEmpty(metadata []byte) json.RawMessage {
+	if metadata == nil {
+		return json.RawMessage("{}")
+	}
+	return metadata
+}
+
 // Message is a message of one side, as lists show it.
 type Message struct {
 	MessageID        uuid.UUID       `json:"message_id"`
-	Named            string          `json:"-"` // the sender's name for it; "" if unnamed
+	User             *string         `json:"user,omitempty"`     // of a user's message
+	Metadata         json.RawMessage `json:"metadata,omitempty"` // likewise
+	Named            string          `json:"-"`                  // the sender's name for it; "" if unnamed
 	TurnID           uuid.UUID       `json:"turn_id"`
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`
@@ -193,26 +214,27 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
 		}
 	}
-	if err := s.addRejected(ctx, items); err != nil {
+	if err := s.addLabels(ctx, items); err != nil {
 		return Page[Message]{}, err
 	}
 	return trimPage(items, q.Limit, func(last Message) string { return q.nextCursor(id, last) }), nil
 }
 
 // addRejected adds to the user's messages the attachments that could not be used.
-func (s *Store) addRejected(ctx context.Context, messages []Message) error {
+func (s *Store) addLabels(ctx context.Context, messages []Message) error {
 	asked := make(map[uuid.UUID]*Message)
 	for i := range messages {
 		if m := &messages[i]; m.Role == "user" {
 			asked[m.TurnID] = m
 		}
 	}
-	rows, err := s.q.TurnsRejected(ctx, slices.Collect(maps.Keys(asked)))
+	rows, err := s.q.TurnsLabels(ctx, slices.Collect(maps.Keys(asked)))
 	if err != nil {
-		return fmt.Errorf("read rejected attachments: %w", err)
+		return fmt.Errorf("read labels of messages: %w", err)
 	}
 	for _, r := range rows {
-		asked[r.ID].Rejected = r.Rejected
+		m := asked[r.ID]
+		m.User, m.Metadata, m.Rejected = r.EndUser, r.Metadata, r.Rejected
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	shape(t, page.Data[0], `{"session_id":"`+id.String()+`","caller_id":"anna","session_key":"api:anna","title":"What is new?","status":"completed",
-		"pending":null,"turn_id":"`+turn.String()+`","last_seq":0,"message_count":2,
+		"user":null,"metadata":{},"error":null,"pending":null,"turn_id":"`+turn.String()+`","last_seq":0,"message_count":2,
 		"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25},"created_at":"","updated_at":""}`, "last_seq", "created_at", "updated_at")
 
 	messages, err := s.Messages(t.Context(), w.Workspace.ID, id, session.MessageQuery{Limit: 10})

@@ -32,6 +32,7 @@ type Turn struct {
 	MaxCostUSD         *float64 // nil: no limit
 	ActiveSeconds      float64  // running time of earlier attempts
 
+	EndUser        *string  // the end user of its message, else of its session
 	KeyID          *string  // API key that sent the message; nil: an administrator's command
 	Scopes         []string // scopes of that key
 	RequestHash    []byte   // SHA-256 of the request that started it
@@ -51,7 +52,7 @@ func turnOf(r db.Turn) Turn {
 		ID: r.ID, SessionID: r.SessionID, WorkspaceID: r.WorkspaceID, State: State(r.State), StateAt: r.StateAt, Error: r.Error,
 		StartSeq: r.StartSeq, EndSeq: r.EndSeq, Epoch: r.Epoch, Node: r.Node, JobID: r.JobID, HaltedAt: r.HaltedAt, CreatedAt: r.CreatedAt,
 		MaxResponseSeconds: r.MaxResponseSeconds, MaxTurns: r.MaxTurns, MaxCostUSD: r.MaxCostUSD, ActiveSeconds: r.ActiveSeconds,
-		KeyID: r.KeyID, Scopes: r.Scopes, RequestHash: r.RequestHash, Prompt: r.Prompt, ResponseSchema: r.ResponseSchema, Secrets: r.Secrets, Rejected: r.Rejected,
+		EndUser: r.EndUser, KeyID: r.KeyID, Scopes: r.Scopes, RequestHash: r.RequestHash, Prompt: r.Prompt, ResponseSchema: r.ResponseSchema, Secrets: r.Secrets, Rejected: r.Rejected,
 	}
 	if r.Agent != nil && r.AgentVersion != nil {
 		t.Agent, t.AgentVersion = *r.Agent, int(*r.AgentVersion)

@@ -26,6 +26,7 @@ const MaxLinedUp = 8
 type NewTurn struct {
 	ID                 uuid.UUID
 	Message            event.Message
+	Labels             Labels
 	Named              string   // the sender's name for the message; "" if unnamed
 	Key                string   // id of the API key
 	Scopes             []string // scopes of that key
@@ -136,6 +137,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		tx.setCurrentTurn(n.ID)
 	}
 	tx.row.Title = cmp.Or(tx.row.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
+	tx.label(&n)
 	message, open, row := evs[0], evs[1], &tx.row
 	p := db.TurnBeginParams{
 		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state), AgentVersionID: idOrNil(n.AgentVersion),
@@ -146,6 +148,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encode(),
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))

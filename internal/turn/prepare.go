@@ -17,7 +17,7 @@ const promptPurpose = "turn prompt"
 func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
 	limits := req.Limits.loweredTo(req.Workspace)
 	n := session.NewTurn{
-		ID: turn, Message: event.Message{Content: req.Command}, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
+		ID: turn, Message: event.Message{Content: req.Command}, Labels: req.Labels, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
 	}

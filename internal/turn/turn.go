@@ -35,6 +35,7 @@ type Request struct {
 	Limits      Limits                     // may only lower the workspace's
 	Multitask   Multitask
 
+	Labels         session.Labels
 	Named          string // the sender's name for the message; "" if unnamed
 	Hash           []byte // SHA-256 of the original request
 	IdempotencyKey string // "" for none

@@ -47,8 +47,12 @@ func (s *api) listSessions(ctx context.Context, c *tools.Call) (tools.Result, er
 	if caller := a.String("caller_id", 255); caller != "" {
 		q.CallerID = &caller
 	}
-	q.Status = session.Status(a.Enum("status", string(session.NotStarted), string(session.Thinking), string(session.Done)))
-	q.CreatedAfter = a.Time("created_after")
+	if user := a.String("user", 256); user != "" {
+		q.User = &user
+	}
+	q.Search = a.String("q", 200)
+	q.Status = session.Status(a.Enum("status", session.Statuses...))
+	q.CreatedAfter, q.CreatedBefore = a.Time("created_after"), a.Time("created_before")
 	q.OldestFirst = a.Enum("order", "desc", "asc") == "asc"
 	if err := a.Err(); err != nil {
 		return tools.Result{}, err

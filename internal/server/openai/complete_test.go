@@ -66,7 +66,7 @@ func TestCompletions(t *testing.T) {
 		r.Header.Get("X-Parley-Ignored") != "temperature, tools, system messages" {
 		t.Errorf("%s %v", r.Text, r.Header)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.Header.Get("X-Parley-Ignored") != "conversation, metadata, safety_identifier" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.Header.Get("X-Parley-Ignored") != "conversation, safety_identifier" {
 		t.Errorf("ignored: %v", r.Header)
 	}
 	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`, `{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`} {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -25,6 +26,10 @@ const (
 	MaxTurns           = 200
 	MaxCost            = 1_000_000 // US dollars
 	MaxIdempotencyKey  = 255       // characters
+	MaxUser            = 256       // characters
+	MaxMetadata        = 16        // pairs
+	MaxMetadataKey     = 64        // characters
+	MaxMetadataValue   = 512       // characters
 )
 
 // messageFields are the fields of a message.
@@ -51,6 +56,10 @@ var messageFields = []Field[Message]{
 	{"limits", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		ParseObject(c, at, raw, &m.Limits, limitFields)
 	}},
+	{"user", func(c *Checks, at string, raw json.RawMessage, m *Message) {
+		m.Labels.User = c.Word(at, raw, MaxUser)
+	}},
+	{"metadata", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Labels.Metadata = c.Metadata(at, raw) }},
 	{onceField, func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.IdempotencyKey = c.IdempotencyKey(at, raw)
 	}},
@@ -71,7 +80,9 @@ var limitFields = []Field[turn.Limits]{
 
 var callbackFields = []Field[turn.Callback]{
 	{"url", func(c *Checks, at string, raw json.RawMessage, to *turn.Callback) { to.URL = c.Word(at, raw, MaxURL) }},
-	{"metadata", func(c *Checks, at string, raw json.RawMessage, to *turn.Callback) { to.Metadata = c.metadata(at, raw) }},
+	{"metadata", func(c *Checks, at string, raw json.RawMessage, to *turn.Callback) {
+		to.Metadata = c.metadata(at, raw, callback.MaxMetadataKey, callback.MaxMetadataValue)
+	}},
 }
 
 var attachmentFields = []Field[[]uuid.UUID]{
@@ -143,13 +154,14 @@ func (c *Checks) callback(param string, raw json.RawMessage) *turn.Callback {
 	return &to
 }
 
-func (c *Checks) metadata(param string, raw json.RawMessage) map[string]string {
+// metadata parses pairs of texts, with the limits of their characters.
+func (c *Checks) metadata(param string, raw json.RawMessage, maxKey, maxValue int) map[string]string {
 	if !c.Object(param, raw) {
 		return nil
 	}
 	pairs := Given(Members(raw))
-	if len(pairs) > callback.MaxMetadata {
-		c.add(param, "max_properties", fmt.Sprintf("metadata has more than %d pairs.", callback.MaxMetadata), callback.MaxMetadata)
+	if len(pairs) > MaxMetadata {
+		c.add(param, "max_properties", fmt.Sprintf("metadata has more than %d pairs.", MaxMetadata), MaxMetadata)
 		return nil
 	}
 	meta := make(map[string]string, len(pairs))
@@ -158,16 +170,21 @@ func (c *Checks) metadata(param string, raw json.RawMessage) map[string]string {
 		value, ok := c.Text(at, f.Value)
 		switch {
 		case !ok:
-		case f.Name == "" || len([]rune(f.Name)) > callback.MaxMetadataKey:
-			c.add(param, "property_names", fmt.Sprintf("A key of metadata has 1 to %d characters.", callback.MaxMetadataKey), callback.MaxMetadataKey)
-		case len([]rune(value)) > callback.MaxMetadataValue:
-			c.Longer(at, "characters", callback.MaxMetadataValue)
+		case f.Name == "" || len([]rune(f.Name)) > maxKey || !text.IsStorable(f.Name):
+			c.add(param, "property_names", fmt.Sprintf("A key of metadata has 1 to %d characters.", maxKey), maxKey)
+		case len([]rune(value)) > maxValue:
+			c.Longer(at, "characters", maxValue)
 		default:
 			c.sound(at, f.Value)
 		}
 		meta[f.Name] = value
 	}
 	return meta
+}
+
+// Metadata parses the metadata of a message or of a session.
+func (c *Checks) Metadata(param string, raw json.RawMessage) map[string]string {
+	return c.metadata(param, raw, MaxMetadataKey, MaxMetadataValue)
 }
 
 // cost parses an amount of US dollars.

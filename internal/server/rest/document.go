@@ -43,9 +43,10 @@ type operation struct {
 
 // parameter is a parameter as far as the route table needs it.
 type parameter struct {
-	Ref  string `yaml:"$ref"`
-	Name string `yaml:"name"`
-	In   string `yaml:"in"`
+	Ref   string `yaml:"$ref"`
+	Name  string `yaml:"name"`
+	In    string `yaml:"in"`
+	Style string `yaml:"style"`
 }
 
 // public reports whether the operation needs no key.
@@ -94,6 +95,9 @@ func load(source []byte, cfg server.Config, handlers map[string]handler) (docume
 			for _, p := range append(op.Parameters, shared...) {
 				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
 					p = table.Components.Parameters[name]
+				}
+				if p.Style == "deepObject" {
+					p.Name += anyKey
 				}
 				if p.In == "query" {
 					op.params = append(op.params, p.Name)

@@ -18,12 +18,16 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	}
 	p := r.query()
 	q := session.SummaryQuery{
-		Limit:        p.limit(20),
-		Cursor:       p.one("cursor"),
-		CallerID:     p.text("caller_id"),
-		Status:       session.Status(p.enum("status", string(session.NotStarted), string(session.Thinking), string(session.Done))),
-		CreatedAfter: p.time("created_after"),
-		OldestFirst:  p.enum("order", "desc", "asc") == "asc",
+		Limit:         p.limit(20),
+		Cursor:        p.one("cursor"),
+		CallerID:      p.text("caller_id"),
+		User:          p.text("user"),
+		Metadata:      p.pairs("metadata"),
+		Status:        session.Status(p.enum("status", session.Statuses...)),
+		CreatedAfter:  p.time("created_after"),
+		CreatedBefore: p.time("created_before"),
+		Search:        p.words("q"),
+		OldestFirst:   p.enum("order", "desc", "asc") == "asc",
 	}
 	if err := p.Err(); err != nil {
 		return err

@@ -33,6 +33,7 @@ var objects = map[string]func(testing.TB, *service) string{
 // that accepts JSON and is not listed fails the tests of the guard.
 var bodies = map[string]string{
 	"sendMessage":    `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
+	"updateSession":  `{"title":"x"}`,
 	"decideApproval": `{"decision":"allow"}`,
 	"answerSecret":   `{"action":"skip"}`,
 	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,

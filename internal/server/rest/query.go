@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -33,7 +34,11 @@ func (r *apiRequest) query() *params {
 		p.Add(fault.Violation{Param: "/query", Rule: "format", Message: "The query string cannot be parsed."})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
-		if !slices.Contains(r.op.params, name) {
+		known := name
+		if base, _, ok := pairName(name); ok {
+			known = base + anyKey
+		}
+		if !slices.Contains(r.op.params, known) {
 			p.Unknown("parameter", request.Pointer(name), name, r.op.params)
 		}
 	}
@@ -103,6 +108,53 @@ func (p *params) enum(name string, allowed ...string) string {
 		return ""
 	}
 	return p.Choice("/"+name, s, allowed...)
+}
+
+// maxSearch is the maximum number of characters of a search.
+const maxSearch = 200
+
+// words returns the words of a search.
+func (p *params) words(name string) string {
+	s := p.text(name)
+	if s == nil {
+		return ""
+	}
+	if utf8.RuneCountInString(*s) > maxSearch {
+		p.Longer("/"+name, "characters", maxSearch)
+	}
+	return *s
+}
+
+// anyKey follows the name of a parameter that has keys in the route table.
+const anyKey = "[key]"
+
+// pairName splits the name of a parameter such as metadata[plan].
+func pairName(name string) (base, key string, ok bool) {
+	base, rest, ok := strings.Cut(name, "[")
+	key, closed := strings.CutSuffix(rest, "]")
+	return base, key, ok && closed && key != ""
+}
+
+// pairs returns the parameters name[key] by their keys.
+func (p *params) pairs(name string) map[string]string {
+	pairs := make(map[string]string)
+	for full := range p.values {
+		base, key, ok := pairName(full)
+		if !ok || base != name {
+			continue
+		}
+		if value := p.text(full); value != nil {
+			pairs[key] = *value
+		}
+		if !utf8.ValidString(key) || strings.Contains(key, "\x00") {
+			p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: "The key of " + name + " is not text in UTF-8."})
+		}
+	}
+	if len(pairs) > request.MaxMetadata {
+		p.Add(fault.Violation{Param: "/" + name, Rule: "max_properties", Message: fmt.Sprintf("%s has more than %d pairs.", name, request.MaxMetadata),
+			Expected: request.MaxMetadata})
+	}
+	return pairs
 }
 
 func (p *params) time(name string) *time.Time {

@@ -48,11 +48,14 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 // handlers returns the handlers of the document's operations.
 func (s *api) handlers() map[string]handler {
 	return map[string]handler{
-		"sendMessage":  s.sendMessage,
-		"listSessions": s.listSessions,
-		"listMessages": s.listMessages,
-		"resumeStream": s.resumeStream,
-		"cancelTurn":   s.cancelTurn,
+		"sendMessage":   s.sendMessage,
+		"listSessions":  s.listSessions,
+		"getSession":    s.getSession,
+		"updateSession": s.updateSession,
+		"deleteSession": s.deleteSession,
+		"listMessages":  s.listMessages,
+		"resumeStream":  s.resumeStream,
+		"cancelTurn":    s.cancelTurn,
 
 		"listApprovals":  s.listApprovals,
 		"getApproval":    s.getApproval,

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -48,6 +49,9 @@ type Incoming struct {
 	History     int  // maximum number of messages in the response; negative: all
 	Modes       task.Modes
 }
+
+// labels are the fields of metadata that a message may have beside a decision, too.
+var labels = []string{"user", "metadata"}
 
 // Parse reads and checks the parameters of a message.
 func (p *Parser) Parse() (Incoming, error) {
@@ -144,6 +148,8 @@ func (p *Parser) request(in *Incoming, content parts, of request.Fields) {
 	}
 	take(p.Params.Child("metadata"), extras...)
 	take(of, extras...)
+	take(p.Params.Child("metadata"), labels...)
+	take(of, labels...)
 	if content.skill != nil {
 		take(*content.skill, "skill", "input")
 	}
@@ -182,7 +188,7 @@ func (p *Parser) request(in *Incoming, content parts, of request.Fields) {
 		body = append(body, request.Member{Name: name, Value: raw})
 	}
 	push := in.Callback
-	in.Request = p.Params.Message(body, append([]string{"command", "attachments"}, extras...)).Request
+	in.Request = p.Params.Message(body, slices.Concat([]string{"command", "attachments"}, extras, labels)).Request
 	in.Callback, in.Session = push, in.Context
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -75,6 +76,7 @@ func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
 	in.forced()
 	in.format(r)
 	in.chat(r)
+	in.user()
 	q.ignored = in.Ignored
 	if err := in.Err(); err != nil {
 		return q, err
@@ -155,6 +157,19 @@ func (in *Incoming) chat(r *server.Request) {
 			in.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
 		}
 		in.Given["caller_id"], r.Names["caller_id"] = request.QuoteText(value), name
+	}
+}
+
+// user keeps the field "user" as the end user if it can name one. The chat's name has checks of its
+// own, and where a header gives it, clients send other values.
+func (in *Incoming) user() {
+	raw, ok := in.Given["user"]
+	if !ok {
+		return
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil || strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > request.MaxUser || !strictjson.IsText(raw) {
+		delete(in.Given, "user")
 	}
 }
 

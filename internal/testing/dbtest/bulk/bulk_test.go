@@ -33,13 +33,30 @@ func filled(t *testing.T) *pgx.Conn {
 	if err := bulk.Fill(ctx, conn, sessions); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := conn.Exec(ctx, labels, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
 	return conn
 }
+
+// labels gives users and metadata to half of the sessions, and titles to a few. One user has a
+// quarter of the sessions with a user, and one session in ten has been in use for a day.
+const labels = `
+UPDATE sessions s SET end_user = 'user-' || CASE WHEN n % 4 = 0 THEN 0 ELSE n % 1000 END, metadata = jsonb_build_object('order', n::text, 'plan', CASE WHEN n % 3 = 0 THEN 'gold' ELSE 'free' END)
+FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM sessions) x WHERE x.id = s.id AND n % 2 = 0;
+UPDATE sessions s SET title = 'Renamed ' || n, titled = true FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM sessions) x WHERE x.id = s.id AND n % 500 = 0;
+UPDATE sessions SET updated_at = least(now(), created_at + interval '1 day') WHERE right(id::text, 1) = '0';
+ANALYZE sessions`
 
 // needed are indexes, each with a query that is slow without it.
 var needed = map[string]string{
 	"sessions_recent":                 "sessions  cursor",
 	"sessions_unstarted":              "sessions not_started",
+	"sessions_user":                   "sessions  user",
+	"sessions_metadata":               "sessions  metadata",
+	"sessions_long":                   "sessions  before",
+	"sessions_title":                  "sessions  title",
+	"messages_words":                  "sessions  word",
 	"turns_open":                      "turns submitted",
 	"turns_recent":                    "turns since",
 	"turns_unanswered":                "turns canceled",

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
 )
 
@@ -36,6 +37,7 @@ type known struct {
 	caller  string    // the caller of session
 	middle  time.Time // half of the sessions are older
 	age     time.Time // the start of session
+	early   time.Time // few sessions are older
 	seq     int64     // the newest seq of session
 	key     string
 }
@@ -47,8 +49,8 @@ func findKnown(t testing.TB, conn *pgx.Conn) (k known) {
 		WHERE s.workspace_id = $1 AND t.state = 'completed' AND s.caller_id IS NOT NULL ORDER BY s.created_at DESC LIMIT 1`, bulk.Workspace).
 		Scan(&k.session, &k.turn, &k.caller, &k.age, &k.seq, &k.key)
 	if err == nil {
-		err = conn.QueryRow(t.Context(), `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY updated_at), min(id::text)::uuid FROM sessions WHERE workspace_id = $1`,
-			bulk.Workspace).Scan(&k.middle, &k.long)
+		err = conn.QueryRow(t.Context(), `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY updated_at), percentile_disc(0.001) WITHIN GROUP (ORDER BY created_at), min(id::text)::uuid FROM sessions WHERE workspace_id = $1`,
+			bulk.Workspace).Scan(&k.middle, &k.early, &k.long)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -67,22 +69,50 @@ func queries(k known) []query {
 	}
 	var zero uuid.UUID
 	w, recent, hour := bulk.Workspace, new(k.age.Add(-time.Minute)), new(time.Now().Add(-time.Hour))
-	for _, status := range []string{"", "not_started", "thinking", "completed"} {
-		for name, p := range map[string]db.SessionsPageParams{
-			"":                 {},
-			" caller":          {CallerID: &k.caller},
-			" created":         {CreatedAfter: recent},
-			" created, cursor": {CreatedAfter: &k.middle, BeforeAt: hour, BeforeID: zero},
-			" cursor":          {BeforeAt: &k.middle, BeforeID: zero},
+	for _, status := range append([]string{""}, session.Statuses...) {
+		for name, p := range map[string]struct {
+			session.SummaryQuery
+			at *time.Time
+		}{
+			"":                   {},
+			" caller":            {SummaryQuery: session.SummaryQuery{CallerID: &k.caller}},
+			" created":           {SummaryQuery: session.SummaryQuery{CreatedAfter: recent}},
+			" created, cursor":   {SummaryQuery: session.SummaryQuery{CreatedAfter: &k.middle}, at: hour},
+			" cursor":            {at: &k.middle},
+			" before":            {SummaryQuery: session.SummaryQuery{CreatedBefore: &k.middle}},
+			" long before":       {SummaryQuery: session.SummaryQuery{CreatedBefore: &k.early}},
+			" user":              {SummaryQuery: session.SummaryQuery{User: new("user-7")}},
+			" busy user":         {SummaryQuery: session.SummaryQuery{User: new("user-0")}},
+			" metadata":          {SummaryQuery: session.SummaryQuery{Metadata: map[string]string{"order": "777"}}},
+			" frequent metadata": {SummaryQuery: session.SummaryQuery{Metadata: map[string]string{"plan": "gold"}}},
+			" word":              {SummaryQuery: session.SummaryQuery{Search: "page 7777"}},
+			" frequent word":     {SummaryQuery: session.SummaryQuery{Search: "handbook"}},
+			" title":             {SummaryQuery: session.SummaryQuery{Search: "renamed"}},
+			" word, before":      {SummaryQuery: session.SummaryQuery{Search: "7777", CreatedBefore: &k.middle}},
 		} {
-			p.WorkspaceID, p.Status, p.N = w, nullable(status), page
-			asc := db.SessionsPageAscParams{WorkspaceID: w, CallerID: p.CallerID, CreatedAfter: p.CreatedAfter, Status: p.Status, AfterAt: p.BeforeAt, AfterID: p.BeforeID, N: page}
-			add("sessions "+status+name, func(ctx context.Context, q *db.Queries) error { return one(q.SessionsPage(ctx, p)) })
-			add("sessions asc "+status+name, func(ctx context.Context, q *db.Queries) error { return one(q.SessionsPageAsc(ctx, asc)) })
+			p.Status, p.Limit = session.Status(status), page-1
+			for _, p.OldestFirst = range []bool{false, true} {
+				sql, args := p.SQL(w, p.at, zero)
+				order := ""
+				if p.OldestFirst {
+					order = "asc "
+				}
+				most := 0.0
+				switch {
+				case status == "failed", status == "canceled":
+					most = 2 * sessions // a few in a hundred match: of so few sessions PostgreSQL reads all
+				case name == " long before":
+					most = sessions / 10 // those that were in use for more than an hour
+				case name == " frequent metadata":
+					most = 10 * page // one in six matches: the newest are found soon
+				}
+				all = append(all, query{most: most, name: "sessions " + order + status + name, run: func(ctx context.Context, on db.DBTX) error {
+					return one(on.Query(ctx, sql, args...))
+				}})
+			}
 		}
 	}
 	for _, id := range []uuid.UUID{k.session, k.long} {
-		add("session", func(ctx context.Context, q *db.Queries) error { return one(q.SessionSummary(ctx, w, id)) })
 		add("session head", func(ctx context.Context, q *db.Queries) error { return one(q.SessionHead(ctx, w, id, 86400)) })
 		add("messages", func(ctx context.Context, q *db.Queries) error { return one(q.MessagesPage(ctx, id, 0, page)) })
 		add("messages desc", func(ctx context.Context, q *db.Queries) error {
