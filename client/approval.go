@@ -54,14 +54,14 @@ type ApprovalQuery struct {
 
 // Approvals lists the workspace's approvals and secret requests.
 func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (Page[Approval], error) {
-	return call[Page[Approval]](ctx, c, http.MethodGet, withQuery(c.path("approvals"), q.Limit, map[string]string{
+	return callJSON[Page[Approval]](ctx, c, http.MethodGet, withQuery(c.workspaceURL("approvals"), q.Limit, map[string]string{
 		"status": q.Status, "session_id": q.SessionID, "cursor": q.Cursor,
 	}), nil)
 }
 
 // Approval returns an approval or a secret request.
 func (c *Client) Approval(ctx context.Context, id string) (Approval, error) {
-	out, err := call[struct{ Data Approval }](ctx, c, http.MethodGet, c.path("approvals", url.PathEscape(id)), nil)
+	out, err := callJSON[struct{ Data Approval }](ctx, c, http.MethodGet, c.workspaceURL("approvals", url.PathEscape(id)), nil)
 	return out.Data, err
 }
 
@@ -94,7 +94,7 @@ type Decided struct {
 // fails with an *Error whose Standing is the status of the approval.
 func (c *Client) Decide(ctx context.Context, id string, d Decision) (Decided, error) {
 	u := c.base.JoinPath("api/workspaces", url.PathEscape(c.opt.Workspace), "approvals", url.PathEscape(id), "decide")
-	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, u, d)
+	out, err := callJSON[struct{ Data Decided }](ctx, c, http.MethodPost, u, d)
 	return out.Data, err
 }
 
@@ -116,6 +116,6 @@ type secretAnswer struct {
 }
 
 func (c *Client) answerSecret(ctx context.Context, id string, answer secretAnswer) (Decided, error) {
-	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, c.path("approvals", url.PathEscape(id), "secret"), answer)
+	out, err := callJSON[struct{ Data Decided }](ctx, c, http.MethodPost, c.workspaceURL("approvals", url.PathEscape(id), "secret"), answer)
 	return out.Data, err
 }

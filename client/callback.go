@@ -40,7 +40,7 @@ type DeliveryQuery struct {
 
 // Deliveries lists the reports of the workspace's callbacks.
 func (c *Client) Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
-	return call[Page[Delivery]](ctx, c, http.MethodGet, withQuery(c.path("callbacks"), q.Limit, map[string]string{
+	return callJSON[Page[Delivery]](ctx, c, http.MethodGet, withQuery(c.workspaceURL("callbacks"), q.Limit, map[string]string{
 		"status": q.Status, "cursor": q.Cursor,
 	}), nil)
 }
@@ -70,14 +70,14 @@ type Callback struct {
 
 // Callback returns a callback.
 func (c *Client) Callback(ctx context.Context, id string) (Callback, error) {
-	u := c.path("callbacks", url.PathEscape(id))
-	raw, err := call[json.RawMessage](ctx, c, http.MethodGet, u, nil)
+	u := c.workspaceURL("callbacks", url.PathEscape(id))
+	raw, err := callJSON[json.RawMessage](ctx, c, http.MethodGet, u, nil)
 	if err != nil {
 		return Callback{}, err
 	}
 	var out struct{ Data Callback }
 	if json.Unmarshal(raw, &out) != nil {
-		return Callback{}, foreign(u, http.StatusOK, raw)
+		return Callback{}, foreignError(u, http.StatusOK, raw)
 	}
 	out.Data.Raw = bytes.Clone(raw)
 	return out.Data, nil
@@ -92,6 +92,6 @@ type Redelivery struct {
 
 // Redeliver sends the newest report of a callback once more.
 func (c *Client) Redeliver(ctx context.Context, id string) (Redelivery, error) {
-	out, err := call[struct{ Data Redelivery }](ctx, c, http.MethodPost, c.path("callbacks", url.PathEscape(id), "redeliver"), nil)
+	out, err := callJSON[struct{ Data Redelivery }](ctx, c, http.MethodPost, c.workspaceURL("callbacks", url.PathEscape(id), "redeliver"), nil)
 	return out.Data, err
 }

@@ -1,7 +1,7 @@
 // Package client is the Go client of a Parley server.
 //
-// Send sends a message and yields the frames of the answer. If the connection drops, Send reconnects
-// and resumes after the last frame: the loop sees every frame once and in order.
+// Send sends a message and yields the frames of the answer. If the connection drops, Send
+// reconnects and resumes after the last frame: the loop sees every frame once and in order.
 //
 //	c, err := client.New(client.Options{URL: "https://parley.example", Workspace: "demo", Key: key})
 //	if err != nil {
@@ -103,13 +103,13 @@ func (c *Client) URL() string { return c.base.Redacted() }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// path returns a URL below the client's workspace.
-func (c *Client) path(parts ...string) *url.URL {
+// workspaceURL returns a URL below the client's workspace.
+func (c *Client) workspaceURL(parts ...string) *url.URL {
 	return c.base.JoinPath(append([]string{"api/v1/workspaces", url.PathEscape(c.opt.Workspace)}, parts...)...)
 }
 
-// request returns a request with the key. A nil body means none.
-func (c *Client) request(ctx context.Context, method string, u *url.URL, body []byte) (*http.Request, error) {
+// newRequest returns a request with the key. A nil body means none.
+func (c *Client) newRequest(ctx context.Context, method string, u *url.URL, body []byte) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {
 		r = bytes.NewReader(body)
@@ -126,13 +126,13 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, body []
 	return req, nil
 }
 
-// send sends a request. It fails with an *Unreachable.
-func (c *Client) send(req *http.Request) (*http.Response, error) {
+// sendRequest sends a request. It fails with an *Unreachable.
+func (c *Client) sendRequest(req *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	res, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 	if err != nil {
-		return nil, c.unreachable(req, err, connected.Load())
+		return nil, c.unreachableError(req, err, connected.Load())
 	}
 	return res, nil
 }
@@ -140,43 +140,43 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 // maxAnswer bounds a response that is not a stream.
 const maxAnswer = 64 << 20
 
-// do sends a request and reads the whole response. It fails with an *Error or an
+// doRequest sends a request and reads the whole response. It fails with an *Error or an
 // *Unreachable.
-func (c *Client) do(req *http.Request) ([]byte, error) {
-	res, err := c.send(req)
+func (c *Client) doRequest(req *http.Request) ([]byte, error) {
+	res, err := c.sendRequest(req)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if res.StatusCode/100 != 2 {
-		return nil, failure(res, body)
+		return nil, decodeFailure(res, body)
 	}
 	if err != nil {
-		return nil, c.unreachable(req, err, true)
+		return nil, c.unreachableError(req, err, true)
 	}
 	return body, nil
 }
 
-// call sends a request with the JSON of in, which may be nil, and decodes the response.
-func call[T any](ctx context.Context, c *Client, method string, u *url.URL, in any) (out T, err error) {
+// callJSON sends a request with the JSON of in, which may be nil, and decodes the response.
+func callJSON[T any](ctx context.Context, c *Client, method string, u *url.URL, in any) (out T, err error) {
 	var body []byte
 	if in != nil {
 		if body, err = json.Marshal(in); err != nil {
 			return out, fmt.Errorf("encode request: %w", err)
 		}
 	}
-	req, err := c.request(ctx, method, u, body)
+	req, err := c.newRequest(ctx, method, u, body)
 	if err != nil {
 		return out, err
 	}
-	answer, err := c.do(req)
+	answer, err := c.doRequest(req)
 	if err != nil {
 		return out, err
 	}
 	var envelope struct{ Data *json.RawMessage }
 	if json.Unmarshal(answer, &envelope) != nil || envelope.Data == nil || json.Unmarshal(answer, &out) != nil {
-		return out, foreign(u, http.StatusOK, answer)
+		return out, foreignError(u, http.StatusOK, answer)
 	}
 	return out, nil
 }

@@ -78,9 +78,9 @@ func (e *Broken) Error() string { return "the stream broke: " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *Broken) Unwrap() error { return e.Err }
 
-// unreachable returns the error of a request without a complete response. sent means that there was
-// a connection to send it on.
-func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
+// unreachableError returns the error of a request without a complete response. sent means that
+// there was a connection to send it on.
+func (c *Client) unreachableError(req *http.Request, err error, sent bool) error {
 	if ctx := req.Context(); ctx.Err() != nil && !errors.Is(context.Cause(ctx), errQuiet) {
 		return context.Cause(ctx)
 	}
@@ -90,15 +90,16 @@ func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 	return &Unreachable{URL: c.URL(), Err: err, Sent: sent}
 }
 
-// foreign returns the error of a response that is not from Parley but from a proxy, for instance.
-func foreign(at *url.URL, status int, answer []byte) *Error {
+// foreignError returns the error of a response that is not from Parley but from a proxy, for
+// instance.
+func foreignError(at *url.URL, status int, answer []byte) *Error {
 	shown := *at
 	shown.RawQuery = "" // with the query, a signed address grants access
-	return &Error{Status: status, Message: "The response from " + shown.Redacted() + " is not from Parley: " + excerpt(answer)}
+	return &Error{Status: status, Message: "The response from " + shown.Redacted() + " is not from Parley: " + excerptOf(answer)}
 }
 
-// failure decodes the error envelope. A response without one is foreign.
-func failure(res *http.Response, body []byte) *Error {
+// decodeFailure decodes the error envelope. A response without one is a foreignError.
+func decodeFailure(res *http.Response, body []byte) *Error {
 	var envelope struct {
 		Error     *Error `json:"error"`
 		RequestID string `json:"request_id"`
@@ -109,7 +110,7 @@ func failure(res *http.Response, body []byte) *Error {
 	} else if json.Unmarshal(body, &envelope) == nil && envelope.Error != nil && envelope.Error.Code != "" {
 		e = envelope.Error
 	} else {
-		e = foreign(res.Request.URL, res.StatusCode, body)
+		e = foreignError(res.Request.URL, res.StatusCode, body)
 	}
 	e.Status = res.StatusCode
 	e.RequestID = envelope.RequestID
@@ -122,7 +123,7 @@ func failure(res *http.Response, body []byte) *Error {
 	return e
 }
 
-func excerpt(body []byte) string {
+func excerptOf(body []byte) string {
 	s := string(body[:min(len(body), 200)])
 	if s = strings.Join(strings.Fields(s), " "); s == "" {
 		return "nothing"
@@ -130,8 +131,8 @@ func excerpt(body []byte) string {
 	return text.Truncate(s, 120)
 }
 
-// passing reports whether a retry can succeed.
-func passing(err error) bool {
+// canRetry reports whether a retry can succeed.
+func canRetry(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		switch e.Status {
 		case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

@@ -158,12 +158,12 @@ func (TurnError) Kind() Kind { return KindError }
 func (Done) Kind() Kind { return KindDone }
 
 var decoders = map[Kind]func(data []byte) (Body, error){
-	KindOpen: decode[Open], KindText: decode[Text], KindToolUse: decode[ToolUse], KindToolResult: decode[ToolResult],
-	KindInputRequired: decode[InputRequired], KindUsage: decode[TurnUsage], KindStructured: decode[Structured],
-	KindAttachment: decode[Attachment], KindAttachmentRejected: decode[AttachmentRejected], KindError: decode[TurnError], KindDone: decode[Done],
+	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
+	KindInputRequired: decodeBody[InputRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
+	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError], KindDone: decodeBody[Done],
 }
 
-func decode[B Body](data []byte) (Body, error) {
+func decodeBody[B Body](data []byte) (Body, error) {
 	var b B
 	if err := json.Unmarshal(data, &b); err != nil {
 		return nil, fmt.Errorf("decode %s frame: %w", b.Kind(), err)

@@ -36,19 +36,19 @@ type File struct {
 
 // SendFile uploads a file: it requests a signed address and sends the body there.
 func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File, error) {
-	ticket, err := call[struct {
+	ticket, err := callJSON[struct {
 		Data struct {
 			Upload struct {
 				Method, URL string
 				Headers     map[string]string
 			}
 		}
-	}](ctx, c, http.MethodPost, c.path("files"), f)
+	}](ctx, c, http.MethodPost, c.workspaceURL("files"), f)
 	if err != nil {
 		return File{}, err
 	}
 	up := ticket.Data.Upload
-	req, err := c.signed(ctx, up.Method, up.URL, io.NopCloser(body))
+	req, err := c.signedRequest(ctx, up.Method, up.URL, io.NopCloser(body))
 	if err != nil {
 		return File{}, err
 	}
@@ -59,21 +59,21 @@ func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File,
 	for name, value := range up.Headers {
 		req.Header.Set(name, value)
 	}
-	answer, err := c.do(req)
+	answer, err := c.doRequest(req)
 	if err != nil {
 		return File{}, err
 	}
 	var out struct{ Data json.RawMessage }
 	sent := File{}
 	if json.Unmarshal(answer, &out) != nil || json.Unmarshal(out.Data, &sent) != nil {
-		return sent, foreign(req.URL, http.StatusOK, answer)
+		return sent, foreignError(req.URL, http.StatusOK, answer)
 	}
 	sent.Raw = out.Data
 	return sent, nil
 }
 
-// signed returns a request for a signed address. It carries no key: the address suffices.
-func (c *Client) signed(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
+// signedRequest returns a request for a signed address. It carries no key: the address suffices.
+func (c *Client) signedRequest(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -91,8 +91,8 @@ type FileQuery struct {
 
 // Files lists the workspace's files.
 func (c *Client) Files(ctx context.Context, q FileQuery) (Page[File], error) {
-	u := withQuery(c.path("files"), q.Limit, map[string]string{"direction": q.Direction, "cursor": q.Cursor})
-	return call[Page[File]](ctx, c, http.MethodGet, u, nil)
+	u := withQuery(c.workspaceURL("files"), q.Limit, map[string]string{"direction": q.Direction, "cursor": q.Cursor})
+	return callJSON[Page[File]](ctx, c, http.MethodGet, u, nil)
 }
 
 // DownloadQuery names a file, or the files that a session produced, filtered by Turn and
@@ -117,24 +117,24 @@ type Download struct {
 
 // Downloads returns fresh addresses of files.
 func (c *Client) Downloads(ctx context.Context, q DownloadQuery) ([]Download, error) {
-	out, err := call[struct{ Data []Download }](ctx, c, http.MethodPost, c.path("files", "download"), q)
+	out, err := callJSON[struct{ Data []Download }](ctx, c, http.MethodPost, c.workspaceURL("files", "download"), q)
 	return out.Data, err
 }
 
 // Fetch writes the bytes of a file to w. It fails if bytes are missing.
 func (c *Client) Fetch(ctx context.Context, d Download, w io.Writer) error {
-	req, err := c.signed(ctx, http.MethodGet, d.DownloadURL, nil)
+	req, err := c.signedRequest(ctx, http.MethodGet, d.DownloadURL, nil)
 	if err != nil {
 		return err
 	}
-	res, err := c.send(req)
+	res, err := c.sendRequest(req)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-		return failure(res, body)
+		return decodeFailure(res, body)
 	}
 	n, err := io.Copy(w, res.Body)
 	if err == nil && n != d.Size {

@@ -19,7 +19,7 @@ type Canceled struct {
 
 // Cancel cancels the running turn of a session.
 func (c *Client) Cancel(ctx context.Context, session string) (Canceled, error) {
-	out, err := call[struct{ Data Canceled }](ctx, c, http.MethodPost, c.path("sessions", url.PathEscape(session), "cancel"), nil)
+	out, err := callJSON[struct{ Data Canceled }](ctx, c, http.MethodPost, c.workspaceURL("sessions", url.PathEscape(session), "cancel"), nil)
 	return out.Data, err
 }
 
@@ -107,12 +107,12 @@ func (c *Client) Sessions(ctx context.Context, q SessionQuery) (Page[Session], e
 	for key, value := range q.Metadata {
 		params["metadata["+key+"]"] = value
 	}
-	return call[Page[Session]](ctx, c, http.MethodGet, withQuery(c.path("sessions"), q.Limit, params), nil)
+	return callJSON[Page[Session]](ctx, c, http.MethodGet, withQuery(c.workspaceURL("sessions"), q.Limit, params), nil)
 }
 
 // Session returns one session.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
-	out, err := call[struct{ Data Session }](ctx, c, http.MethodGet, c.path("sessions", url.PathEscape(id)), nil)
+	out, err := callJSON[struct{ Data Session }](ctx, c, http.MethodGet, c.workspaceURL("sessions", url.PathEscape(id)), nil)
 	return out.Data, err
 }
 
@@ -134,7 +134,7 @@ func (c *Client) UpdateSession(ctx context.Context, id string, change SessionCha
 	if change.Metadata != nil {
 		body["metadata"] = change.Metadata
 	}
-	out, err := call[struct{ Data Session }](ctx, c, http.MethodPatch, c.path("sessions", url.PathEscape(id)), body)
+	out, err := callJSON[struct{ Data Session }](ctx, c, http.MethodPatch, c.workspaceURL("sessions", url.PathEscape(id)), body)
 	return out.Data, err
 }
 
@@ -147,7 +147,7 @@ type Erased struct {
 
 // DeleteSession erases the content of a session.
 func (c *Client) DeleteSession(ctx context.Context, id string) (Erased, error) {
-	out, err := call[struct{ Data Erased }](ctx, c, http.MethodDelete, c.path("sessions", url.PathEscape(id)), nil)
+	out, err := callJSON[struct{ Data Erased }](ctx, c, http.MethodDelete, c.workspaceURL("sessions", url.PathEscape(id)), nil)
 	return out.Data, err
 }
 
@@ -194,8 +194,8 @@ type ToolCall struct {
 
 // Messages lists a session's messages, oldest first. Limit 0 means the server's default.
 func (c *Client) Messages(ctx context.Context, session string, limit int, cursor string) (Page[HistoryMessage], error) {
-	u := c.path("sessions", url.PathEscape(session), "messages")
-	return call[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
+	u := c.workspaceURL("sessions", url.PathEscape(session), "messages")
+	return callJSON[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
 }
 
 // AllMessages lists the messages of all pages.
@@ -213,18 +213,18 @@ const maxPage = 100
 
 // Ready returns nil if the server is ready. It needs no key.
 func (c *Client) Ready(ctx context.Context) error {
-	req, err := c.request(ctx, http.MethodGet, c.base.JoinPath("readyz"), nil)
+	req, err := c.newRequest(ctx, http.MethodGet, c.base.JoinPath("readyz"), nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Del("Authorization")
-	answer, err := c.do(req)
+	answer, err := c.doRequest(req)
 	if err != nil {
 		return err
 	}
 	var state struct{ Status string }
 	if json.Unmarshal(answer, &state) != nil || state.Status != "ok" {
-		return foreign(req.URL, http.StatusOK, answer)
+		return foreignError(req.URL, http.StatusOK, answer)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// MCP forwards messages of the Model Context Protocol: it reads one message a line from in, sends it
-// to the Parley server, and writes the responses to out. It returns when in has ended and every
+// MCP forwards messages of the Model Context Protocol: it reads one message a line from in, sends
+// it to the Parley server, and writes the responses to out. It returns when in has ended and every
 // request has its response, when ctx ends, or when out fails. If a response takes longer than
 // patience after the end of in, MCP responds to the open requests with an error and returns
 // ErrUnanswered.
@@ -53,7 +53,7 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience 
 				passed.Wait()
 				return errors.Join(<-ended, context.Cause(ctx))
 			}
-			b.pass(ctx, line, &passed)
+			b.passMessage(ctx, line, &passed)
 		}
 	}
 }
@@ -119,8 +119,8 @@ type message struct {
 	Error json.RawMessage
 }
 
-// pass forwards a message beside those that wait for a response.
-func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) {
+// passMessage forwards a message beside those that wait for a response.
+func (b *bridge) passMessage(ctx context.Context, line []byte, passed *sync.WaitGroup) {
 	var m message
 	if json.Unmarshal(line, &m) != nil && m.ID == nil { // the server reports the fault
 		m.ID = json.RawMessage("null")
@@ -146,42 +146,42 @@ func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) 
 			b.mu.Unlock()
 			cancel()
 		}()
-		err := b.exchange(ctx, m, line)
+		err := b.exchangeMessage(ctx, m, line)
 		if err != nil && m.ID != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrUnanswered)) {
-			b.refuse(m.ID, err)
+			b.rejectRequest(m.ID, err)
 		}
 	})
 }
 
-// exchange sends a message and writes the responses. It fails if there is none.
-func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
-	req, err := b.request(ctx, http.MethodPost, b.base.JoinPath("mcp"), line)
+// exchangeMessage sends a message and writes the responses. It fails if there is none.
+func (b *bridge) exchangeMessage(ctx context.Context, m message, line []byte) error {
+	req, err := b.newRequest(ctx, http.MethodPost, b.base.JoinPath("mcp"), line)
 	if err != nil {
 		return err
 	}
-	b.mark(req.Header, m)
-	res, err := b.send(req)
+	b.setHeaders(req.Header, m)
+	res, err := b.sendRequest(req)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return b.stream(req, m, res.Body)
+		return b.streamMessages(req, m, res.Body)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return b.unreachable(req, err, true)
+		return b.unreachableError(req, err, true)
 	case bytes.Contains(body, []byte(`"jsonrpc"`)):
-		b.answer(m, body)
+		b.writeAnswer(m, body)
 	case res.StatusCode/100 != 2 || len(body) > 0: // a notification has an empty response
-		return failure(res, body)
+		return decodeFailure(res, body)
 	}
 	return nil
 }
 
-// stream writes messages until the response to the request, or to all of a batch.
-func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
+// streamMessages writes messages until the response to the request, or to all of a batch.
+func (b *bridge) streamMessages(req *http.Request, m message, body io.Reader) error {
 	reader := sse.NewReader(body)
 	reader.Limit(maxAnswer)
 	for {
@@ -190,18 +190,18 @@ func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
 		case err == io.EOF && m.batch:
 			return nil
 		case err == io.EOF:
-			return b.unreachable(req, io.ErrUnexpectedEOF, true)
+			return b.unreachableError(req, io.ErrUnexpectedEOF, true)
 		case err != nil:
-			return b.unreachable(req, err, true)
+			return b.unreachableError(req, err, true)
 		case len(frame.Data) == 0:
-		case b.answer(m, frame.Data) && !m.batch:
+		case b.writeAnswer(m, frame.Data) && !m.batch:
 			return nil
 		}
 	}
 }
 
-// mark sets the headers that repeat members of the body.
-func (b *bridge) mark(h http.Header, m message) {
+// setHeaders sets the headers that repeat members of the body.
+func (b *bridge) setHeaders(h http.Header, m message) {
 	h.Set("Accept", "application/json, text/event-stream")
 	revision := m.Params.Meta.Revision
 	if revision == "" && m.Method != "initialize" {
@@ -231,8 +231,8 @@ func headerValue(text string) string {
 	return text
 }
 
-// answer writes a message, and reports whether it is the response to m.
-func (b *bridge) answer(m message, text []byte) bool {
+// writeAnswer writes a message, and reports whether it is the response to m.
+func (b *bridge) writeAnswer(m message, text []byte) bool {
 	var got message
 	_ = json.Unmarshal(text, &got)
 	if m.Method == "initialize" && got.Result != nil {
@@ -240,12 +240,12 @@ func (b *bridge) answer(m message, text []byte) bool {
 		b.revision = got.Result.Revision
 		b.mu.Unlock()
 	}
-	b.write(text)
+	b.writeText(text)
 	return got.Method == "" && (got.Result != nil || got.Error != nil)
 }
 
-// refuse responds to a request with an error.
-func (b *bridge) refuse(id json.RawMessage, err error) {
+// rejectRequest responds to a request with an error.
+func (b *bridge) rejectRequest(id json.RawMessage, err error) {
 	message := err.Error()
 	if refused, ok := errors.AsType[*Error](err); ok {
 		message = refused.Message
@@ -257,11 +257,11 @@ func (b *bridge) refuse(id json.RawMessage, err error) {
 	const serverError = -32000
 	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": serverError, "message": message}})
 	if err == nil {
-		b.write(answer)
+		b.writeText(answer)
 	}
 }
 
-func (b *bridge) write(text []byte) {
+func (b *bridge) writeText(text []byte) {
 	var line bytes.Buffer
 	if json.Compact(&line, text) != nil {
 		return // not a message: it may come from a proxy

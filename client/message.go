@@ -50,8 +50,8 @@ type Limits struct {
 	MaxCostUSD         *float64 `json:"max_cost_usd,omitempty"`
 }
 
-// body returns the JSON of a message. A stream is the default, except with a callback.
-func (m Message) body(stream bool) ([]byte, error) {
+// encodeBody returns the JSON of a message. A stream is the default, except with a callback.
+func (m Message) encodeBody(stream bool) ([]byte, error) {
 	wish := &stream
 	if stream && m.Callback == nil {
 		wish = nil

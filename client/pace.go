@@ -19,13 +19,13 @@ type pacer struct {
 	started bool          // an attempt may have reached the server
 }
 
-// pause waits before the next attempt, or returns the error that ends them.
-func (p *pacer) pause(ctx context.Context, broke error) error {
+// waitAttempt waits before the next attempt, or returns the error that ends them.
+func (p *pacer) waitAttempt(ctx context.Context, broke error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	p.started = true
-	if !passing(broke) || p.tries >= p.c.opt.Tries {
+	if !canRetry(broke) || p.tries >= p.c.opt.Tries {
 		return broke
 	}
 	base := cmp.Or(p.base, p.c.opt.Wait)

@@ -16,13 +16,13 @@ import (
 // the approval is decided. Leaving the loop does not end the turn on the server. The error is an
 // *Error, an *Unreachable, a *Broken or the context's.
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
-	body, err := m.body(true)
+	body, err := m.encodeBody(true)
 	key := keyOf(m)
 	s := &stream{c: c, attach: func(ctx context.Context, lastID string) (*http.Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode message: %w", err)
 		}
-		req, err := c.request(ctx, http.MethodPost, c.path("messages"), body)
+		req, err := c.newRequest(ctx, http.MethodPost, c.workspaceURL("messages"), body)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 		}
 		return req, nil
 	}}
-	return s.frames(ctx)
+	return s.allFrames(ctx)
 }
 
 // Answer is the complete answer to a message.
@@ -55,13 +55,13 @@ type Answer struct {
 
 // Ask sends a message and waits for the complete answer.
 func (c *Client) Ask(ctx context.Context, m Message) (Answer, error) {
-	raw, err := c.post(ctx, m)
+	raw, err := c.postMessage(ctx, m)
 	if err != nil {
 		return Answer{}, err
 	}
 	a := Answer{Raw: raw}
 	if json.Unmarshal(raw, &a) != nil || a.SessionID == "" {
-		return a, foreign(c.path("messages"), http.StatusOK, raw)
+		return a, foreignError(c.workspaceURL("messages"), http.StatusOK, raw)
 	}
 	return a, nil
 }
@@ -80,46 +80,46 @@ type Queued struct {
 
 // Submit sends a message with a Callback and returns without waiting for the answer.
 func (c *Client) Submit(ctx context.Context, m Message) (Queued, error) {
-	raw, err := c.post(ctx, m)
+	raw, err := c.postMessage(ctx, m)
 	if err != nil {
 		return Queued{}, err
 	}
 	var out struct{ Data Queued }
 	if json.Unmarshal(raw, &out) != nil || out.Data.SessionID == "" {
-		return Queued{}, foreign(c.path("messages"), http.StatusOK, raw)
+		return Queued{}, foreignError(c.workspaceURL("messages"), http.StatusOK, raw)
 	}
 	out.Data.Raw = raw
 	return out.Data, nil
 }
 
-// post sends a message without a stream, and repeats it under the same key until its result is
-// known.
-func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
-	body, err := m.body(false)
+// postMessage sends a message without a stream, and repeats it under the same key until its result
+// is known.
+func (c *Client) postMessage(ctx context.Context, m Message) (json.RawMessage, error) {
+	body, err := m.encodeBody(false)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
 	key := keyOf(m)
 	p := pacer{c: c}
 	for {
-		req, err := c.request(ctx, http.MethodPost, c.path("messages"), body)
+		req, err := c.newRequest(ctx, http.MethodPost, c.workspaceURL("messages"), body)
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Accept", "application/json")
 		req.Header.Set("Idempotency-Key", key)
 		began := time.Now()
-		raw, err := c.do(req)
+		raw, err := c.doRequest(req)
 		if err == nil {
 			return raw, nil
 		}
 		if time.Since(began) > longWait {
 			p.tries = 0 // a proxy timed out; the turn is still running
 		}
-		if !p.started && !unsure(err) {
+		if !p.started && !mayHaveArrived(err) {
 			return nil, err
 		}
-		if err := p.pause(ctx, err); err != nil {
+		if err := p.waitAttempt(ctx, err); err != nil {
 			return nil, err
 		}
 	}
@@ -128,9 +128,9 @@ func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
 // longWait is longer than any connection attempt that never reached the server.
 const longWait = 30 * time.Second
 
-// unsure reports whether the first attempt may have reached the server. Only the same message under
-// the same key finds out.
-func unsure(err error) bool {
+// mayHaveArrived reports whether the first attempt may have reached the server. Only the same
+// message under the same key finds out.
+func mayHaveArrived(err error) bool {
 	if e, ok := errors.AsType[*Unreachable](err); ok {
 		return e.Sent
 	}

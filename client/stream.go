@@ -39,18 +39,20 @@ func (f Frame) Body() (Body, error) {
 // errors.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
 	s := &stream{c: c, session: session, lastID: after,
-		attach: func(ctx context.Context, lastID string) (*http.Request, error) { return c.resume(ctx, session, lastID) }}
+		attach: func(ctx context.Context, lastID string) (*http.Request, error) {
+			return c.requestAfter(ctx, session, lastID)
+		}}
 	s.seq, _ = strconv.ParseInt(after, 10, 64)
-	return s.frames(ctx)
+	return s.allFrames(ctx)
 }
 
-// resume requests the frames after a cursor, even if the turn has ended.
-func (c *Client) resume(ctx context.Context, session, lastID string) (*http.Request, error) {
-	u := c.path("sessions", url.PathEscape(session), "events")
+// requestAfter requests the frames after a cursor, even if the turn has ended.
+func (c *Client) requestAfter(ctx context.Context, session, lastID string) (*http.Request, error) {
+	u := c.workspaceURL("sessions", url.PathEscape(session), "events")
 	if lastID != "" { // without a cursor it would be the whole session
 		u.RawQuery = "replay=all"
 	}
-	req, err := c.request(ctx, http.MethodGet, u, nil)
+	req, err := c.newRequest(ctx, http.MethodGet, u, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +85,11 @@ type stream struct {
 	last     Kind
 }
 
-func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
+func (s *stream) allFrames(ctx context.Context) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		s.pacer.c = s.c
 		for {
-			end, err := s.connect(ctx, func(f Frame) bool { return yield(f, nil) })
+			end, err := s.readConnection(ctx, func(f Frame) bool { return yield(f, nil) })
 			if end {
 				return
 			}
@@ -95,12 +97,12 @@ func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
 				yield(Frame{}, context.Cause(ctx))
 				return
 			}
-			if !s.started && !unsure(err) {
+			if !s.started && !mayHaveArrived(err) {
 				yield(Frame{}, err) // the message was not sent
 				return
 			}
-			if stop := s.pause(ctx, err); stop != nil {
-				if ctx.Err() == nil && passing(stop) {
+			if stop := s.waitAttempt(ctx, err); stop != nil {
+				if ctx.Err() == nil && canRetry(stop) {
 					stop = &Broken{Session: s.session, LastID: s.lastID, Err: stop}
 				}
 				yield(Frame{}, stop)
@@ -110,8 +112,9 @@ func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
 	}
 }
 
-// connect reads one connection. end is true after the done frame, and when yield returns false.
-func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool, err error) {
+// readConnection reads one connection. end is true after the done frame, and when yield returns
+// false.
+func (s *stream) readConnection(ctx context.Context, yield func(Frame) bool) (end bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(quiet, func() { cancel(errQuiet) })
@@ -121,14 +124,14 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 	if err != nil {
 		return false, err
 	}
-	res, err := s.c.send(req)
+	res, err := s.c.sendRequest(req)
 	if err != nil {
 		return false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-		return false, failure(res, body)
+		return false, decodeFailure(res, body)
 	}
 	s.started = true
 	reader := sse.NewReader(&watched{res.Body, watch})
@@ -146,7 +149,7 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 			s.base = raw.Retry
 		}
 		f := Frame{Event: Kind(raw.Event), ID: raw.ID, Data: bytes.Clone(raw.Data)}
-		if s.known(f) {
+		if s.isKnown(f) {
 			continue
 		}
 		s.tries = 0
@@ -156,8 +159,8 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 	}
 }
 
-// known records a frame, and reports whether the caller already has it.
-func (s *stream) known(f Frame) bool {
+// isKnown records a frame, and reports whether the caller already has it.
+func (s *stream) isKnown(f Frame) bool {
 	if f.Event == KindOpen {
 		var open Open
 		if json.Unmarshal(f.Data, &open) == nil {

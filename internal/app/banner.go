@@ -14,7 +14,7 @@ type banner struct {
 	since time.Time
 }
 
-func (b *banner) begin(opt Options) {
+func (b *banner) printHeader(opt Options) {
 	b.w, b.began = io.Discard, time.Now()
 	b.since = b.began
 	if opt.DevDir == "" {
@@ -24,8 +24,8 @@ func (b *banner) begin(opt Options) {
 	fmt.Fprintf(b.w, "parley %s  dev mode: data in ./%s (delete with `parley dev reset`)\n", ThisBuild().Version, DevDir)
 }
 
-// line prints one step; took 0 omits the time.
-func (b *banner) line(label, text string, took time.Duration) {
+// printStep prints one step; took 0 omits the time.
+func (b *banner) printStep(label, text string, took time.Duration) {
 	if took == 0 {
 		fmt.Fprintf(b.w, "  %-10s %s\n", label, text)
 		return
@@ -33,30 +33,30 @@ func (b *banner) line(label, text string, took time.Duration) {
 	fmt.Fprintf(b.w, "  %-10s %-56s %5.1f s\n", label, text, took.Seconds())
 }
 
-// progress prints the progress of a slow part of a step.
-func (b *banner) progress(text string) { b.line("", text, 0) }
+// printProgress prints the progress of a slow part of a step.
+func (b *banner) printProgress(text string) { b.printStep("", text, 0) }
 
-func (b *banner) database(version string, _ time.Duration) {
-	b.line("database", "PostgreSQL "+version+" "+b.how, time.Since(b.since))
+func (b *banner) printDatabase(version string, _ time.Duration) {
+	b.printStep("database", "PostgreSQL "+version+" "+b.how, time.Since(b.since))
 }
 
-func (b *banner) model(name, because string) {
+func (b *banner) printModel(name, because string) {
 	if name != builtinGuide {
-		b.line("model", fmt.Sprintf("%s (%s)", name, because), 0)
+		b.printStep("model", fmt.Sprintf("%s (%s)", name, because), 0)
 		return
 	}
-	b.line("model", name+" - offline, free, deterministic", 0)
+	b.printStep("model", name+" - offline, free, deterministic", 0)
 	if because != "PARLEY_MODEL" {
-		b.line("", "(set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST for a real one)", 0)
+		b.printStep("", "(set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST for a real one)", 0)
 	}
 }
 
-func (b *banner) ready(s *service) {
+func (b *banner) printReady(s *service) {
 	if s.DevDir == "" {
 		return
 	}
 	if s.server != nil {
-		b.line("api", s.url, 0)
+		b.printStep("api", s.url, 0)
 	}
 	fmt.Fprintf(b.w, "  ready in %.1f s. Press Ctrl-C to stop.\n", time.Since(b.began).Seconds())
 	if s.server == nil {

@@ -29,10 +29,10 @@ import (
 // and one chunk in memory.
 const maxFetches = 16
 
-// build creates every part without starting it. If it fails, the caller closes.
-func (s *service) build(ctx context.Context) (err error) {
+// buildParts creates every part without starting it. If it fails, the caller closes.
+func (s *service) buildParts(ctx context.Context) (err error) {
 	if s.Config.HTTP { // first, since links need the address
-		if s.listener, err = s.listen(ctx); err != nil {
+		if s.listener, err = s.listenPort(ctx); err != nil {
 			return err
 		}
 		s.url = addressOf(s.listener)
@@ -57,19 +57,19 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
-	err = s.patiently(ctx, func(ctx context.Context) error {
-		s.secrets, err = s.vault(ctx)
+	err = s.retryStep(ctx, func(ctx context.Context) error {
+		s.secrets, err = s.openVault(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	guard, err := cfg.guard()
+	guard, err := cfg.newGuard()
 	if err != nil {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}
 	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
-		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log, Pulse: s.pulse,
+		Base: s.baseURL(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log, Pulse: s.pulse,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
 	if err := s.buildRunner(ctx, guard); err != nil {
@@ -77,10 +77,10 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 
 	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse})
-	kept := cfg.retention()
+	kept := cfg.sessionOptions()
 	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
 	s.sessions = session.New(s.pool, s.events, kept)
-	if err := s.patiently(ctx, s.events.Prepare); err != nil {
+	if err := s.retryStep(ctx, s.events.Prepare); err != nil {
 		return err
 	}
 	s.limits = ratelimit.New(s.pool, ratelimit.Options{Node: s.events.Node(), Log: s.Log, Pulse: s.pulse,
@@ -92,9 +92,9 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	return nil
 }
 
-// base returns the public address of the service, or "": then the addresses in events and
+// baseURL returns the public address of the service, or "": then the addresses in events and
 // callbacks, which are stored before they are read, begin with the path.
-func (s *service) base() string {
+func (s *service) baseURL() string {
 	if s.Config.BaseURL == "" && s.DevDir != "" {
 		return s.url
 	}
@@ -109,12 +109,12 @@ func (s *service) buildTurns() (err error) {
 	if _, err := models.Model(""); err != nil {
 		return &ConfigError{[]string{sentenceOf(err)}}
 	}
-	s.banner.model(name, because)
+	s.banner.printModel(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.tools, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.agentTools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
-		Base: s.base(), Reports: a2a.Reports(s.base()),
+		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
@@ -142,8 +142,8 @@ func (s *service) buildServer() error {
 	return nil
 }
 
-// close releases the resources of build if run is not reached.
-func (s *service) close() {
+// closeParts releases the resources of buildParts if runParts is not reached.
+func (s *service) closeParts() {
 	if s.listener != nil {
 		s.listener.Close()
 	}

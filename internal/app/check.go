@@ -29,8 +29,8 @@ func hintFor(t reflect.Type) string {
 	return "it cannot be read."
 }
 
-// problems lists the invalid values, each checked alone.
-func (c Config) problems() []string {
+// listProblems lists the invalid values, each checked alone.
+func (c Config) listProblems() []string {
 	var list []string
 	bad := func(name string, value any, takes string) {
 		list = append(list, fmt.Sprintf("%s is %q: it takes %s.", name, fmt.Sprint(value), takes))
@@ -96,7 +96,7 @@ func (c Config) problems() []string {
 			bad(p.name, p.value, fmt.Sprintf("%s to %s", p.min, maxPeriod))
 		}
 	}
-	if _, err := c.guard(); err != nil {
+	if _, err := c.newGuard(); err != nil {
 		list = append(list, "PARLEY_EGRESS_ALLOW: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
 	}
 	if u := c.PostgresRepository.Reveal(); u != "" && !webURL(u) {
@@ -118,8 +118,8 @@ func (c Config) problems() []string {
 	return list
 }
 
-// guard returns the policy for the requests that callers cause.
-func (c Config) guard() (*egress.Guard, error) {
+// newGuard returns the policy for the requests that callers cause.
+func (c Config) newGuard() (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: c.EgressAllow, BodyMemory: int64(c.BodyMemory) << 20})
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 )
 
-// claim creates the development directory and takes its lock: of several servers in one directory,
-// dev.env names the one that holds it, as long as it runs. Another one may join it at an address of
-// its own, and does not change dev.env.
-func (s *service) claim() (release func(), err error) {
+// claimDirectory creates the development directory and takes its lock: of several servers in one
+// directory, dev.env names the one that holds it, as long as it runs. Another one may join it at an
+// address of its own, and does not change dev.env.
+func (s *service) claimDirectory() (release func(), err error) {
 	if err := os.MkdirAll(s.DevDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the development directory: %w", err)
 	}

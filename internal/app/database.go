@@ -31,10 +31,11 @@ func (e *StartError) Error() string {
 }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// reach waits for the database and returns PostgreSQL's version. Errors that need an administrator
-// end it at once; for the others it retries until patience is over, or forever if patience is 0.
-// waiting, which may be nil, is called with the reason at first and then every waitingEvery.
-func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {
+// awaitDatabase waits for the database and returns PostgreSQL's version. Errors that need an
+// administrator end it at once; for the others it retries until patience is over, or forever if
+// patience is 0. waiting, which may be nil, is called with the reason at first and then every
+// waitingEvery.
+func awaitDatabase(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {
 	ctx := parent
 	if patience > 0 {
 		var cancel context.CancelFunc
@@ -50,11 +51,11 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 		if parent.Err() != nil {
 			return "", context.Cause(parent)
 		}
-		if !starting(err) || ctx.Err() != nil {
-			return "", unreachable(err)
+		if !isTemporary(err) || ctx.Err() != nil {
+			return "", unreachableError(err)
 		}
 		if waiting != nil && time.Since(reported) >= waitingEvery {
-			waiting(unreachable(err))
+			waiting(unreachableError(err))
 			reported = time.Now()
 		}
 		wait := time.NewTimer(250 * time.Millisecond)
@@ -64,7 +65,7 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 			if parent.Err() != nil {
 				return "", context.Cause(parent)
 			}
-			return "", unreachable(err)
+			return "", unreachableError(err)
 		case <-wait.C:
 		}
 	}
@@ -83,17 +84,17 @@ func serverVersion(ctx context.Context, pool *pgxpool.Pool) (version string, err
 	return version, err
 }
 
-// starting reports whether an error is temporary. Other errors need an administrator: a wrong
+// isTemporary reports whether an error is temporary. Other errors need an administrator: a wrong
 // password, a database that does not exist.
-func starting(err error) bool {
+func isTemporary(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgerr.OfState(pg.Code).IsTransient()
 	}
 	return true
 }
 
-// unreachable returns why a connection failed, without pgx's repetitions.
-func unreachable(err error) error {
+// unreachableError returns why a connection failed, without pgx's repetitions.
+func unreachableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}
 	}
@@ -103,8 +104,8 @@ func unreachable(err error) error {
 	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
 }
 
-// durable rejects a database that can lose acknowledged data.
-func durable(ctx context.Context, pool *pgxpool.Pool) error {
+// checkDurable rejects a database that can lose acknowledged data.
+func checkDurable(ctx context.Context, pool *pgxpool.Pool) error {
 	var fsync, commit string
 	err := pool.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(&fsync, &commit)
 	if err != nil {
@@ -119,9 +120,9 @@ func durable(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// listens checks that a notification arrives. Through a transaction pooler, LISTEN succeeds and
+// checkListen checks that a notification arrives. Through a transaction pooler, LISTEN succeeds and
 // then stays silent forever.
-func listens(parent context.Context, pool *pgxpool.Pool) error {
+func checkListen(parent context.Context, pool *pgxpool.Pool) error {
 	ctx, cancel := context.WithTimeout(parent, 3*time.Second)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig.Copy())
@@ -140,7 +141,7 @@ func listens(parent context.Context, pool *pgxpool.Pool) error {
 		if ctx.Err() == nil || parent.Err() != nil {
 			return fmt.Errorf("wait for a notification: %w", err)
 		}
-		if err := answers(parent, conn); err != nil { // the link is at fault, not the pooler
+		if err := pingConnection(parent, conn); err != nil { // the link is at fault, not the pooler
 			return fmt.Errorf("wait for a notification: %w", err)
 		}
 		return &StartError{
@@ -151,8 +152,8 @@ func listens(parent context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// answers reports whether a connection still works.
-func answers(ctx context.Context, conn *pgx.Conn) error {
+// pingConnection reports whether a connection still works.
+func pingConnection(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	return conn.Ping(ctx)

@@ -15,7 +15,7 @@ type deadline time.Duration
 // endKey is the context key of the function that ends a deadline.
 type endKey struct{}
 
-func (d deadline) begin(ctx context.Context) context.Context {
+func (d deadline) beginDeadline(ctx context.Context) context.Context {
 	if d == 0 {
 		return ctx
 	}
@@ -23,7 +23,7 @@ func (d deadline) begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endKey{}, cancel)
 }
 
-func (d deadline) end(ctx context.Context) {
+func (d deadline) endDeadline(ctx context.Context) {
 	if cancel, ok := ctx.Value(endKey{}).(context.CancelFunc); ok {
 		cancel()
 	}
@@ -31,17 +31,17 @@ func (d deadline) end(ctx context.Context) {
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (d deadline) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return d.begin(ctx)
+	return d.beginDeadline(ctx)
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
 func (d deadline) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	d.end(ctx)
+	d.endDeadline(ctx)
 }
 
 // TraceBatchStart implements pgx.BatchTracer.
 func (d deadline) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return d.begin(ctx)
+	return d.beginDeadline(ctx)
 }
 
 // TraceBatchQuery implements pgx.BatchTracer.
@@ -49,5 +49,5 @@ func (d deadline) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQuer
 
 // TraceBatchEnd implements pgx.BatchTracer.
 func (d deadline) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) {
-	d.end(ctx)
+	d.endDeadline(ctx)
 }

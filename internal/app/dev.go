@@ -20,13 +20,13 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// database returns the database: DATABASE_URL, or the private one of development mode.
-func (s *service) database(ctx context.Context) (dsn Secret, release func(), err error) {
+// openDatabase returns the database: DATABASE_URL, or the private one of development mode.
+func (s *service) openDatabase(ctx context.Context) (dsn Secret, release func(), err error) {
 	s.banner.how = "at DATABASE_URL"
 	if s.Config.DatabaseURL != "" {
 		return s.Config.DatabaseURL, func() {}, nil
 	}
-	server, err := devdb.Start(ctx, s.Config.devOptions(s.DevDir, s.banner.progress))
+	server, err := devdb.Start(ctx, s.Config.devOptions(s.DevDir, s.banner.printProgress))
 	if err != nil {
 		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
 	}
@@ -66,7 +66,7 @@ func (c Config) devOptions(dir string, progress func(string)) devdb.Options {
 func makeDatabase(ctx context.Context, dsn, name string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		return unreachable(err)
+		return unreachableError(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
@@ -85,8 +85,8 @@ const (
 		"Answer from the wiki and the files of this workspace, and say where you found it."
 )
 
-// demo creates the demo workspace, once, and a key for this machine.
-func (s *service) demo(ctx context.Context, dsn Secret) error {
+// createDemo creates the demo workspace, once, and a key for this machine.
+func (s *service) createDemo(ctx context.Context, dsn Secret) error {
 	w, err := s.workspaces.Find(ctx, demoWorkspace)
 	if f := fault.From(err); f != nil && f.Code == fault.WorkspaceNotFound {
 		w, err = s.workspaces.Create(ctx, demoWorkspace, "Demo", demoInstructions)
@@ -96,7 +96,7 @@ func (s *service) demo(ctx context.Context, dsn Secret) error {
 	}
 	docs, err := s.wiki.List(ctx, w.ID, "")
 	if err == nil && len(docs) == 0 {
-		if err = s.fill(ctx, w); err == nil {
+		if err = s.fillDemo(ctx, w); err == nil {
 			docs, err = s.wiki.List(ctx, w.ID, "")
 		}
 	}
@@ -113,15 +113,15 @@ func (s *service) demo(ctx context.Context, dsn Secret) error {
 			pages++
 		}
 	}
-	s.banner.line("workspace", fmt.Sprintf("%s: %d skills, %d wiki pages, %d files", w.Slug, skills, pages, len(docs)-pages), 0)
+	s.banner.printStep("workspace", fmt.Sprintf("%s: %d skills, %d wiki pages, %d files", w.Slug, skills, pages, len(docs)-pages), 0)
 	if s.server == nil {
 		return nil
 	}
 	return s.devKey(ctx, w, dsn)
 }
 
-// fill copies the demo's documents into its workspace.
-func (s *service) fill(ctx context.Context, w workspace.Workspace) error {
+// fillDemo copies the demo's documents into its workspace.
+func (s *service) fillDemo(ctx context.Context, w workspace.Workspace) error {
 	return fs.WalkDir(demo.Files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -173,7 +173,7 @@ func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret)
 		return err
 	}
 	if !s.named {
-		s.banner.line("api key", "in "+DevDir+"/dev.env, which still names "+env.URL, 0)
+		s.banner.printStep("api key", "in "+DevDir+"/dev.env, which still names "+env.URL, 0)
 		return nil
 	}
 	p, err := s.keys.Authenticate(ctx, env.APIKey, netip.IPv6Loopback())
@@ -187,10 +187,10 @@ func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret)
 		}
 	}
 	env.URL, env.Workspace, env.DatabaseURL = s.url, w.Slug, dsn.Reveal()
-	if err := env.write(s.DevDir); err != nil {
+	if err := env.writeFile(s.DevDir); err != nil {
 		return err
 	}
-	s.banner.line("api key", "written to "+DevDir+"/dev.env (this key works only on 127.0.0.1)", 0)
+	s.banner.printStep("api key", "written to "+DevDir+"/dev.env (this key works only on 127.0.0.1)", 0)
 	return nil
 }
 

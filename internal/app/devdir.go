@@ -24,8 +24,8 @@ func devEnvFile(dir string) string  { return filepath.Join(dir, "dev.env") }
 // DevEnv is the content of dev.env, which `serve --dev` writes for shells.
 type DevEnv struct{ URL, Workspace, APIKey, DatabaseURL string }
 
-// write replaces dev.env atomically: a shell never sources half of it.
-func (e DevEnv) write(dir string) error {
+// writeFile replaces dev.env atomically: a shell never sources half of it.
+func (e DevEnv) writeFile(dir string) error {
 	var b strings.Builder
 	for _, line := range []envLine{
 		{name: "PARLEY_URL", value: e.URL}, {name: "PARLEY_WORKSPACE", value: e.Workspace},

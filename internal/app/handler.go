@@ -27,7 +27,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	own, err := rest.New(srv, s.ready)
+	own, err := rest.New(srv, s.checkReady)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP interface: %w", err)
 	}

@@ -12,9 +12,9 @@ import (
 // portTries is the number of ports that development mode tries.
 const portTries = 20
 
-// listen opens the port. Development mode listens only to this machine, and uses the next free port
-// if the default one is in use; a configured port is used or the start fails.
-func (s *service) listen(ctx context.Context) (net.Listener, error) {
+// listenPort opens the port. Development mode listens only to this machine, and uses the next free
+// port if the default one is in use; a configured port is used or the start fails.
+func (s *service) listenPort(ctx context.Context) (net.Listener, error) {
 	address := s.Config.Listen
 	tries := 1
 	if s.DevDir != "" {
@@ -39,15 +39,15 @@ func (s *service) listen(ctx context.Context) (net.Listener, error) {
 			return nil, &StartError{Why: "The address " + address + " cannot be listened on:", Do: "Choose another with --listen or PARLEY_LISTEN.", Err: err}
 		}
 		taken := address
-		if address, err = next(taken); err != nil {
+		if address, err = nextPort(taken); err != nil {
 			return nil, err
 		}
-		s.banner.progress(taken + " is in use; trying " + address)
+		s.banner.printProgress(taken + " is in use; trying " + address)
 	}
 }
 
-// next returns the address with the next port.
-func next(address string) (string, error) {
+// nextPort returns the address with the next port.
+func nextPort(address string) (string, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", fmt.Errorf("read the address: %w", err)

@@ -38,28 +38,28 @@ func (e *ConfigError) Error() string { return strings.Join(e.Problems, "\n") }
 // value; a command checks its other requirements itself.
 func Load(src Sources) (Config, error) {
 	l := &loader{settings: Documented()}
-	environ := l.environ(src.Environ)
+	environ := l.splitEnviron(src.Environ)
 	if path := cmp.Or(src.File, environ["PARLEY_CONFIG"]); path != "" {
-		l.file(path)
+		l.readFile(path)
 	}
-	l.layer(environ, func(string) string { return "environment" })
+	l.applyLayer(environ, func(string) string { return "environment" })
 	for _, f := range src.Flags {
-		l.set(f.Setting, f.Value, "flag "+f.Name)
+		l.setValue(f.Setting, f.Value, "flag "+f.Name)
 	}
 
 	var cfg Config
 	values := make(map[string]string, len(l.settings))
 	for i, s := range l.settings {
 		if len(s.choice) > 0 && !slices.Contains(s.choice, s.raw) {
-			l.problem("%s is %q (%s); it takes %s.", s.Name, s.raw, s.Source, strings.Join(s.choice, " or "))
+			l.addProblem("%s is %q (%s); it takes %s.", s.Name, s.raw, s.Source, strings.Join(s.choice, " or "))
 		}
-		l.settings[i].Value = s.shown()
+		l.settings[i].Value = s.shownValue()
 		values[s.Name] = s.raw
 	}
-	l.parsed(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
+	l.addParseErrors(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
 	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // files and commands add white space
 	cfg.settings = l.settings
-	l.problems = append(l.problems, cfg.problems()...)
+	l.problems = append(l.problems, cfg.listProblems()...)
 	if len(l.problems) > 0 {
 		return cfg, &ConfigError{l.problems}
 	}
@@ -72,54 +72,54 @@ type loader struct {
 	problems []string
 }
 
-func (l *loader) problem(format string, args ...any) {
+func (l *loader) addProblem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// environ splits the environment and finds unknown names with our prefix.
-func (l *loader) environ(list []string) map[string]string {
+// splitEnviron splits the environment and finds unknown names with our prefix.
+func (l *loader) splitEnviron(list []string) map[string]string {
 	values := make(map[string]string)
 	for _, line := range list {
 		name, value, _ := strings.Cut(line, "=")
 		values[name] = value
 		if strings.HasPrefix(name, "PARLEY_") && name != "PARLEY_CONFIG" && !strings.HasPrefix(name, "PARLEY_TEST_") {
-			l.known(name, "environment")
+			l.isKnown(name, "environment")
 		}
 	}
 	return values
 }
 
-// file reads a configuration file, in which every name must be a setting.
-func (l *loader) file(path string) {
+// readFile reads a configuration file, in which every name must be a setting.
+func (l *loader) readFile(path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		l.problem("The configuration file cannot be read: %v.", err)
+		l.addProblem("The configuration file cannot be read: %v.", err)
 		return
 	}
 	lines, err := parseEnvFile(string(text))
 	if err != nil {
-		l.problem("%s, %v.", path, err)
+		l.addProblem("%s, %v.", path, err)
 	}
 	values := make(map[string]string, len(lines))
 	at := make(map[string]int, len(lines))
 	for _, line := range lines {
-		if l.known(line.name, fmt.Sprintf("%s:%d", path, line.n)) {
+		if l.isKnown(line.name, fmt.Sprintf("%s:%d", path, line.n)) {
 			values[line.name], at[line.name] = line.value, line.n
 		}
 	}
-	l.layer(values, func(name string) string { return fmt.Sprintf("%s:%d", path, at[name]) })
+	l.applyLayer(values, func(name string) string { return fmt.Sprintf("%s:%d", path, at[name]) })
 }
 
-// layer applies one source. An empty value counts as not set, and NAME_FILE may name a file that
-// contains a secret.
-func (l *loader) layer(values map[string]string, source func(name string) string) {
+// applyLayer applies one source. An empty value counts as not set, and NAME_FILE may name a file
+// that contains a secret.
+func (l *loader) applyLayer(values map[string]string, source func(name string) string) {
 	for _, s := range l.settings {
 		value, path := values[s.Name], values[s.Name+"_FILE"]
 		switch {
 		case value != "" && path != "" && s.Secret:
-			l.problem("%s and %s_FILE are both set (%s); set one.", s.Name, s.Name, source(s.Name))
+			l.addProblem("%s and %s_FILE are both set (%s); set one.", s.Name, s.Name, source(s.Name))
 		case value != "":
-			l.set(s.Name, value, source(s.Name))
+			l.setValue(s.Name, value, source(s.Name))
 		case path != "" && s.Secret:
 			read := os.ReadFile
 			if s.keys {
@@ -127,15 +127,15 @@ func (l *loader) layer(values map[string]string, source func(name string) string
 			}
 			text, err := read(path)
 			if err != nil {
-				l.problem("%s_FILE (%s): %v.", s.Name, source(s.Name+"_FILE"), err)
+				l.addProblem("%s_FILE (%s): %v.", s.Name, source(s.Name+"_FILE"), err)
 				continue
 			}
-			l.set(s.Name, strings.TrimRight(string(text), "\r\n"), "file "+path)
+			l.setValue(s.Name, strings.TrimRight(string(text), "\r\n"), "file "+path)
 		}
 	}
 }
 
-func (l *loader) set(name, value, source string) {
+func (l *loader) setValue(name, value, source string) {
 	for i := range l.settings {
 		if l.settings[i].Name == name {
 			l.settings[i].raw, l.settings[i].Source = value, source
@@ -143,8 +143,8 @@ func (l *loader) set(name, value, source string) {
 	}
 }
 
-// known reports whether a name is a setting, and records a problem if it is not.
-func (l *loader) known(name, where string) bool {
+// isKnown reports whether a name is a setting, and records a problem if it is not.
+func (l *loader) isKnown(name, where string) bool {
 	var names []string
 	for _, s := range l.settings {
 		names = append(names, s.Name)
@@ -164,12 +164,12 @@ func (l *loader) known(name, where string) bool {
 	if near := search.Nearest(strings.TrimPrefix(name, "PARLEY_"), parts, 1); len(near) > 0 {
 		hint = fmt.Sprintf("Did you mean %s?", names[slices.Index(parts, near[0])])
 	}
-	l.problem("%s (%s) is not a setting. %s", name, where, hint)
+	l.addProblem("%s (%s) is not a setting. %s", name, where, hint)
 	return false
 }
 
-// parsed turns the errors of the env package into sentences with our names.
-func (l *loader) parsed(err error) {
+// addParseErrors turns the errors of the env package into sentences with our names.
+func (l *loader) addParseErrors(err error) {
 	if err == nil {
 		return
 	}
@@ -180,13 +180,13 @@ func (l *loader) parsed(err error) {
 	for _, err := range all {
 		p, ok := errors.AsType[env.ParseError](err)
 		if !ok {
-			l.problem("%v.", err)
+			l.addProblem("%v.", err)
 			continue
 		}
 		name := fieldSetting(p.Name)
 		for _, s := range l.settings {
 			if s.Name == name {
-				l.problem("%s is %q (%s): %s", name, s.Value, s.Source, hintFor(p.Type))
+				l.addProblem("%s is %q (%s): %s", name, s.Value, s.Source, hintFor(p.Type))
 			}
 		}
 	}

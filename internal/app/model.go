@@ -94,7 +94,7 @@ func (m *models) Model(full string) (model.Model, error) {
 	if opened, ok := m.open[full]; ok {
 		return opened, nil
 	}
-	opened, err := m.make(full)
+	opened, err := m.makeModel(full)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (m *models) Model(full string) (model.Model, error) {
 	return opened, nil
 }
 
-func (m *models) make(full string) (model.Model, error) {
+func (m *models) makeModel(full string) (model.Model, error) {
 	name, err := parseModel(full)
 	if err != nil {
 		return nil, err

@@ -13,10 +13,10 @@ import (
 // readyTimeout bounds each check of ready. It is shorter than the time limit of /readyz.
 const readyTimeout = 2 * time.Second
 
-// ready reports whether this process can work, for load balancers: whether a commit reaches the
-// disk, whether it receives notifications from the other replicas, and whether it runs turns. The
-// first failure is a fault that names it.
-func (s *service) ready(ctx context.Context) error {
+// checkReady reports whether this process can work, for load balancers: whether a commit reaches
+// the disk, whether it receives notifications from the other replicas, and whether it runs turns.
+// The first failure is a fault that names it.
+func (s *service) checkReady(ctx context.Context) error {
 	checks := []struct {
 		lacks string
 		check func(context.Context) error
@@ -49,7 +49,7 @@ const writes = `SELECT pg_logical_emit_message(true, 'parley', 'ready')::text, c
 
 func (s *service) canWrite(ctx context.Context) error {
 	if s.Config.Durability != "off" {
-		if err := durable(ctx, s.pool); err != nil {
+		if err := checkDurable(ctx, s.pool); err != nil {
 			return err
 		}
 	}

@@ -18,28 +18,28 @@ const (
 	storeTime = 2 * time.Second
 )
 
-// run starts every part and waits for the end of ctx, or of a part that fails.
-func (s *service) run(ctx context.Context) error {
+// runParts starts every part and waits for the end of ctx, or of a part that fails.
+func (s *service) runParts(ctx context.Context) error {
 	failed := make(chan error, 9)
 	base := context.WithoutCancel(ctx)
-	events := start(base, failed, "the log of events", s.events.Run)
-	sessions := start(base, failed, "the housekeeping of sessions", s.sessions.Run)
-	keys := start(base, failed, "the watch on keys", s.keys.Run)
-	files := start(base, failed, "the files", s.files.Run)
-	folders := start(base, failed, "the folders of sessions", s.folders.Run)
-	runner := start(base, failed, "the record of requests", s.runner.Run)
-	turns := start(base, failed, "the turns", s.turns.Run)
+	events := startTask(base, failed, "the log of events", s.events.Run)
+	sessions := startTask(base, failed, "the housekeeping of sessions", s.sessions.Run)
+	keys := startTask(base, failed, "the watch on keys", s.keys.Run)
+	files := startTask(base, failed, "the files", s.files.Run)
+	folders := startTask(base, failed, "the folders of sessions", s.folders.Run)
+	runner := startTask(base, failed, "the record of requests", s.runner.Run)
+	turns := startTask(base, failed, "the turns", s.turns.Run)
 	if s.private != nil {
-		private := start(base, failed, "the private PostgreSQL", s.watchPrivate)
-		defer private.stop(storeTime)
+		private := startTask(base, failed, "the private PostgreSQL", s.watchPrivate)
+		defer private.stopTask(storeTime)
 	}
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
 	var web, limits *task
 	if s.server != nil {
-		limits = start(base, failed, "the counts of streams", s.limits.Run)
+		limits = startTask(base, failed, "the counts of streams", s.limits.Run)
 		s.server.BaseContext = func(net.Listener) context.Context { return requests }
-		web = start(base, failed, "the HTTP server", func(context.Context) error {
+		web = startTask(base, failed, "the HTTP server", func(context.Context) error {
 			if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
@@ -47,7 +47,7 @@ func (s *service) run(ctx context.Context) error {
 		})
 	}
 	s.awaitListening(ctx)
-	s.banner.ready(s)
+	s.banner.printReady(s)
 	s.Log.InfoContext(ctx, "ready", "url", s.url, "workers", s.Config.Workers, "version", ThisBuild().Version)
 	if s.Ready != nil {
 		s.Ready(s.url)
@@ -62,14 +62,14 @@ func (s *service) run(ctx context.Context) error {
 	}
 	// The order matters: while turns are handed over, their streams still show it, and accepted
 	// events are still written.
-	err = errors.Join(err, turns.stop(handOver))
+	err = errors.Join(err, turns.stopTask(handOver))
 	if web != nil {
-		err = errors.Join(err, limits.stop(storeTime)) // frees its streams' places for the replicas to which their readers reconnect
+		err = errors.Join(err, limits.stopTask(storeTime)) // frees its streams' places for the replicas to which their readers reconnect
 		endStreams()
-		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
+		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
-	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), runner.stop(storeTime),
-		sessions.stop(storeTime), events.stop(storeTime))
+	err = errors.Join(err, keys.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime),
+		sessions.stopTask(storeTime), events.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())
 	}
@@ -116,8 +116,8 @@ type task struct {
 	done     chan error
 }
 
-// start runs a part. A part that ends by itself is a failure of the service.
-func start(ctx context.Context, failed chan<- error, name string, run func(context.Context) error) *task {
+// startTask runs a part. A part that ends by itself is a failure of the service.
+func startTask(ctx context.Context, failed chan<- error, name string, run func(context.Context) error) *task {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &task{name: name, cancel: cancel, done: make(chan error, 1)}
 	go func() {
@@ -134,8 +134,8 @@ func start(ctx context.Context, failed chan<- error, name string, run func(conte
 	return t
 }
 
-// stop ends a part and waits for it.
-func (t *task) stop(patience time.Duration) error {
+// stopTask ends a part and waits for it.
+func (t *task) stopTask(patience time.Duration) error {
 	t.stopping.Store(true)
 	t.cancel()
 	timer := time.NewTimer(patience)

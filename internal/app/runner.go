@@ -24,7 +24,7 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	if err := s.buildSandbox(ctx); err != nil {
 		return err
 	}
-	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.give})
+	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.giveFolder})
 	s.runner = toolenv.New(toolenv.Config{
 		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box,
 		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log,
@@ -32,8 +32,8 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	return nil
 }
 
-// give changes the owner of a folder to the user that runs commands.
-func (s *service) give(dir string) error {
+// giveFolder changes the owner of a folder to the user that runs commands.
+func (s *service) giveFolder(dir string) error {
 	if s.box == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 		return nil
 	}
 	if s.Config.Sandbox == "off" {
-		s.banner.line("sandbox", "off: the agent has no commands", 0)
+		s.banner.printStep("sandbox", "off: the agent has no commands", 0)
 		return nil
 	}
 	cfg := s.Config
@@ -69,14 +69,14 @@ func (s *service) buildSandbox(ctx context.Context) error {
 		if s.DevDir == "" { // otherwise the banner reports it
 			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
 		}
-		s.banner.line("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
-		s.banner.line("", unavailable.Remedy, 0)
+		s.banner.printStep("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
+		s.banner.printStep("", unavailable.Remedy, 0)
 		return nil
 	case err != nil:
 		return fmt.Errorf("make the sandbox: %w", err)
 	}
 	s.box = box
-	s.banner.line("sandbox", "bubblewrap: the agent can run commands", 0)
+	s.banner.printStep("sandbox", "bubblewrap: the agent can run commands", 0)
 	return s.reportLimits(ctx)
 }
 
@@ -92,7 +92,7 @@ func (s *service) reportLimits(ctx context.Context) error {
 		return &StartError{Why: "PARLEY_SANDBOX is require-limits. " + unlimited.Reason, Do: unlimited.Remedy}
 	}
 	s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy", unlimited.Remedy)
-	s.banner.line("", "their memory is watched, not limited by the kernel; see parley sandbox check", 0)
+	s.banner.printStep("", "their memory is watched, not limited by the kernel; see parley sandbox check", 0)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, Users: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
 }
 
-// tools returns the agent's tools in a run.
-func (s *service) tools(run *toolenv.Run) []tool.Tool {
+// agentTools returns the agent's tools in a run.
+func (s *service) agentTools(run *toolenv.Run) []tool.Tool {
 	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
 }

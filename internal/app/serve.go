@@ -88,21 +88,21 @@ func Serve(ctx context.Context, opt Options) error {
 	if opt.Out == nil {
 		opt.Out = io.Discard
 	}
-	if lacking := opt.lacking(); len(lacking) > 0 {
+	if lacking := opt.missingSettings(); len(lacking) > 0 {
 		return &ConfigError{lacking}
 	}
 	log.SetOutput(io.Discard) // net/http logs arbitrary data from servers there
 	s := &service{Options: opt}
-	s.banner.begin(opt)
+	s.banner.printHeader(opt)
 	if opt.DevDir != "" && opt.Config.HTTP {
-		release, err := s.claim()
+		release, err := s.claimDirectory()
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
 
-	dsn, release, err := s.database(ctx)
+	dsn, release, err := s.openDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,24 +111,24 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer closePool(s.pool, time.Second)
-	if err := s.patiently(ctx, func(ctx context.Context) error { return s.prepare(ctx, dsn) }); err != nil {
+	if err := s.retryStep(ctx, func(ctx context.Context) error { return s.prepareDatabase(ctx, dsn) }); err != nil {
 		return err
 	}
-	if err := s.build(ctx); err != nil {
-		s.close()
+	if err := s.buildParts(ctx); err != nil {
+		s.closeParts()
 		return err
 	}
 	if opt.DevDir != "" {
-		if err := s.demo(ctx, dsn); err != nil {
-			s.close()
+		if err := s.createDemo(ctx, dsn); err != nil {
+			s.closeParts()
 			return err
 		}
 	}
-	return s.run(ctx)
+	return s.runParts(ctx)
 }
 
-// lacking lists the settings that are missing for a start.
-func (opt Options) lacking() []string {
+// missingSettings lists the settings that are missing for a start.
+func (opt Options) missingSettings() []string {
 	var list []string
 	if !opt.Config.HTTP && opt.Config.Workers == 0 {
 		list = append(list, "PARLEY_HTTP=false and PARLEY_WORKERS=0 leave this process nothing to do.")
@@ -142,13 +142,13 @@ func (opt Options) lacking() []string {
 	return list
 }
 
-// prepare checks the database and migrates it to this release's schema.
-func (s *service) prepare(ctx context.Context, dsn Secret) error {
+// prepareDatabase checks the database and migrates it to this release's schema.
+func (s *service) prepareDatabase(ctx context.Context, dsn Secret) error {
 	began := time.Now()
 	waits := outage.New(s.Log, "wait for the database")
-	version, err := reach(ctx, s.pool, 0, func(err error) {
+	version, err := awaitDatabase(ctx, s.pool, 0, func(err error) {
 		waits.Note(ctx, err)
-		s.banner.progress(err.Error() + " Trying again.")
+		s.banner.printProgress(err.Error() + " Trying again.")
 	})
 	if err != nil {
 		return err
@@ -159,19 +159,19 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	}
 	if s.Config.Durability == "off" {
 		s.Log.WarnContext(ctx, "accepted messages can be lost: PARLEY_DURABILITY is off")
-	} else if err := durable(ctx, s.pool); err != nil {
+	} else if err := checkDurable(ctx, s.pool); err != nil {
 		return err
 	}
-	if err := listens(ctx, s.pool); err != nil {
+	if err := checkListen(ctx, s.pool); err != nil {
 		return err
 	}
-	s.banner.database(version, time.Since(began))
-	return s.migrate(ctx, dsn)
+	s.banner.printDatabase(version, time.Since(began))
+	return s.migrateDatabase(ctx, dsn)
 }
 
-// migrate migrates the database to this release's schema, or fails if migrations are not this
-// process's task.
-func (s *service) migrate(ctx context.Context, dsn Secret) error {
+// migrateDatabase migrates the database to this release's schema, or fails if migrations are not
+// this process's task.
+func (s *service) migrateDatabase(ctx context.Context, dsn Secret) error {
 	began := time.Now()
 	if s.Config.Migrate == "check" {
 		steps, err := migrations.Status(ctx, dsn.Reveal())
@@ -194,13 +194,13 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 	if done != (migrations.Result{}) {
 		s.pool.Reset() // its connections have plans for the old schema, and cannot read the lineage
 	}
-	s.banner.line("migrations", done.String(), time.Since(began))
+	s.banner.printStep("migrations", done.String(), time.Since(began))
 	return nil
 }
 
-// patiently retries a step of the start while it fails because of the link to the database or a
+// retryStep retries a step of the start while it fails because of the link to the database or a
 // temporary limit. An error that needs an administrator ends the start.
-func (s *service) patiently(ctx context.Context, step func(context.Context) error) error {
+func (s *service) retryStep(ctx context.Context, step func(context.Context) error) error {
 	waits := outage.New(s.Log, "wait for the database: a step of the start")
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, waitingEvery) {
 		err := step(ctx)

@@ -37,8 +37,8 @@ func fieldSetting(field string) string {
 	return f.Tag.Get("env")
 }
 
-// shown returns the value as it may be displayed.
-func (s Setting) shown() string {
+// shownValue returns the value as it may be displayed.
+func (s Setting) shownValue() string {
 	switch {
 	case s.raw == "" || !s.Secret:
 		return s.raw

@@ -69,7 +69,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, nil); err != nil {
 		return nil, err
 	}
-	if _, err = reach(ctx, s.pool, 2*connectTimeout, nil); err != nil {
+	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {
 		return nil, err
 	}
 	if s.guard, err = egress.New(egress.Config{}); err != nil { // these commands send no requests
@@ -80,7 +80,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})
-	kept := cfg.retention()
+	kept := cfg.sessionOptions()
 	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
 	s.Sessions = session.New(s.pool, eventlog.New(s.pool, eventlog.Options{}), kept)
 	return s, nil
@@ -181,7 +181,7 @@ func (s *Stores) findKeys(dir string) error {
 	return err
 }
 
-// retention returns the configured retention.
-func (c Config) retention() session.Options {
+// sessionOptions returns the configured retention.
+func (c Config) sessionOptions() session.Options {
 	return session.Options{Replay: time.Duration(c.ReplayWindow), Audit: time.Duration(c.AuditRetention)}
 }

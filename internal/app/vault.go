@@ -18,9 +18,9 @@ func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 // noKey explains how to create a master key.
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
 
-// vault opens the vault with the configured keys, or with those of development mode, which it
+// openVault opens the vault with the configured keys, or with those of development mode, which it
 // creates for a database that has none.
-func (s *service) vault(ctx context.Context) (*vault.Store, error) {
+func (s *service) openVault(ctx context.Context) (*vault.Store, error) {
 	text := s.Config.VaultKey
 	if text == "" {
 		file := devKeys(s.DevDir)

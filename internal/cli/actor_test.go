@@ -12,7 +12,7 @@ func TestActorIsOnRecord(t *testing.T) {
 	sh, _ := asking(t)
 	ask := func(message string) string {
 		_, errs, _ := sh.run("send", message)
-		return left(t, errs).ApprovalID.String()
+		return timeLeft(t, errs).ApprovalID.String()
 	}
 	var ids []string
 	for _, c := range []struct{ message, command string }{
@@ -55,12 +55,12 @@ func TestWorkspaceRequiresAnotherApprover(t *testing.T) {
 	}
 	sender := sh.scoped("chat")
 	_, errs, _ := sender.run("send", writes)
-	id := left(t, errs).ApprovalID.String()
+	id := timeLeft(t, errs).ApprovalID.String()
 	if _, errs, code := sender.run("approvals", "allow", id); code == 0 || !strings.Contains(errs, "wiki:write") {
 		t.Errorf("a key without the scope: exit code %d, %s", code, errs)
 	}
 	_, errs, _ = sh.run("send", writes)
-	mine := left(t, errs).ApprovalID.String()
+	mine := timeLeft(t, errs).ApprovalID.String()
 	if _, errs, code := sh.run("approvals", "allow", mine); code != 4 || !strings.Contains(errs, "Use another key") {
 		t.Errorf("the sender: exit code %d, %s", code, errs)
 	}

@@ -25,24 +25,24 @@ type admin struct {
 // cancels it.
 func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		cfg, err := c.load(cmd)
+		cfg, err := c.loadSettings(cmd)
 		if err != nil {
 			return err
 		}
-		ctx, stop := c.interruptible(cmd.Context())
+		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
 		stores, err := app.OpenStores(ctx, cfg, c.devDir())
 		if err != nil {
 			return err
 		}
 		defer stores.Close()
-		return work(actor.With(ctx, c.administrator()), &admin{Stores: stores, Config: cfg}, args)
+		return work(actor.With(ctx, c.systemUser()), &admin{Stores: stores, Config: cfg}, args)
 	}
 }
 
-// administrator is the operating system's user, for the log of changes.
-func (c *command) administrator() actor.Actor {
-	a := actor.Actor{Kind: actor.Command, Name: cmp.Or(c.env("USER"), c.env("LOGNAME"), c.env("USERNAME"))}
+// systemUser is the operating system's user, for the log of changes.
+func (c *command) systemUser() actor.Actor {
+	a := actor.Actor{Kind: actor.Command, Name: cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"))}
 	if u, err := user.Current(); err == nil {
 		a.Name = u.Username
 	}
@@ -61,7 +61,7 @@ func (c *command) inWorkspace(work func(ctx context.Context, a *admin, args []st
 
 // workspaceFlag adds --workspace to a command in one workspace.
 func workspaceFlag(cmd *cobra.Command) {
-	setting(cmd, "workspace,w", "PARLEY_WORKSPACE", "workspace, by its name or id")
+	addSettingFlag(cmd, "workspace,w", "PARLEY_WORKSPACE", "workspace, by its name or id")
 }
 
 // selectWorkspace finds the workspace of --workspace or PARLEY_WORKSPACE, or else the only one.
@@ -94,15 +94,15 @@ func withWorkspace(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// argument returns the value of a flag, or the content of the file that @FILE names.
-func (c *command) argument(value string) (string, error) {
+// flagArgument returns the value of a flag, or the content of the file that @FILE names.
+func (c *command) flagArgument(value string) (string, error) {
 	path, ok := strings.CutPrefix(value, "@")
 	if !ok {
 		return value, nil
 	}
-	text, err := os.ReadFile(c.path(path))
+	text, err := os.ReadFile(c.resolvePath(path))
 	if err != nil {
-		return "", unreadable(err)
+		return "", unreadableError(err)
 	}
 	return string(text), nil
 }

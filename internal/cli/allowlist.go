@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *command) allowlist() *cobra.Command {
+func (c *command) allowlistCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "allowlist",
 		Short: "manage the patterns of tool calls that need no approval",
@@ -55,7 +55,7 @@ func (c *command) allowlistList() *cobra.Command {
 				shown[i] = entryShown{ID: e.ID, Tool: e.Tool, Pattern: e.Pattern, AddedBy: e.AddedBy, ApprovalID: e.ApprovalID,
 					Hits: e.Hits, LastHitAt: e.LastHitAt, CreatedAt: e.CreatedAt, RevokedAt: e.RevokedAt}
 			}
-			return c.list(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist create PATTERN.",
+			return c.printList(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist create PATTERN.",
 				[]string{"ID", "PATTERN", "STATUS", "ADDED BY", "APPROVAL", "HITS", "LAST HIT", "ADDED"}, func(i int) []string {
 					e := shown[i]
 					status, approval := "active", "none"
@@ -65,7 +65,7 @@ func (c *command) allowlistList() *cobra.Command {
 					if e.ApprovalID != nil {
 						approval = e.ApprovalID.String()
 					}
-					return []string{e.ID.String(), e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), day(e.LastHitAt), day(&e.CreatedAt)}
+					return []string{e.ID.String(), e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), formatDay(e.LastHitAt), formatDay(&e.CreatedAt)}
 				})
 		}),
 	}
@@ -82,13 +82,13 @@ func (c *command) allowlistAdd() *cobra.Command {
 		Example: `  parley allowlist create "wiki_write(handbook/**)"
   parley allowlist create "bash(git diff *)"
   parley allowlist create "http_request(GET api.example.com/**)"`,
-		Args: exactly("PATTERN"),
+		Args: exactArguments("PATTERN"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			pattern, err := a.Permissions.AddPattern(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
-			return c.done(object{"pattern": pattern}, "The allow-list has %s.", pattern)
+			return c.printDone(object{"pattern": pattern}, "The allow-list has %s.", pattern)
 		}),
 	})
 }
@@ -100,7 +100,7 @@ func (c *command) allowlistRevoke() *cobra.Command {
 		Short:   "remove a pattern from the allow-list and keep its record",
 		Example: `  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
   parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
-		Args: exactly("ID"),
+		Args: exactArguments("ID"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			id, _ := uuid.Parse(args[0]) // no entry has the zero id
 			revoked, err := a.Permissions.Revoke(ctx, a.Workspace.ID, id)
@@ -110,7 +110,7 @@ func (c *command) allowlistRevoke() *cobra.Command {
 			if !revoked {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The allow-list has no such entry in force.", Do: "See parley allowlist list."}
 			}
-			return c.done(object{"allowlist_id": args[0]}, "Revoked %s.", args[0])
+			return c.printDone(object{"allowlist_id": args[0]}, "Revoked %s.", args[0])
 		}),
 	})
 }

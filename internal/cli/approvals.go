@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-func (c *command) approvals() *cobra.Command {
+func (c *command) approvalsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "approvals",
 		Aliases: []string{"approval"},
@@ -34,7 +34,7 @@ func (c *command) approvalsList() *cobra.Command {
   parley approvals list --status expired --json`,
 		Args: nothing,
 	}
-	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 		empty, wanted := "No approvals match.", q // q keeps the filters of the flags
 		switch q.Status {
 		case "pending":
@@ -47,31 +47,31 @@ func (c *command) approvalsList() *cobra.Command {
 			return err
 		}
 		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "BY", "WHAT", "SESSION", "ASKED"}, func(a client.Approval) []string {
-			return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(decider(a), 40), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
+			return []string{a.ApprovalID, a.Kind, a.Status, timeLeft(a), shortText(deciderName(a), 40), shortText(briefQuestion(questionOf(a)), 60), a.SessionID, formatDay(&a.CreatedAt)}
 		})
 	})
-	c.paged(cmd, &q.Limit, &q.Cursor)
+	c.addPageFlags(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Status, "status", "pending", "pending, allowed, denied, provided, skipped, expired, canceled or all")
 	cmd.Flags().StringVar(&q.SessionID, "session", "", "only those of this session, by its id")
 	return cmd
 }
 
-// asked returns the question of an approval; it is empty for an erased session.
-func asked(a client.Approval) (ask event.InputRequired) {
+// questionOf returns the question of an approval; it is empty for an erased session.
+func questionOf(a client.Approval) (ask event.InputRequired) {
 	_ = json.Unmarshal(a.Request, &ask)
 	return ask
 }
 
-// left returns the time left to answer.
-func left(a client.Approval) string {
+// timeLeft returns the time left to answer.
+func timeLeft(a client.Approval) string {
 	if a.Status != "pending" {
 		return ""
 	}
 	return (time.Duration(a.SecondsLeft) * time.Second).String()
 }
 
-// decider names the actor and the key that answered, "" without an answer.
-func decider(a client.Approval) string {
+// deciderName names the actor and the key that answered, "" without an answer.
+func deciderName(a client.Approval) string {
 	switch by := a.DecidedBy; {
 	case by == nil:
 		return ""
@@ -99,28 +99,28 @@ func (c *command) approvalsShow() *cobra.Command {
 		Short: "show an approval",
 		Example: `  parley approvals show 0192f0aa-0000-7000-8000-000000000005
   parley approvals show 0192f0aa-0000-7000-8000-000000000005 --json`,
-		Args: exactly("ID"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("ID"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			a, err := remote.Approval(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if c.json {
-				return c.data(a.Raw)
+				return c.printData(a.Raw)
 			}
-			ask := asked(a)
+			ask := questionOf(a)
 			status := a.Status
 			if a.Status == "pending" {
-				status += ", " + left(a) + " left"
+				status += ", " + timeLeft(a) + " left"
 			}
-			if by := decider(a); by != "" {
+			if by := deciderName(a); by != "" {
 				status += " by " + by
 			}
-			lines := [][2]string{{a.Kind, a.ApprovalID}, {"status", status}, {"session", a.SessionID}, {"asked", day(&a.CreatedAt)}}
+			lines := [][2]string{{a.Kind, a.ApprovalID}, {"status", status}, {"session", a.SessionID}, {"asked", formatDay(&a.CreatedAt)}}
 			if a.DecidedAt != nil {
-				lines = append(lines, [2]string{"decided", day(a.DecidedAt)})
+				lines = append(lines, [2]string{"decided", formatDay(a.DecidedAt)})
 			}
-			for _, more := range [][2]string{{"reason", a.Reason}, {"pattern", a.Pattern}, {"suggests", suggested(ask)}} {
+			for _, more := range [][2]string{{"reason", a.Reason}, {"pattern", a.Pattern}, {"suggests", suggestedPattern(ask)}} {
 				if more[1] != "" {
 					lines = append(lines, more)
 				}
@@ -128,7 +128,7 @@ func (c *command) approvalsShow() *cobra.Command {
 			for _, line := range lines {
 				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], text.Escape(line[1]))
 			}
-			_, err = fmt.Fprint(c.Stdout, card(ask, columns(c.Stdout), true))
+			_, err = fmt.Fprint(c.Stdout, renderCard(ask, terminalColumns(c.Stdout), true))
 			return err
 		}),
 	})
@@ -142,8 +142,8 @@ func (c *command) approvalsAllow() *cobra.Command {
 		Example: `  parley approvals allow 0192f0aa-0000-7000-8000-000000000005
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --actor anna@example.com
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --pattern "wiki_write(handbook/**)"`,
-		Args: exactly("ID"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("ID"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "allow", Pattern: pattern, Actor: c.approver})
 			return c.printDecision(d, err)
 		}),
@@ -160,8 +160,8 @@ func (c *command) approvalsDeny() *cobra.Command {
 		Short: "deny the operations of an approval",
 		Example: `  parley approvals deny 0192f0aa-0000-7000-8000-000000000005
   parley approvals deny 0192f0aa-0000-7000-8000-000000000005 --reason "Not before Monday."`,
-		Args: exactly("ID"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("ID"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "deny", Reason: reason, Actor: c.approver})
 			return c.printDecision(d, err)
 		}),
@@ -185,5 +185,5 @@ func (c *command) printDecision(d client.Decided, err error) error {
 	if d.Pattern != "" {
 		what += ", and from now on " + plainLine(d.Pattern)
 	}
-	return c.done(d, "%s%s. %s%s", was, what, next, d.SessionID)
+	return c.printDone(d, "%s%s. %s%s", was, what, next, d.SessionID)
 }

@@ -23,13 +23,13 @@ func (c *command) approvalsWatch() *cobra.Command {
 		Long: `Shows pending approvals and new ones until Ctrl-C. At a terminal it asks for each decision; without
 one it prints each approval on a line of stdout.`,
 		Args: nothing,
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 			w := &watcher{c: c, remote: remote, seen: make(map[string]bool)}
-			if err := w.look(ctx); err != nil {
+			if err := w.showNew(ctx); err != nil {
 				return err
 			}
 			fmt.Fprintln(c.Stderr, "Waiting for approvals. Press Ctrl-C to stop.")
-			return c.poll(ctx, w.look)
+			return c.pollServer(ctx, w.showNew)
 		}),
 	}
 	c.decisionFlags(cmd)
@@ -43,8 +43,8 @@ type watcher struct {
 	seen   map[string]bool // pending at the last poll
 }
 
-// look shows new questions, among the newest hundred.
-func (w *watcher) look(ctx context.Context) error {
+// showNew shows new questions, among the newest hundred.
+func (w *watcher) showNew(ctx context.Context) error {
 	page, err := w.remote.Approvals(ctx, client.ApprovalQuery{Status: "pending", Limit: 100})
 	if err != nil {
 		return err
@@ -58,14 +58,14 @@ func (w *watcher) look(ctx context.Context) error {
 		if before[a.ApprovalID] {
 			continue
 		}
-		if err := w.show(ctx, a); err != nil {
+		if err := w.showQuestion(ctx, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *watcher) show(ctx context.Context, a client.Approval) error {
+func (w *watcher) showQuestion(ctx context.Context, a client.Approval) error {
 	switch {
 	case w.c.json:
 		line, err := json.Marshal(a.Raw)
@@ -74,17 +74,18 @@ func (w *watcher) show(ctx context.Context, a client.Approval) error {
 		}
 		_, err = fmt.Fprintf(w.c.Stdout, "%s\n", line)
 		return err
-	case !w.c.attended():
-		_, err := fmt.Fprintf(w.c.Stdout, "%s  %s  %s  %s\n", a.CreatedAt.UTC().Format(time.TimeOnly), a.ApprovalID, a.Kind, brief(asked(a)))
+	case !w.c.isAttended():
+		_, err := fmt.Fprintf(w.c.Stdout, "%s  %s  %s  %s\n", a.CreatedAt.UTC().Format(time.TimeOnly), a.ApprovalID, a.Kind,
+			briefQuestion(questionOf(a)))
 		return err
 	}
-	return w.ask(ctx, a)
+	return w.askQuestion(ctx, a)
 }
 
-// ask asks a question, unless it was answered while another was open, and withdraws it when it is
-// answered elsewhere.
-func (w *watcher) ask(ctx context.Context, a client.Approval) error {
-	if waits, err := w.waits(ctx, a.ApprovalID); err != nil || !waits {
+// askQuestion asks a question, unless it was answered while another was open, and withdraws it when
+// it is answered elsewhere.
+func (w *watcher) askQuestion(ctx context.Context, a client.Approval) error {
+	if waits, err := w.isPending(ctx, a.ApprovalID); err != nil || !waits {
 		return err
 	}
 	open, closed := context.WithCancelCause(ctx)
@@ -96,13 +97,13 @@ func (w *watcher) ask(ctx context.Context, a client.Approval) error {
 			select {
 			case <-open.Done():
 			case <-time.After(pollPause):
-				if waits, err := w.waits(open, a.ApprovalID); err == nil && !waits {
+				if waits, err := w.isPending(open, a.ApprovalID); err == nil && !waits {
 					closed(errClosed)
 				}
 			}
 		}
 	}()
-	d, err := w.c.put(ctx, open, w.remote, asked(a), true)
+	d, err := w.c.putQuestion(ctx, open, w.remote, questionOf(a), true)
 	closed(nil)
 	<-gone
 	switch {
@@ -118,7 +119,7 @@ func (w *watcher) ask(ctx context.Context, a client.Approval) error {
 	return nil
 }
 
-func (w *watcher) waits(ctx context.Context, id string) (bool, error) {
+func (w *watcher) isPending(ctx context.Context, id string) (bool, error) {
 	a, err := w.remote.Approval(ctx, id)
 	return err == nil && a.Status == "pending", err
 }
@@ -126,16 +127,16 @@ func (w *watcher) waits(ctx context.Context, id string) (bool, error) {
 // pollPause is the time between two polls of the server.
 const pollPause = time.Second
 
-// poll calls look repeatedly until Ctrl-C, or until the server rejects it. It reports a transient
-// error once.
-func (c *command) poll(ctx context.Context, look func(context.Context) error) error {
+// pollServer calls f repeatedly until Ctrl-C, or until the server rejects it. It reports a
+// transient error once.
+func (c *command) pollServer(ctx context.Context, f func(context.Context) error) error {
 	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pollPause):
 		}
-		err := look(ctx)
+		err := f(ctx)
 		refused, isAnswer := errors.AsType[*client.Error](err)
 		_, unreachable := errors.AsType[*client.Unreachable](err)
 		passes := unreachable || isAnswer && (refused.Status == http.StatusTooManyRequests || refused.Status >= 500)
@@ -145,7 +146,7 @@ func (c *command) poll(ctx context.Context, look func(context.Context) error) er
 		case err != nil && !passes:
 			return err
 		case err != nil && !failing:
-			fmt.Fprintf(c.Stderr, "%s Retrying.\n", plainLine(sentence(err)))
+			fmt.Fprintf(c.Stderr, "%s Retrying.\n", plainLine(errorSentence(err)))
 		}
 		failing = err != nil
 	}

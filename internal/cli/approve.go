@@ -33,13 +33,13 @@ calls that the pattern covers; see docs/guides/permissions.md). Repeat the flag 
 with one of the others. The command asks for secrets at a terminal, and else leaves them pending.
 `
 
-func (a *approving) flags(cmd *cobra.Command) {
+func (a *approving) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&a.given, "approve", nil, "ask, never, wait or pattern:PATTERN, see above (default ask)")
 	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nothing, even at a terminal, and read no stdin beside a message")
 }
 
-// read parses the flags.
-func (a *approving) read(cmd *cobra.Command) error {
+// parseFlags parses the flags.
+func (a *approving) parseFlags(cmd *cobra.Command) error {
 	for _, word := range a.given {
 		pattern, isPattern := strings.CutPrefix(word, "pattern:")
 		switch {
@@ -50,9 +50,9 @@ func (a *approving) read(cmd *cobra.Command) error {
 			}
 			a.patterns = append(a.patterns, p)
 		case !slices.Contains([]string{approveAsk, approveNever, approveWait}, word):
-			return usage(cmd, fmt.Sprintf("--approve cannot be %q.", word), "It takes ask, never, wait or pattern:PATTERN.")
+			return usageError(cmd, fmt.Sprintf("--approve cannot be %q.", word), "It takes ask, never, wait or pattern:PATTERN.")
 		case a.rule != "" && a.rule != word:
-			return usage(cmd, fmt.Sprintf("--approve is %s and %s.", a.rule, word), "Only patterns can be combined with another value.")
+			return usageError(cmd, fmt.Sprintf("--approve is %s and %s.", a.rule, word), "Only patterns can be combined with another value.")
 		default:
 			a.rule = word
 		}
@@ -60,8 +60,8 @@ func (a *approving) read(cmd *cobra.Command) error {
 	return nil
 }
 
-// covered reports whether the patterns cover every operation of a question.
-func (a *approving) covered(ask event.InputRequired) bool {
+// coversAll reports whether the patterns cover every operation of a question.
+func (a *approving) coversAll(ask event.InputRequired) bool {
 	for _, op := range ask.Operations {
 		if !slices.ContainsFunc(a.patterns, func(p permission.Pattern) bool { return p.Matches(op.Tool, op.Input) }) {
 			return false

@@ -13,24 +13,28 @@ import (
 )
 
 // nothing rejects all arguments.
-var nothing = exactly()
+var nothing = exactArguments()
 
-// exactly accepts these arguments. Its error names a missing or extra one.
-func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }
+// exactArguments accepts these arguments. Its error names a missing or extra one.
+func exactArguments(names ...string) cobra.PositionalArgs {
+	return atLeastArguments(len(names), names...)
+}
 
-// between requires at least the first n of these arguments.
-func between(n int, names ...string) cobra.PositionalArgs {
+// atLeastArguments requires at least the first n of these arguments.
+func atLeastArguments(n int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < n:
-			return usage(cmd, strings.Join(names[len(args):n], " and ")+plural(n-len(args), " is", " are")+" missing.", "The command line is: "+cmd.UseLine()+".")
+			return usageError(cmd, strings.Join(names[len(args):n], " and ")+pluralize(n-len(args), " is", " are")+" missing.",
+				"The command line is: "+cmd.UseLine()+".")
 		case len(args) > len(names) && len(names) == 0:
-			return usage(cmd, fmt.Sprintf("%q is too much.", args[0]), cmd.CommandPath()+" takes no arguments.")
+			return usageError(cmd, fmt.Sprintf("%q is too much.", args[0]), cmd.CommandPath()+" takes no arguments.")
 		case len(args) > len(names):
-			return usage(cmd, fmt.Sprintf("%q is too much.", args[len(names)]), cmd.CommandPath()+" takes "+strings.Join(names, " and ")+" only.")
+			return usageError(cmd, fmt.Sprintf("%q is too much.", args[len(names)]), cmd.CommandPath()+" takes "+strings.Join(names,
+				" and ")+" only.")
 		}
 		if i := slices.Index(args, ""); i >= 0 {
-			return usage(cmd, names[i]+" is empty.", "A variable may not be set.")
+			return usageError(cmd, names[i]+" is empty.", "A variable may not be set.")
 		}
 		return nil
 	}
@@ -45,22 +49,22 @@ func maybeEmpty(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// filled rejects a flag with an empty value, which an unset shell variable produces: without its
-// value, the command would do something else.
-func filled(cmd *cobra.Command) (err error) {
+// checkFlagValues rejects a flag with an empty value, which an unset shell variable produces:
+// without its value, the command would do something else.
+func checkFlagValues(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		empty := f.Value.Type() == "string" && f.Value.String() == ""
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			empty = len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
 		}
 		if empty && f.Annotations[emptyKey] == nil && err == nil {
-			err = usage(cmd, "--"+f.Name+" is empty.", "Give it a value, or leave it out. A variable may not be set.")
+			err = usageError(cmd, "--"+f.Name+" is empty.", "Give it a value, or leave it out. A variable may not be set.")
 		}
 	})
 	return err
 }
 
-func plural(n int, one, many string) string {
+func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}

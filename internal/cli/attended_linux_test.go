@@ -155,7 +155,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p.sees("Cancelled.")
 	p.ends(130)
 
-	id := left(t, stderrOf(sh.run("send", wants))).ApprovalID.String()
+	id := timeLeft(t, stderrOf(sh.run("send", wants))).ApprovalID.String()
 	p = sh.attend("secret", "provide", id)
 	p.sees("Value of TOKEN (not shown): ")
 	silent(t, p.terminal)

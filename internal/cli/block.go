@@ -13,9 +13,9 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// block waits for the whole answer. Without a caller id it generates one, so that the session can
-// be found before the answer.
-func (s *sending) block(ctx context.Context) error {
+// awaitAnswer waits for the whole answer. Without a caller id it generates one, so that the session
+// can be found before the answer.
+func (s *sending) awaitAnswer(ctx context.Context) error {
 	if s.message.SessionID == "" && s.message.CallerID == "" {
 		s.message.CallerID = "cli-" + strings.ToLower(rand.Text())
 	}
@@ -23,9 +23,9 @@ func (s *sending) block(ctx context.Context) error {
 	defer leave(nil)
 	stop := s.c.onInterrupt(func(n int) {
 		if n == 0 {
-			s.note("Cancelling; Ctrl-C again leaves the turn running.")
-			if err := s.cancel(asking); err != nil {
-				s.note("It could not be canceled: " + err.Error())
+			s.printNote("Cancelling; Ctrl-C again leaves the turn running.")
+			if err := s.cancelTurn(asking); err != nil {
+				s.printNote("It could not be canceled: " + err.Error())
 			}
 			return
 		}
@@ -35,20 +35,20 @@ func (s *sending) block(ctx context.Context) error {
 	interrupted := stop()
 	switch {
 	case err != nil && interrupted > 1:
-		s.note("The turn continues on the server.")
+		s.printNote("The turn continues on the server.")
 		return exitError(exitInterrupted)
 	case err != nil:
 		return err
 	case answer.InputRequired != nil:
 		return s.awaitRest(ctx, answer)
 	}
-	return s.print(answer.Raw, answer.Error, interrupted > 0)
+	return s.printAnswer(answer.Raw, answer.Error, interrupted > 0)
 }
 
-// awaitRest waits for the rest of a turn that has asked a question. A blocking call has ended at the
-// question, and would again: the rest comes from the stream and from the session's messages.
+// awaitRest waits for the rest of a turn that has asked a question. A blocking call has ended at
+// the question, and would again: the rest comes from the stream and from the session's messages.
 func (s *sending) awaitRest(ctx context.Context, answer client.Answer) error {
-	v := s.viewer()
+	v := s.newViewer()
 	v.replayed, v.session = true, answer.SessionID
 	var asked event.InputRequired
 	if err := json.Unmarshal(answer.InputRequired, &asked); err != nil {
@@ -56,17 +56,17 @@ func (s *sending) awaitRest(ctx context.Context, answer client.Answer) error {
 	}
 	if v.answererOf(asked) == unanswered {
 		v.open = &question{InputRequired: asked, raw: answer.InputRequired}
-		if err := s.print(answer.Raw, nil, false); err != nil {
+		if err := s.printAnswer(answer.Raw, nil, false); err != nil {
 			return err
 		}
-		v.unattended()
-		return v.finish(errLater, 0)
+		v.printOpenQuestion()
+		return v.finishStream(errLater, 0)
 	}
 	a, err := s.remote.Approval(ctx, asked.ApprovalID.String())
 	if err != nil {
 		return err
 	}
-	end := v.watch(ctx, func(ctx context.Context) iter.Seq2[client.Frame, error] {
+	end := v.watchFrames(ctx, func(ctx context.Context) iter.Seq2[client.Frame, error] {
 		return s.remote.Follow(ctx, answer.SessionID, "")
 	})
 	exit := exitCode(end)
@@ -76,7 +76,7 @@ func (s *sending) awaitRest(ctx context.Context, answer client.Answer) error {
 	case v.failed == nil && exit != exitOK && exit != exitDenied:
 		return end
 	default:
-		if err := s.complete(ctx, &answer, a.TurnID); err != nil {
+		if err := s.completeAnswer(ctx, &answer, a.TurnID); err != nil {
 			return err
 		}
 	}
@@ -84,14 +84,14 @@ func (s *sending) awaitRest(ctx context.Context, answer client.Answer) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	if err := s.print(raw, nil, false); err != nil || exit == exitOK {
+	if err := s.printAnswer(raw, nil, false); err != nil || exit == exitOK {
 		return err
 	}
 	return exitError(exit)
 }
 
-// complete returns the answer that a blocking call would have returned at the end of a turn.
-func (s *sending) complete(ctx context.Context, a *client.Answer, turn string) error {
+// completeAnswer returns the answer that a blocking call would have returned at the end of a turn.
+func (s *sending) completeAnswer(ctx context.Context, a *client.Answer, turn string) error {
 	messages, err := s.remote.AllMessages(ctx, a.SessionID)
 	if err != nil {
 		return err
@@ -109,16 +109,16 @@ func (s *sending) complete(ctx context.Context, a *client.Answer, turn string) e
 	return nil
 }
 
-// print prints a blocking answer; its error becomes the exit code.
-func (s *sending) print(raw json.RawMessage, failed *string, interrupted bool) error {
+// printAnswer prints a blocking answer; its error becomes the exit code.
+func (s *sending) printAnswer(raw json.RawMessage, failed *string, interrupted bool) error {
 	if _, err := fmt.Fprintln(s.c.Stdout, strings.TrimRight(string(raw), "\n")); err != nil || failed == nil {
 		return err
 	}
 	return exitError(exitOf(*failed, interrupted))
 }
 
-// cancel cancels the turn of a session that may not have responded yet.
-func (s *sending) cancel(ctx context.Context) error {
+// cancelTurn cancels the turn of a session that may not have responded yet.
+func (s *sending) cancelTurn(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	session := s.message.SessionID
@@ -136,17 +136,17 @@ func (s *sending) cancel(ctx context.Context) error {
 	return err
 }
 
-// submit sends a message whose end a callback reports.
-func (s *sending) submit(ctx context.Context) error {
-	ctx, stop := s.c.interruptible(ctx)
+// submitMessage sends a message whose end a callback reports.
+func (s *sending) submitMessage(ctx context.Context) error {
+	ctx, stop := s.c.interruptContext(ctx)
 	defer stop()
 	q, err := s.remote.Submit(ctx, s.message)
 	if err != nil {
 		return err
 	}
 	if s.output == "json" {
-		return s.print(q.Raw, nil, false)
+		return s.printAnswer(q.Raw, nil, false)
 	}
-	s.note(fmt.Sprintf("The message is queued; %s is called when the turn ends.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
+	s.printNote(fmt.Sprintf("The message is queued; %s is called when the turn ends.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-func (c *command) callbacks() *cobra.Command {
+func (c *command) callbacksCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "callbacks",
 		Aliases: []string{"callback"},
@@ -31,7 +31,7 @@ func (c *command) callbacksList() *cobra.Command {
   parley callbacks list --limit 100 --json`,
 		Args: nothing,
 	}
-	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 		page, err := remote.Deliveries(ctx, q)
 		if err != nil {
 			return err
@@ -43,12 +43,12 @@ func (c *command) callbacksList() *cobra.Command {
 					n, last = strconv.Itoa(d.LastAttempt.N), cameOf(*d.LastAttempt)
 				}
 				if d.NextAt != nil {
-					next = day(d.NextAt)
+					next = formatDay(d.NextAt)
 				}
-				return []string{d.CallbackID, d.Type, d.Status, n, last, next, short(d.URL, 60), day(&d.CreatedAt)}
+				return []string{d.CallbackID, d.Type, d.Status, n, last, next, shortText(d.URL, 60), formatDay(&d.CreatedAt)}
 			})
 	})
-	c.paged(cmd, &q.Limit, &q.Cursor)
+	c.addPageFlags(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Status, "status", "", "only pending, delivered or failed")
 	return cmd
 }
@@ -70,8 +70,8 @@ func (c *command) callbacksShow() *cobra.Command {
 		Short: "show a callback with its delivery attempts",
 		Example: `  parley callbacks show 0192f0aa-0000-7000-8000-000000000001
   parley callbacks show 0192f0aa-0000-7000-8000-000000000001 --json    with what is sent`,
-		Args: exactly("CALLBACK"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("CALLBACK"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			cb, err := remote.Callback(ctx, args[0])
 			if err != nil {
 				return err
@@ -92,7 +92,7 @@ func (c *command) callbacksShow() *cobra.Command {
 					rows = append(rows, []string{d.Type, d.Status, "", "", "", ""})
 				}
 				for _, a := range d.Attempts {
-					rows = append(rows, []string{d.Type, d.Status, strconv.Itoa(a.N), day(&a.At), cameOf(a), strconv.Itoa(a.LatencyMS) + " ms"})
+					rows = append(rows, []string{d.Type, d.Status, strconv.Itoa(a.N), formatDay(&a.At), cameOf(a), strconv.Itoa(a.LatencyMS) + " ms"})
 				}
 			}
 			if len(rows) == 1 {
@@ -100,7 +100,7 @@ func (c *command) callbacksShow() *cobra.Command {
 				return nil
 			}
 			fmt.Fprintln(c.Stdout)
-			return table(c.Stdout, rows)
+			return writeTable(c.Stdout, rows)
 		}),
 	})
 }
@@ -111,8 +111,8 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 		Short: "redeliver the newest report of a callback",
 		Example: `  parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
   parley callbacks list --status failed`,
-		Args: exactly("CALLBACK"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("CALLBACK"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			r, err := remote.Redeliver(ctx, args[0])
 			if err != nil {
 				return err
@@ -121,7 +121,7 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "The callback has no report to deliver.", Why: "The turn of this callback still runs.",
 					Do: "See parley callbacks show " + args[0] + "."}
 			}
-			return c.done(r, "The report is sent again with the webhook-id %s.", plainLine(r.WebhookID))
+			return c.printDone(r, "The report is sent again with the webhook-id %s.", plainLine(r.WebhookID))
 		}),
 	})
 }

@@ -36,9 +36,9 @@ after the other.`,
 				if err != nil {
 					return err
 				}
-				return c.once(secret, object{"secret": secret}, "This secret signs the callbacks of %s.", a.Workspace.Slug)
+				return c.printOnce(secret, object{"secret": secret}, "This secret signs the callbacks of %s.", a.Workspace.Slug)
 			}
-			stay, err := duration(overlap)
+			stay, err := parseDuration(overlap)
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ after the other.`,
 			if *stay > 0 {
 				end = "signs beside it for another " + stay.String()
 			}
-			return c.once(secret, object{"secret": secret}, "Created a new signing secret; the old one %s.", end)
+			return c.printOnce(secret, object{"secret": secret}, "Created a new signing secret; the old one %s.", end)
 		}),
 	}
 	workspaceFlag(cmd)

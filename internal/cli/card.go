@@ -11,13 +11,13 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// card renders a whole question for an approver. Each line is behind a bar, so that none can pass
-// for a line of the program; then the agent's text is behind another mark, so that it cannot pass
-// for the question; and every invisible character is escaped. Width 0 does not wrap.
-func card(ask event.InputRequired, width int, plan bool) string {
+// renderCard renders a whole question for an approver. Each line is behind a bar, so that none can
+// pass for a line of the program; then the agent's text is behind another mark, so that it cannot
+// pass for the question; and every invisible character is escaped. Width 0 does not wrap.
+func renderCard(ask event.InputRequired, width int, plan bool) string {
 	s := &sheet{width: width}
 	if ask.What == event.InputSecret {
-		s.text("┃ ", "secret "+ask.KeyName)
+		s.addText("┃ ", "secret "+ask.KeyName)
 	}
 	var summaries []string
 	step := ask.Step()
@@ -26,19 +26,19 @@ func card(ask event.InputRequired, width int, plan bool) string {
 			summaries = append(summaries, c.Summary)
 		}
 		if s.b.Len() > 0 {
-			s.line("┃", "")
+			s.addLine("┃", "")
 		}
-		s.line("┃ ", render.Role(step, i)+c.Tool+"  "+c.Summary)
-		for _, m := range members(c.Input) {
-			s.member(m.name, m.value)
+		s.addLine("┃ ", render.Role(step, i)+c.Tool+"  "+c.Summary)
+		for _, m := range objectMembers(c.Input) {
+			s.addMember(m.name, m.value)
 		}
 	}
 	if needs := render.Approver(ask); needs != "" {
 		s.b.WriteString(text.Escape(needs) + "\n")
 	}
-	s.said(ask.Reason)
+	s.addPlan(ask.Reason)
 	if plan && ask.Plan != strings.Join(summaries, "; ") { // without text of the model, a plan equals its summaries
-		s.said(ask.Plan)
+		s.addPlan(ask.Plan)
 	}
 	if s.escaped {
 		s.b.WriteString("Some characters of this cannot be seen, or change what is: they are written as \\u… Look twice.\n")
@@ -46,8 +46,8 @@ func card(ask event.InputRequired, width int, plan bool) string {
 	return s.b.String()
 }
 
-// brief returns a question on one line.
-func brief(ask event.InputRequired) string {
+// briefQuestion returns a question on one line.
+func briefQuestion(ask event.InputRequired) string {
 	if ask.What == event.InputSecret {
 		return text.Escape("secret " + ask.KeyName + ": " + ask.Reason)
 	}
@@ -66,50 +66,50 @@ type sheet struct {
 	escaped bool
 }
 
-// member adds an argument: a one-line text as it is, a longer one line by line, any other value as
-// JSON.
-func (s *sheet) member(name string, value json.RawMessage) {
+// addMember adds an argument: a one-line text as it is, a longer one line by line, any other value
+// as JSON.
+func (s *sheet) addMember(name string, value json.RawMessage) {
 	var text string
 	switch isText := json.Unmarshal(value, &text) == nil && value[0] == '"'; {
 	case isText && strings.Contains(text, "\n"):
-		s.line("┃   ", name+":")
-		s.text("┃   │ ", text)
+		s.addLine("┃   ", name+":")
+		s.addText("┃   │ ", text)
 	case isText && text != "" && strings.TrimSpace(text) == text && !json.Valid([]byte(text)):
-		s.line("┃   ", name+": "+text)
+		s.addLine("┃   ", name+": "+text)
 	default:
 		var b bytes.Buffer
 		if json.Compact(&b, value) != nil {
 			b.Write(value)
 		}
-		s.line("┃   ", name+": "+b.String())
+		s.addLine("┃   ", name+": "+b.String())
 	}
 }
 
-// said adds the agent's text about its question.
-func (s *sheet) said(text string) {
+// addPlan adds the agent's text about its question.
+func (s *sheet) addPlan(text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
 	}
 	s.b.WriteString("The agent says:\n")
-	s.text("> ", text)
+	s.addText("> ", text)
 }
 
-// text adds a text of several lines.
-func (s *sheet) text(bar, text string) {
+// addText adds a text of several lines.
+func (s *sheet) addText(bar, text string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		s.line(bar, strings.ReplaceAll(line, "\t", "    "))
+		s.addLine(bar, strings.ReplaceAll(line, "\t", "    "))
 	}
 }
 
-// line adds one line, wrapped here: a terminal would wrap it past the bar. A broken bar marks the
-// continuation of a line.
-func (s *sheet) line(bar, line string) {
+// addLine adds one line, wrapped here: a terminal would wrap it past the bar. A broken bar marks
+// the continuation of a line.
+func (s *sheet) addLine(bar, line string) {
 	shown := text.Escape(line)
 	s.escaped = s.escaped || shown != line
 	for {
 		head, rest := shown, ""
 		if s.width > 0 {
-			head, rest = split(shown, s.width-utf8.RuneCountInString(bar))
+			head, rest = splitLine(shown, s.width-utf8.RuneCountInString(bar))
 		}
 		s.b.WriteString(bar + head + "\n")
 		if rest == "" {
@@ -119,8 +119,8 @@ func (s *sheet) line(bar, line string) {
 	}
 }
 
-// split cuts a line at a width, and counts ambiguous characters as wide.
-func split(line string, width int) (head, rest string) {
+// splitLine cuts a line at a width, and counts ambiguous characters as wide.
+func splitLine(line string, width int) (head, rest string) {
 	for i, r := range line {
 		if r < 0x1100 {
 			width--
@@ -140,9 +140,9 @@ type member struct {
 	value json.RawMessage
 }
 
-// members returns the members of an object, in its order. Any other value is one member without a
-// name.
-func members(raw json.RawMessage) (list []member) {
+// objectMembers returns the members of an object, in its order. Any other value is one member
+// without a name.
+func objectMembers(raw json.RawMessage) (list []member) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return []member{{"", raw}}

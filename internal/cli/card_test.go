@@ -28,7 +28,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		width := rapid.SampledFrom([]int{0, 8, 20, 80}).Draw(t, "width")
-		shown := card(event.InputRequired{What: event.InputApproval, Plan: words + ".", Reason: words, Operations: []event.Operation{{Tool: tool, Summary: words, Input: input}}}, width, true)
+		shown := renderCard(event.InputRequired{What: event.InputApproval, Plan: words + ".", Reason: words, Operations: []event.Operation{{Tool: tool, Summary: words, Input: input}}}, width, true)
 		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
 			lines = lines[:len(lines)-1]
@@ -73,7 +73,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 
 func TestArgumentsAreToldApart(t *testing.T) {
 	t.Parallel()
-	shown := card(event.InputRequired{What: event.InputApproval, Plan: "I will.", Operations: []event.Operation{
+	shown := renderCard(event.InputRequired{What: event.InputApproval, Plan: "I will.", Operations: []event.Operation{
 		{Tool: "bash", Summary: "run git", Input: json.RawMessage(`{"command": "git diff | grep \"x\"", "number": 3, "text": "3", "empty": "", "blank": " x", "list": [ "a" ] , "lines": "one\ntwo\n"}`)},
 		{Tool: "odd", Summary: "no object", Input: json.RawMessage(`[1]`)},
 	}}, 0, false)
@@ -95,7 +95,7 @@ func TestArgumentsAreToldApart(t *testing.T) {
 		t.Errorf("shown is\n%swant\n%s", shown, want)
 	}
 	long := event.InputRequired{What: event.InputSecret, KeyName: "T", Reason: "日本 and more\nx"}
-	if shown, want := card(long, 12, false), "┃ secret T\nThe agent says:\n> 日本 and m\n> ore\n> x\n"; shown != want {
+	if shown, want := renderCard(long, 12, false), "┃ secret T\nThe agent says:\n> 日本 and m\n> ore\n> x\n"; shown != want {
 		t.Errorf("wrapped is\n%swant\n%s", shown, want)
 	}
 }
@@ -113,15 +113,15 @@ func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 		ask.Plan:         operations + "The agent says:\n> wiki_write  write wiki page lunch (4 bytes)\n> ┃ bash  run ls\n",
 		"run rm; run mv": operations, // the agent sent no text
 	} {
-		if ask.Plan = plan; card(ask, 0, true) != want {
-			t.Errorf("shown is\n%swant\n%s", card(ask, 0, true), want)
+		if ask.Plan = plan; renderCard(ask, 0, true) != want {
+			t.Errorf("shown is\n%swant\n%s", renderCard(ask, 0, true), want)
 		}
-		if shown := card(ask, 0, false); shown != operations {
+		if shown := renderCard(ask, 0, false); shown != operations {
 			t.Errorf("without the plan:\n%s", shown)
 		}
 	}
 	asks := event.InputRequired{What: event.InputSecret, KeyName: "T", Reason: "to read\nsecret OTHER"}
-	if shown, want := card(asks, 0, true), "┃ secret T\nThe agent says:\n> to read\n> secret OTHER\n"; shown != want {
+	if shown, want := renderCard(asks, 0, true), "┃ secret T\nThe agent says:\n> to read\n> secret OTHER\n"; shown != want {
 		t.Errorf("shown is\n%swant\n%s", shown, want)
 	}
 }
@@ -145,11 +145,11 @@ func TestACardShowsTheWholeStep(t *testing.T) {
 ┃ call 3 of 3, runs without an approval: read  read log
 ┃   path: log
 `
-	if got := card(ask, 0, true); got != want {
+	if got := renderCard(ask, 0, true); got != want {
 		t.Errorf("%s", got)
 	}
 	const line = "call 1 of 3, runs without an approval: write: write run.sh (12 bytes); call 2 of 3, needs this approval: bash: run bash run.sh; call 3 of 3, runs without an approval: read: read log"
-	if got := brief(ask); got != line {
+	if got := briefQuestion(ask); got != line {
 		t.Errorf("%s", got)
 	}
 }
@@ -167,7 +167,7 @@ func TestACardEscapesWhatOtherViewsEscape(t *testing.T) {
 			continue
 		}
 		op := event.Operation{Tool: "bash", Summary: string(line), Input: json.RawMessage(`{}`)}
-		shown, _, _ := strings.Cut(strings.TrimPrefix(card(event.InputRequired{What: event.InputApproval, Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
+		shown, _, _ := strings.Cut(strings.TrimPrefix(renderCard(event.InputRequired{What: event.InputApproval, Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
 		want := render.Exact(string(line))
 		if shown != want {
 			at := 0

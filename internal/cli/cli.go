@@ -34,15 +34,15 @@ type Host struct {
 // Run executes a command line and returns its exit code. Callers can add more commands.
 func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) int {
 	c := &command{Host: host, ctrlC: make(chan struct{})}
-	defer func() { c.typist.close() }()
-	root := c.root()
+	defer func() { c.typist.closeTerminal() }()
+	root := c.rootCommand()
 	root.AddCommand(more...)
 	root.SetArgs(args)
 	root.SetIn(host.Stdin)
 	root.SetOut(host.Stdout)
 	root.SetErr(host.Stderr)
 	initCompletion(root)
-	c.polish(root)
+	c.polishCommand(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -50,11 +50,11 @@ func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) 
 	if exit, ok := errors.AsType[exitError](err); ok {
 		return int(exit)
 	}
-	p := explain(err)
+	p := explainError(err)
 	if !c.started && p.Exit == exitFailed {
 		p.Exit, p.Code, p.What, p.Do = exitUsage, "USAGE", "Invalid command line.", "See parley --help."
 	}
-	c.report(p)
+	c.reportProblem(p)
 	return p.Exit
 }
 
@@ -72,7 +72,7 @@ type command struct {
 // devDir returns the development directory below the current one.
 func (c *command) devDir() string { return filepath.Join(c.Dir, app.DevDir) }
 
-func (c *command) root() *cobra.Command {
+func (c *command) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "A streaming chat API for agents, in one binary on one PostgreSQL.",
@@ -81,7 +81,7 @@ func (c *command) root() *cobra.Command {
   parley help exit-codes                    list the exit codes`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          group,
+		RunE:          runGroup,
 		Args:          cobra.ArbitraryArgs,
 	}
 	root.PersistentFlags().StringVar(&c.configFile, "config", "", "file with settings, one NAME=value a line (PARLEY_CONFIG)")
@@ -90,23 +90,23 @@ func (c *command) root() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.egress(), c.sandbox(), c.send(), c.sessions(),
-		c.approvals(), c.secret(), c.files(), c.retention(),
-		c.callbacks(), c.listen(), c.mcp(),
-		c.config(), c.dev(), c.ready(), c.version(), movedBench(), exitCodes(),
+		c.serveCommand(), c.migrateCommand(), c.workspaceCommand(), c.keysCommand(), c.secretsCommand(), c.vaultCommand(), c.wikiCommand(), c.skillsCommand(), c.permissionsCommand(), c.allowlistCommand(), c.egressCommand(), c.sandboxCommand(), c.sendCommand(), c.sessionsCommand(),
+		c.approvalsCommand(), c.secretCommand(), c.filesCommand(), c.retentionCommand(),
+		c.callbacksCommand(), c.listenCommand(), c.mcpCommand(),
+		c.configCommand(), c.devCommand(), c.readyCommand(), c.versionCommand(), movedBench(), exitCodes(),
 	)
 	return root
 }
 
 // groupOf makes a command with subcommands only.
 func groupOf(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
-	cmd.RunE, cmd.Args = group, cobra.ArbitraryArgs
+	cmd.RunE, cmd.Args = runGroup, cobra.ArbitraryArgs
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// group runs a command with subcommands only.
-func group(cmd *cobra.Command, args []string) error {
+// runGroup runs a command with subcommands only.
+func runGroup(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
 	}

@@ -17,7 +17,7 @@ func initCompletion(root *cobra.Command) {
 	cmd.Short = "print a completion script for a shell"
 	cmd.Long = ""
 	cmd.Example = "  parley completion bash > /etc/bash_completion.d/parley\n  parley completion zsh > \"${fpath[1]}/_parley\""
-	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, group
+	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, runGroup
 	for _, shell := range cmd.Commands() {
 		shell.Annotations = map[string]string{ownOutput: "a script"}
 		shell.Short = "print the completion script for " + shell.Name()

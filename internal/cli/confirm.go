@@ -12,17 +12,17 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 
-// confirmed asks for consent, unless --yes was given. Without it, confirmed reports what was not
-// done.
-func (c *command) confirmed(yes bool, question, undone string) error {
-	if yes || c.confirm(question) {
+// requireConsent asks for consent, unless --yes was given. Without it, requireConsent reports what
+// was not done.
+func (c *command) requireConsent(yes bool, question, undone string) error {
+	if yes || c.askConsent(question) {
 		return nil
 	}
 	return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: undone, Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
 }
 
-// confirm asks on stderr and reads one line. Without a terminal it returns false.
-func (c *command) confirm(question string) bool {
+// askConsent asks on stderr and reads one line. Without a terminal it returns false.
+func (c *command) askConsent(question string) bool {
 	if c.Stdin == nil {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *command) egress() *cobra.Command {
+func (c *command) egressCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "egress",
 		Short: "manage the hosts that tools may reach",
@@ -40,12 +40,12 @@ func (c *command) egressList() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return c.data(policyShown{p.Public, append([]string{}, p.Hosts...)})
+				return c.printData(policyShown{p.Public, append([]string{}, p.Hosts...)})
 			}
 			if p.Public {
 				fmt.Fprintln(c.Stderr, "Tools may reach every public host; parley egress public off limits them to the list.")
 			}
-			return c.list(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress create api.example.com",
+			return c.printList(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress create api.example.com",
 				[]string{"HOST"}, func(i int) []string { return []string{p.Hosts[i]} })
 		}),
 	})
@@ -59,13 +59,13 @@ func (c *command) egressAllow() *cobra.Command {
 		Example: `  parley egress create api.example.com
   parley egress create '*.example.com'
   parley egress create registry.npmjs.org --workspace sales`,
-		Args: exactly("HOST"),
+		Args: exactArguments("HOST"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			host, err := a.Runner.Allow(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
-			return c.done(object{"host": host}, "Tools may reach %s.", host)
+			return c.printDone(object{"host": host}, "Tools may reach %s.", host)
 		}),
 	})
 }
@@ -76,7 +76,7 @@ func (c *command) egressRemove() *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "remove a host",
 		Example: "  parley egress delete api.example.com\n  parley egress delete '*.example.com' --workspace sales",
-		Args:    exactly("HOST"),
+		Args:    exactArguments("HOST"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			removed, err := a.Runner.Remove(ctx, a.Workspace.ID, args[0])
 			if err != nil {
@@ -85,7 +85,7 @@ func (c *command) egressRemove() *cobra.Command {
 			if !removed {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The list has no such host.", Do: "See parley egress list."}
 			}
-			return c.done(object{"host": args[0]}, "Removed %s.", args[0])
+			return c.printDone(object{"host": args[0]}, "Removed %s.", args[0])
 		}),
 	})
 }
@@ -97,19 +97,19 @@ func (c *command) egressPublic() *cobra.Command {
 		Long: "Lets tools reach every public host, or only the hosts on the list. Secrets go to their own hosts either way. " +
 			"While this is on, the agent can send content of the conversation to any public host.",
 		Example: "  parley egress public on\n  parley egress public off --workspace sales",
-		Args:    exactly("on|off"),
+		Args:    exactArguments("on|off"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if err := a.Runner.SetPublic(ctx, a.Workspace.ID, args[0] == "on"); err != nil {
 				return err
 			}
 			reach := map[string]string{"on": "every public host", "off": "only the hosts on the list"}[args[0]]
-			return c.done(object{"public": args[0] == "on"}, "Tools may reach %s.", reach)
+			return c.printDone(object{"public": args[0] == "on"}, "Tools may reach %s.", reach)
 		}),
 	}
 	workspaceFlag(cmd)
 	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
 		if args[0] != "on" && args[0] != "off" {
-			return usage(cmd, fmt.Sprintf("%q is neither on nor off.", args[0]), "")
+			return usageError(cmd, fmt.Sprintf("%q is neither on nor off.", args[0]), "")
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func (c *command) egressLog() *cobra.Command {
 			return err
 		}
 		if session != "" && uuid.Validate(session) != nil {
-			return usage(cmd, fmt.Sprintf("%q is not a session.", session), "It takes an id, as parley sessions list shows it.")
+			return usageError(cmd, fmt.Sprintf("%q is not a session.", session), "It takes an id, as parley sessions list shows it.")
 		}
 		return nil
 	}
@@ -166,7 +166,7 @@ func (c *command) egressLog() *cobra.Command {
 			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
 				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: r.Times, Status: r.Status}
 		}
-		return c.list(shown, len(shown), "No recorded requests.",
+		return c.printList(shown, len(shown), "No recorded requests.",
 			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
 				r := shown[i]
 				secrets, status := "none", "none"
@@ -176,7 +176,8 @@ func (c *command) egressLog() *cobra.Command {
 				if r.Status != nil {
 					status = strconv.Itoa(*r.Status)
 				}
-				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, strconv.Itoa(r.Times), status}
+				return []string{formatDay(&r.At), r.SessionID.String(), r.Method + " " + shortText(r.URL, 80), secrets, r.Decision,
+					strconv.Itoa(r.Times), status}
 			})
 	})
 	workspaceFlag(cmd)

@@ -30,13 +30,13 @@ message or an event on each line, in the order they happened: an event is
 {"event", "id", "data"} as in a stream, a message {"message": …}. Where a turn is in progress,
 jsonl and json wait for its end.`,
 		Annotations: map[string]string{ownOutput: "--format json"},
-		Args:        exactly("SESSION"),
+		Args:        exactArguments("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
-				return usage(cmd, fmt.Sprintf("Unknown format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")
+				return usageError(cmd, fmt.Sprintf("Unknown format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")
 			}
-			return c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
-				return c.export(ctx, remote, args[0], format)
+			return c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
+				return c.exportSession(ctx, remote, args[0], format)
 			})(cmd, args)
 		},
 	}
@@ -45,21 +45,21 @@ jsonl and json wait for its end.`,
 	return cmd
 }
 
-func (c *command) export(ctx context.Context, remote *client.Client, session, format string) error {
+func (c *command) exportSession(ctx context.Context, remote *client.Client, session, format string) error {
 	if format == "md" {
 		messages, err := remote.AllMessages(ctx, session)
 		if err != nil {
 			return err
 		}
-		return markdown(c.Stdout, session, messages)
+		return writeMarkdown(c.Stdout, session, messages)
 	}
 	events := []client.Frame{}
 	for f, err := range remote.Follow(ctx, session, "0") {
 		if err != nil {
 			return err
 		}
-		if e, ok := failed(f); ok && e.Code == string(event.SessionGone) {
-			return gone(ctx, remote, session, e)
+		if e, ok := turnErrorOf(f); ok && e.Code == string(event.SessionGone) {
+			return goneReason(ctx, remote, session, e)
 		}
 		if f.Event != client.KindOpen { // an open of this connection, not an event of the session
 			events = append(events, f)
@@ -74,13 +74,13 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 			SessionID string         `json:"session_id"`
 			Messages  []any          `json:"messages"`
 			Events    []client.Frame `json:"events"`
-		}{session, raws(messages), events})
+		}{session, rawMessages(messages), events})
 	}
-	return lines(c.Stdout, messages, events)
+	return writeLines(c.Stdout, messages, events)
 }
 
-// gone returns the reason why a session has no events: it was erased, or they are too old.
-func gone(ctx context.Context, remote *client.Client, session string, e client.TurnError) error {
+// goneReason returns the reason why a session has no events: it was erased, or they are too old.
+func goneReason(ctx context.Context, remote *client.Client, session string, e client.TurnError) error {
 	messages, err := remote.AllMessages(ctx, session)
 	if err != nil {
 		return err
@@ -92,16 +92,16 @@ func gone(ctx context.Context, remote *client.Client, session string, e client.T
 	return p
 }
 
-// failed returns the body of an error frame.
-func failed(f client.Frame) (client.TurnError, bool) {
+// turnErrorOf returns the body of an error frame.
+func turnErrorOf(f client.Frame) (client.TurnError, bool) {
 	body, err := f.Body()
 	e, ok := body.(client.TurnError)
 	return e, ok && err == nil
 }
 
-// lines writes messages and events in their order: the user's message before the events of its
+// writeLines writes messages and events in their order: the user's message before the events of its
 // turn, the agent's after them.
-func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame) error {
+func writeLines(w io.Writer, messages []client.HistoryMessage, events []client.Frame) error {
 	type entry struct {
 		at   int64
 		line any
@@ -132,13 +132,13 @@ func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame)
 	return nil
 }
 
-// markdown writes a session as a page. The user's text is quoted, so that its headings do not
+// writeMarkdown writes a session as a page. The user's text is quoted, so that its headings do not
 // become the page's. Control characters are escaped: a page is also read at a terminal.
-func markdown(w io.Writer, session string, messages []client.HistoryMessage) error {
+func writeMarkdown(w io.Writer, session string, messages []client.HistoryMessage) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Session %s\n", session)
 	for _, m := range messages {
-		fmt.Fprintf(&b, "\n## %s, %s\n", speaker(m), day(&m.CreatedAt))
+		fmt.Fprintf(&b, "\n## %s, %s\n", speakerName(m), formatDay(&m.CreatedAt))
 		for i, t := range m.ToolCalls {
 			failed := ""
 			if t.OK != nil && !*t.OK {
@@ -146,7 +146,7 @@ func markdown(w io.Writer, session string, messages []client.HistoryMessage) err
 			}
 			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool, strings.Join(strings.Fields(t.Summary), " "), failed)
 		}
-		switch text := said(m); {
+		switch text := spokenText(m); {
 		case text == "":
 		case m.Role == "user":
 			b.WriteString("\n> " + strings.ReplaceAll(text, "\n", "\n> ") + "\n")
@@ -156,12 +156,12 @@ func markdown(w io.Writer, session string, messages []client.HistoryMessage) err
 			b.WriteString("\n" + text + "\n")
 		}
 		for i, f := range m.Attachments {
-			fmt.Fprintf(&b, "%s- %s (%s, %s bytes)\n", strings.Repeat("\n", max(0, 1-i)), f.Filename, f.MIME, thousands(f.Size))
+			fmt.Fprintf(&b, "%s- %s (%s, %s bytes)\n", strings.Repeat("\n", max(0, 1-i)), f.Filename, f.MIME, formatThousands(f.Size))
 		}
-		if end := ending(m); end != "" {
+		if end := endingNote(m); end != "" {
 			b.WriteString("\n*" + end + "*\n")
 		}
 	}
-	_, err := io.WriteString(w, visible(b.String()))
+	_, err := io.WriteString(w, escapeControls(b.String()))
 	return err
 }

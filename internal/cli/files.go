@@ -21,7 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-func (c *command) files() *cobra.Command {
+func (c *command) filesCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "files",
 		Aliases: []string{"file"},
@@ -42,7 +42,7 @@ func (c *command) filesUp() *cobra.Command {
   parley files upload *.csv
   parley files upload --mime application/zip archive.bin --json`,
 		Args: atLeast("FILE"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			var sent []json.RawMessage
 			for _, name := range args {
 				f, err := c.sendFile(ctx, remote, name, mime)
@@ -55,7 +55,7 @@ func (c *command) filesUp() *cobra.Command {
 				}
 			}
 			if c.json {
-				return c.data(sent)
+				return c.printData(sent)
 			}
 			return nil
 		}),
@@ -70,15 +70,15 @@ func (c *command) sendFile(ctx context.Context, remote *client.Client, name, mim
 	if !utf8.ValidString(filepath.Base(name)) {
 		return client.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The name of " + name + " is not UTF-8.", Why: "A file is sent under its name, which is text.", Do: "Give it another name."}
 	}
-	f, err := os.Open(c.path(name))
+	f, err := os.Open(c.resolvePath(name))
 	if err != nil {
-		return client.File{}, unreadable(err)
+		return client.File{}, unreadableError(err)
 	}
 	defer f.Close()
 	head := make([]byte, 256<<10)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return client.File{}, unreadable(err)
+		return client.File{}, unreadableError(err)
 	}
 	hash := sha256.New()
 	hash.Write(head[:n])
@@ -87,7 +87,7 @@ func (c *command) sendFile(ctx context.Context, remote *client.Client, name, mim
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return client.File{}, unreadable(err)
+		return client.File{}, unreadableError(err)
 	}
 	if mime == "" {
 		mime = filestore.Type(name, head[:n])
@@ -107,14 +107,14 @@ func (c *command) filesDown() *cobra.Command {
 		Example: `  parley files download 0192f0aa-0000-7000-8000-000000000003
   parley files download --session 0192f0aa-0000-7000-8000-000000000001 -o results
   parley files download --session 0192f0aa-0000-7000-8000-000000000001 --name report.csv`,
-		Args: between(0, "ID"),
+		Args: atLeastArguments(0, "ID"),
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (q.Session != "") {
-				return usage(cmd, "Which files?", "Name one by its ID, or those of a session by --session.")
+				return usageError(cmd, "Which files?", "Name one by its ID, or those of a session by --session.")
 			}
 			return nil
 		},
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			if len(args) == 1 {
 				q.File = args[0]
 			}
@@ -139,19 +139,19 @@ func (c *command) filesDown() *cobra.Command {
 
 // saveFiles writes files into a directory and never outside it. It overwrites no file.
 func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []client.Download, dir string) error {
-	if err := os.MkdirAll(c.path(dir), 0o777); err != nil {
-		return unwritable(err)
+	if err := os.MkdirAll(c.resolvePath(dir), 0o777); err != nil {
+		return unwritableError(err)
 	}
-	root, err := os.OpenRoot(c.path(dir))
+	root, err := os.OpenRoot(c.resolvePath(dir))
 	if err != nil {
-		return unwritable(err)
+		return unwritableError(err)
 	}
 	defer root.Close()
 	saved := make([]object, 0, len(list))
 	for _, d := range list {
-		f, err := create(root, filestore.Name(d.Filename)) // the server has sanitized it, but this is a local disk
+		f, err := createFile(root, filestore.Name(d.Filename)) // the server has sanitized it, but this is a local disk
 		if err != nil {
-			return unwritable(err)
+			return unwritableError(err)
 		}
 		name := filepath.Base(f.Name())
 		err = remote.Fetch(ctx, d, f)
@@ -165,13 +165,13 @@ func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []c
 		}
 	}
 	if c.json {
-		return c.data(saved)
+		return c.printData(saved)
 	}
 	return nil
 }
 
-// create creates a new file: "report.csv", else "report (2).csv" …
-func create(root *os.Root, name string) (*os.File, error) {
+// createFile creates a new file: "report.csv", else "report (2).csv" …
+func createFile(root *os.Root, name string) (*os.File, error) {
 	ext := path.Ext(name)
 	for n := 1; ; n++ {
 		as := name
@@ -195,17 +195,17 @@ func (c *command) filesList() *cobra.Command {
   parley files list --json`,
 		Args: nothing,
 	}
-	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 		page, err := remote.Files(ctx, q)
 		if err != nil {
 			return err
 		}
 		return printPage(c, cmd, page, "No files match. Send one: parley files upload FILE",
 			[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(f client.File) []string {
-				return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
+				return []string{f.FileID, f.Status, f.Direction, shortText(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), formatDay(&f.CreatedAt)}
 			})
 	})
-	c.paged(cmd, &q.Limit, &q.Cursor)
+	c.addPageFlags(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Direction, "direction", "", "only in (sent to the workspace) or out (produced by the agent)")
 	return cmd
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-func (c *command) listen() *cobra.Command {
+func (c *command) listenCommand() *cobra.Command {
 	var to string
 	var printSecret bool
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ and lack X-A2A-Notification-Token and Authorization, because the server does not
 the signature instead.`,
 		Args: nothing, Annotations: map[string]string{ownOutput: "a line for each forwarded callback"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			target, err := c.target(cmd)
+			target, err := c.targetServer(cmd)
 			if err != nil {
 				return err
 			}
@@ -50,9 +50,9 @@ the signature instead.`,
 				return nil
 			}
 			if u, err := url.Parse(to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return usage(cmd, "--forward-to "+strconv.Quote(to)+" is not an address.", "It takes an address such as http://localhost:3000/hooks/parley.")
+				return usageError(cmd, "--forward-to "+strconv.Quote(to)+" is not an address.", "It takes an address such as http://localhost:3000/hooks/parley.")
 			}
-			return c.remotely(f.run)(cmd, nil)
+			return c.runRemotely(f.pollReports)(cmd, nil)
 		},
 	}
 	remoteFlags(cmd)
@@ -78,30 +78,30 @@ type forwarder struct {
 	seen   map[string]bool // at the last poll, by webhook-id and attempt
 }
 
-// run polls once a second for reports that the server did not send.
-func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) error {
+// pollReports polls once a second for reports that the server did not send.
+func (f *forwarder) pollReports(ctx context.Context, remote *client.Client, _ []string) error {
 	f.http = http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if _, err := f.news(ctx, remote); err != nil { // existing reports are not new
+	if _, err := f.newReports(ctx, remote); err != nil { // existing reports are not new
 		return err
 	}
 	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to, callback.FormatSecret(f.secret))
-	return f.c.poll(ctx, func(ctx context.Context) error {
-		news, err := f.news(ctx, remote)
+	return f.c.pollServer(ctx, func(ctx context.Context) error {
+		news, err := f.newReports(ctx, remote)
 		for _, d := range news {
 			if err == nil {
-				err = f.forward(ctx, remote, d)
+				err = f.forwardReport(ctx, remote, d)
 			}
 			if err != nil {
-				delete(f.seen, attempt(d)) // retry it at the next poll
+				delete(f.seen, attemptKey(d)) // retry it at the next poll
 			}
 		}
 		return err
 	})
 }
 
-// news returns the reports since the last poll, oldest first, among the newest hundred.
-func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []client.Delivery, err error) {
+// newReports returns the reports since the last poll, oldest first, among the newest hundred.
+func (f *forwarder) newReports(ctx context.Context, remote *client.Client) (news []client.Delivery, err error) {
 	page, err := remote.Deliveries(ctx, client.DeliveryQuery{Status: "failed", Limit: 100})
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []cli
 		if d.LastAttempt == nil || d.LastAttempt.Error != callback.NotSent {
 			continue
 		}
-		name := attempt(d)
+		name := attemptKey(d)
 		if seen[name] = true; !f.seen[name] {
 			news = append(news, d)
 		}
@@ -120,13 +120,13 @@ func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []cli
 	return news, nil
 }
 
-// attempt identifies a report with its last attempt.
-func attempt(d client.Delivery) string {
+// attemptKey identifies a report with its last attempt.
+func attemptKey(d client.Delivery) string {
 	return d.WebhookID + "/" + strconv.Itoa(d.LastAttempt.N)
 }
 
-// forward sends one callback and reports the outcome.
-func (f *forwarder) forward(ctx context.Context, remote *client.Client, d client.Delivery) error {
+// forwardReport sends one callback and reports the outcome.
+func (f *forwarder) forwardReport(ctx context.Context, remote *client.Client, d client.Delivery) error {
 	cb, err := remote.Callback(ctx, d.CallbackID)
 	if err != nil {
 		return err
@@ -135,17 +135,17 @@ func (f *forwarder) forward(ctx context.Context, remote *client.Client, d client
 		if full.WebhookID != d.WebhookID {
 			continue
 		}
-		came := f.post(ctx, d.WebhookID, full.Payload)
+		came := f.postReport(ctx, d.WebhookID, full.Payload)
 		fmt.Fprintf(f.c.Stdout, "%s   <-- [%s] POST %s [%s]\n", time.Now().Format(time.TimeOnly), came, f.to, plainLine(d.Type))
 	}
 	return nil
 }
 
-// post sends one signed request and returns the status or the error.
-func (f *forwarder) post(ctx context.Context, id string, body []byte) string {
+// postReport sends one signed request and returns the status or the error.
+func (f *forwarder) postReport(ctx context.Context, id string, body []byte) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.to, bytes.NewReader(body))
 	if err != nil {
-		return sentence(err)
+		return errorSentence(err)
 	}
 	callback.Sign(r.Header, [][]byte{f.secret}, id, time.Now(), body)
 	res, err := f.http.Do(r)

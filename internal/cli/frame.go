@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// show prints one frame.
-func (v *viewer) show(f client.Frame) error {
+// showFrame prints one frame.
+func (v *viewer) showFrame(f client.Frame) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if f.ID != "" {
@@ -63,22 +63,22 @@ func (v *viewer) show(f client.Frame) error {
 			v.writeLine("session " + plainLine(b.SessionID))
 		}
 	case "text":
-		return v.text(b.Text)
+		return v.printText(b.Text)
 	case "tool_use":
 		v.writeLine("→ " + plainLine(strings.TrimSpace(b.Tool+"  "+b.Summary)))
 	case "tool_result":
 		if !b.OK {
 			v.writeLine("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
 		} else if v.verbose {
-			v.writeLine("← " + plainLine(b.Tool) + "\n" + visible(b.Output))
+			v.writeLine("← " + plainLine(b.Tool) + "\n" + escapeControls(b.Output))
 		}
 	case "usage":
-		v.usage(b.In, b.Out, b.Cost, b.Model)
+		v.printUsage(b.In, b.Out, b.Cost, b.Model)
 	case "structured":
-		return v.structured(b.Result)
+		return v.printStructured(b.Result)
 	case "attachment":
 		for _, a := range b.Attachments {
-			v.writeLine(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, thousands(a.Size), a.DownloadURL)))
+			v.writeLine(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, formatThousands(a.Size), a.DownloadURL)))
 		}
 	case "attachment_rejected":
 		for _, a := range b.Attachments {
@@ -94,9 +94,9 @@ func (v *viewer) show(f client.Frame) error {
 	return nil
 }
 
-// text prints a piece of the answer. A terminal receives no control characters from a model; a file
-// receives the exact text.
-func (v *viewer) text(s string) error {
+// printText prints a piece of the answer. A terminal receives no control characters from a model; a
+// file receives the exact text.
+func (v *viewer) printText(s string) error {
 	if v.first == 0 {
 		v.first = time.Since(v.began)
 	}
@@ -105,14 +105,14 @@ func (v *viewer) text(s string) error {
 	}
 	v.inLine = !strings.HasSuffix(s, "\n")
 	if v.screen {
-		s = visible(s)
+		s = escapeControls(s)
 	}
 	_, err := io.WriteString(v.c.Stdout, s)
 	return err
 }
 
-// structured prints the answer in the requested schema.
-func (v *viewer) structured(result json.RawMessage) error {
+// printStructured prints the answer in the requested schema.
+func (v *viewer) printStructured(result json.RawMessage) error {
 	if v.output != "text" {
 		return nil
 	}
@@ -121,18 +121,18 @@ func (v *viewer) structured(result json.RawMessage) error {
 	if err := printJSON(&b, result); err != nil {
 		return fmt.Errorf("print the structured answer: %w", err)
 	}
-	_, err := io.WriteString(v.c.Stdout, visible(b.String())) // escapes are JSON's own
+	_, err := io.WriteString(v.c.Stdout, escapeControls(b.String())) // escapes are JSON's own
 	return err
 }
 
-func (v *viewer) usage(in, out int64, cost *float64, model string) {
+func (v *viewer) printUsage(in, out int64, cost *float64, model string) {
 	v.endLine() // the answer is complete
 	v.writeLine(usageLine(in, out, cost, v.first, model))
 }
 
 // usageLine returns tokens and cost on a line; first, the time until the first text, may be 0.
 func usageLine(in, out int64, cost *float64, first time.Duration, model string) string {
-	line := fmt.Sprintf("%s in · %s out", thousands(in), thousands(out))
+	line := fmt.Sprintf("%s in · %s out", formatThousands(in), formatThousands(out))
 	switch {
 	case cost != nil && *cost == 0:
 		line += " · $0"
@@ -183,8 +183,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// thousands formats 2914 as 2,914.
-func thousands(n int64) string {
+// formatThousands formats 2914 as 2,914.
+func formatThousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -33,18 +33,18 @@ More help:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
   parley help {{.Name}}    {{.Short}}{{end}}{{end}}
 {{end}}`
 
-// polish gives every command the same help and the same errors.
-func (c *command) polish(cmd *cobra.Command) {
+// polishCommand gives every command the same help and the same errors.
+func (c *command) polishCommand(cmd *cobra.Command) {
 	cmd.SetHelpTemplate(help)
 	cmd.SetFlagErrorFunc(unknownFlag)
 	c.jsonFlag(cmd)
 	for _, sub := range cmd.Commands() {
-		c.polish(sub)
+		c.polishCommand(sub)
 	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c.started = true
-			if err := filled(cmd); err != nil {
+			if err := checkFlagValues(cmd); err != nil {
 				return err
 			}
 			return run(cmd, args)
@@ -54,15 +54,15 @@ func (c *command) polish(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			err := args(cmd, given)
 			if _, told := errors.AsType[*problem](err); err != nil && !told {
-				return usage(cmd, "Invalid arguments of "+cmd.CommandPath()+".", err.Error()+".")
+				return usageError(cmd, "Invalid arguments of "+cmd.CommandPath()+".", err.Error()+".")
 			}
 			return err
 		}
 	}
 }
 
-// usage returns the error for an invalid command line.
-func usage(cmd *cobra.Command, what, why string) error {
+// usageError returns the error for an invalid command line.
+func usageError(cmd *cobra.Command, what, why string) error {
 	return &problem{Exit: exitUsage, Code: "USAGE", What: what, Why: why, Do: "See " + cmd.CommandPath() + " --help."}
 }
 

@@ -25,21 +25,21 @@ func fileFlag(cmd *cobra.Command, file *string) {
 // it.
 func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.Value, error) {
 	if file != "" {
-		f, err := os.Open(c.path(file))
+		f, err := os.Open(c.resolvePath(file))
 		if err != nil {
 			return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Cannot read the value.", Why: err.Error() + "."}
 		}
 		defer f.Close()
 		return readSecret(f)
 	}
-	if c.keyboard() != nil {
+	if c.openKeyboard() != nil {
 		value, err := c.typedInput(ctx, prompt)
 		if errors.Is(err, io.EOF) {
 			err = &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.", Why: "None was typed."}
 		}
 		return value, err
 	}
-	if !fed(c.Stdin) {
+	if !isFed(c.Stdin) {
 		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.", Why: "Nothing is piped in, and no terminal is available to ask for it.", Do: "Pipe it in: … < file"}
 	}
 	return readSecret(c.Stdin)
@@ -71,7 +71,7 @@ func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
 func (c *command) typedInput(ctx context.Context, prompt string) (vault.Value, error) {
 	fmt.Fprintf(c.Stderr, "%s (not shown): ", prompt)
 	defer fmt.Fprintln(c.Stderr)
-	value, err := c.typist.secret(ctx)
+	value, err := c.typist.readSecret(ctx)
 	if errors.Is(err, errKeyInterrupt) {
 		select {
 		case c.ctrlC <- struct{}{}:

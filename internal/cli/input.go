@@ -23,22 +23,22 @@ type inputFlags struct {
 	object string
 }
 
-func (i *inputFlags) flags(cmd *cobra.Command) {
+func (i *inputFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&i.pairs, "input", nil, "a value for the skill: name=text or name:=json; may be repeated")
 	cmd.Flags().StringVar(&i.object, "input-json", "", "the values for the skill as a JSON object, @FILE or @- for stdin")
 	_ = cmd.MarkFlagFilename("input-json")
 }
 
-func (i *inputFlags) given() bool { return len(i.pairs) > 0 || i.object != "" }
+func (i *inputFlags) isGiven() bool { return len(i.pairs) > 0 || i.object != "" }
 
-// read returns the input of a message. Errors do not repeat values.
-func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) {
-	if !i.given() {
+// readInput returns the input of a message. Errors do not repeat values.
+func (i *inputFlags) readInput(c *command, cmd *cobra.Command) (client.Input, error) {
+	if !i.isGiven() {
 		return nil, nil
 	}
 	input := make(client.Input)
 	if i.object != "" {
-		text, err := i.text(c)
+		text, err := i.inputText(c)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 			return nil, notText(cmd, "--input-json")
 		}
 		if json.Unmarshal([]byte(text), &input) != nil || input == nil {
-			return nil, usage(cmd, "--input-json is not a JSON object.", `It looks like {"month": "2026-10"}.`)
+			return nil, usageError(cmd, "--input-json is not a JSON object.", `It looks like {"month": "2026-10"}.`)
 		}
 	}
 	seen := make(map[string]bool)
@@ -55,11 +55,11 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 		name, typed := strings.CutSuffix(name, ":")
 		switch {
 		case !ok || name == "":
-			return nil, usage(cmd, "Invalid --input.", "It takes name=text, or name:=json.")
+			return nil, usageError(cmd, "Invalid --input.", "It takes name=text, or name:=json.")
 		case seen[name]:
-			return nil, usage(cmd, fmt.Sprintf("--input %s is given twice.", name), "A list is written as JSON: "+name+`:='["a","b"]'.`)
+			return nil, usageError(cmd, fmt.Sprintf("--input %s is given twice.", name), "A list is written as JSON: "+name+`:='["a","b"]'.`)
 		case typed && !json.Valid([]byte(text)):
-			return nil, usage(cmd, fmt.Sprintf("The value of --input %s is not JSON.", name), "For a string write "+name+"=text.")
+			return nil, usageError(cmd, fmt.Sprintf("The value of --input %s is not JSON.", name), "For a string write "+name+"=text.")
 		}
 		seen[name] = true
 		if !typed {
@@ -74,15 +74,15 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 	return input, nil
 }
 
-// text returns the content of --input-json or of the file that it names.
-func (i *inputFlags) text(c *command) (string, error) {
+// inputText returns the content of --input-json or of the file that it names.
+func (i *inputFlags) inputText(c *command) (string, error) {
 	if i.object != "@-" {
-		return c.argument(i.object)
+		return c.flagArgument(i.object)
 	}
 	if c.Stdin == nil {
 		return "", nil
 	}
-	text, err := c.stdin("")
+	text, err := c.readStdin("")
 	return string(text), err
 }
 
@@ -95,12 +95,12 @@ func (c *command) skillsRun() *cobra.Command {
   parley skills run monthly_report --input month=2026-10 --input team=sales
   jq .inputs order.json | parley skills run order --input-json @-`,
 		Long: "Equals parley send --skill NAME.\n\n" + approveHelp + "\n" + inputHelp,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.message.Skill = args[0]
-			return s.run(cmd)
+			return s.sendMessage(cmd)
 		},
 	}
-	s.flags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// interruptible returns a context that the first Ctrl-C cancels. The second ends the process.
-func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
+// interruptContext returns a context that the first Ctrl-C cancels. The second ends the process.
+func (c *command) interruptContext(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -50,8 +50,8 @@ func (c *command) onInterrupt(what func(before int)) (stop func() int) {
 	return func() int { close(stopped); g.Wait(); return n }
 }
 
-// reattach returns the command that resumes a stream.
-func reattach(session, lastID string) string {
+// resumeCommand returns the command that resumes a stream.
+func resumeCommand(session, lastID string) string {
 	if session == "" {
 		return "parley sessions list shows it."
 	}

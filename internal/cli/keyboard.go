@@ -27,8 +27,8 @@ type keyboard struct {
 	rest  []byte        // typed and not read yet
 }
 
-// keyboard returns nil if stdin is not a terminal.
-func (c *command) keyboard() *keyboard {
+// openKeyboard returns nil if stdin is not a terminal.
+func (c *command) openKeyboard() *keyboard {
 	f, ok := c.Stdin.(*os.File)
 	if c.typist == nil && ok && term.IsTerminal(int(f.Fd())) {
 		c.typist = &keyboard{tty: f, typed: make(chan []byte), gone: make(chan struct{})}
@@ -36,17 +36,17 @@ func (c *command) keyboard() *keyboard {
 	return c.typist
 }
 
-// attended reports whether a user at a terminal can see and answer a question.
-func (c *command) attended() bool { return c.keyboard() != nil && terminal(c.Stderr) }
+// isAttended reports whether a user at a terminal can see and answer a question.
+func (c *command) isAttended() bool { return c.openKeyboard() != nil && isTerminal(c.Stderr) }
 
-// close releases the terminal, except for a pending read.
-func (k *keyboard) close() {
+// closeTerminal releases the terminal, except for a pending read.
+func (k *keyboard) closeTerminal() {
 	if k != nil {
 		close(k.gone)
 	}
 }
 
-func (k *keyboard) pump() {
+func (k *keyboard) pumpInput() {
 	defer close(k.typed)
 	for {
 		buf := make([]byte, 4096)
@@ -62,9 +62,9 @@ func (k *keyboard) pump() {
 	}
 }
 
-// more waits for input; io.EOF is Ctrl-D, or a terminal that was closed.
-func (k *keyboard) more(ctx context.Context) error {
-	k.start.Do(func() { go k.pump() })
+// waitInput waits for input; io.EOF is Ctrl-D, or a terminal that was closed.
+func (k *keyboard) waitInput(ctx context.Context) error {
+	k.start.Do(func() { go k.pumpInput() })
 	select {
 	case chunk, ok := <-k.typed:
 		if !ok {
@@ -77,14 +77,14 @@ func (k *keyboard) more(ctx context.Context) error {
 	}
 }
 
-// line reads a line.
-func (k *keyboard) line(ctx context.Context) (string, error) {
+// readLine reads a line.
+func (k *keyboard) readLine(ctx context.Context) (string, error) {
 	for {
 		if line, rest, ok := bytes.Cut(k.rest, []byte("\n")); ok {
 			k.rest = rest
 			return string(line), nil
 		}
-		if err := k.more(ctx); err != nil {
+		if err := k.waitInput(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -95,14 +95,14 @@ const (
 	calmWait = 1500 * time.Millisecond // a cat on the keyboard
 )
 
-// settle drops input from before a question, so that it is not taken for an answer.
-func (k *keyboard) settle(ctx context.Context) error {
+// dropInput drops input from before a question, so that it is not taken for an answer.
+func (k *keyboard) dropInput(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, calmWait, errCalm)
 	defer cancel()
 	for err := error(nil); !errors.Is(err, errCalm); {
 		k.rest = nil
 		quiet, done := context.WithTimeoutCause(ctx, calm, errCalm)
-		err = k.more(quiet)
+		err = k.waitInput(quiet)
 		done()
 		if err != nil && !errors.Is(err, errCalm) {
 			return err
@@ -116,8 +116,8 @@ var errCalm = errors.New("nothing is typed")
 // errKeyInterrupt is a Ctrl-C that was typed as a key.
 var errKeyInterrupt = errors.New("interrupted")
 
-// secret reads a line that the terminal does not echo.
-func (k *keyboard) secret(ctx context.Context) (vault.Value, error) {
+// readSecret reads a line that the terminal does not echo.
+func (k *keyboard) readSecret(ctx context.Context) (vault.Value, error) {
 	before, err := term.MakeRaw(int(k.tty.Fd()))
 	if err != nil {
 		return vault.Value{}, fmt.Errorf("hide what is typed: %w", err)
@@ -126,7 +126,7 @@ func (k *keyboard) secret(ctx context.Context) (vault.Value, error) {
 	text := []byte{}
 	for {
 		if len(k.rest) == 0 {
-			if err := k.more(ctx); err != nil {
+			if err := k.waitInput(ctx); err != nil {
 				return vault.Value{}, err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *command) keys() *cobra.Command {
+func (c *command) keysCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "keys",
 		Aliases: []string{"key"},
@@ -41,7 +41,7 @@ func (c *command) keysCreate() *cobra.Command {
 			if granted, err = apikey.ParseScopes(scopes); err != nil {
 				return err
 			}
-			life, err = duration(expires)
+			life, err = parseDuration(expires)
 			return err
 		},
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
@@ -49,8 +49,8 @@ func (c *command) keysCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.once(text, newKey{key, text}, "Created the key %s %q for %s with %s; it expires: %s.",
-				key.ID, key.Name, a.Workspace.Slug, key.Scopes.Names(), day(key.ExpiresAt))
+			return c.printOnce(text, newKey{key, text}, "Created the key %s %q for %s with %s; it expires: %s.",
+				key.ID, key.Name, a.Workspace.Slug, key.Scopes.Names(), formatDay(key.ExpiresAt))
 		}),
 	}
 	workspaceFlag(cmd)
@@ -79,10 +79,11 @@ func (c *command) keysList() *cobra.Command {
 				return err
 			}
 			now := time.Now()
-			return c.list(keys, len(keys), "The workspace "+a.Workspace.Slug+" has no keys. Make one: parley keys create --name NAME",
+			return c.printList(keys, len(keys), "The workspace "+a.Workspace.Slug+" has no keys. Make one: parley keys create --name NAME",
 				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					return []string{k.ID, k.Name, k.Hint(), k.Scopes.Names(), keyStatus(k, now), day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
+					return []string{k.ID, k.Name, k.Hint(), k.Scopes.Names(), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
+						formatDay(&k.CreatedAt)}
 				})
 		}),
 	})
@@ -110,12 +111,12 @@ func (c *command) keysRotate() *cobra.Command {
 		Example: `  parley keys rotate 7F3kQ2zB > new.key
   parley keys rotate 7F3kQ2zB --overlap 7d
   parley keys rotate 7F3kQ2zB --overlap now     the old key ends now`,
-		Args: exactly("ID"),
+		Args: exactArguments("ID"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if overlap == "now" {
 				overlap = "0s"
 			}
-			stay, err := duration(overlap)
+			stay, err := parseDuration(overlap)
 			if err != nil {
 				return err
 			}
@@ -130,7 +131,7 @@ func (c *command) keysRotate() *cobra.Command {
 			if *stay > 0 {
 				end = "works for another " + stay.String()
 			}
-			return c.once(text, newKey{key, text}, "Created the key %s in place of %s, which %s.", key.ID, keyID(args[0]), end)
+			return c.printOnce(text, newKey{key, text}, "Created the key %s in place of %s, which %s.", key.ID, keyID(args[0]), end)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -145,12 +146,12 @@ func (c *command) keysRevoke() *cobra.Command {
 		Short:   "revoke a key and close its streams",
 		Example: `  parley keys delete 7F3kQ2zB
   parley keys delete 7F3kQ2zB --workspace sales`,
-		Args: exactly("ID"),
+		Args: exactArguments("ID"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if err := a.Keys.Revoke(ctx, a.Workspace.ID, keyID(args[0])); err != nil {
 				return err
 			}
-			return c.done(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))
+			return c.printDone(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))
 		}),
 	})
 }
@@ -165,8 +166,8 @@ func keyID(s string) string {
 // longest is the maximum time to an expiry.
 const longest = 100 * 365 * 24 * time.Hour
 
-// duration parses a time such as 2w, 90d or 12h; nil means never.
-func duration(s string) (*time.Duration, error) {
+// parseDuration parses a time such as 2w, 90d or 12h; nil means never.
+func parseDuration(s string) (*time.Duration, error) {
 	if s == "never" {
 		return nil, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-func (c *command) mcp() *cobra.Command {
+func (c *command) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "run an MCP server over stdio",
@@ -23,7 +23,7 @@ the end of stdin it waits up to 10 seconds for outstanding responses, answers th
 error, and exits. A running turn continues; its answer is in the session.`,
 		Args: nothing, Annotations: map[string]string{ownOutput: "stdout carries the protocol"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			target, err := c.target(cmd)
+			target, err := c.targetServer(cmd)
 			if err != nil {
 				return err
 			}
@@ -33,10 +33,10 @@ error, and exits. A running turn continues; its answer is in the session.`,
 				return err
 			}
 			defer remote.Close()
-			if !fed(c.Stdin) {
-				return usage(cmd, "stdin is not a pipe.", "An MCP client starts this command and writes to its stdin.")
+			if !isFed(c.Stdin) {
+				return usageError(cmd, "stdin is not a pipe.", "An MCP client starts this command and writes to its stdin.")
 			}
-			ctx, stop := c.interruptible(cmd.Context())
+			ctx, stop := c.interruptContext(cmd.Context())
 			defer stop()
 			err = remote.MCP(ctx, c.Stdin, c.Stdout, cmp.Or(c.Patience, 10*time.Second))
 			if errors.Is(err, client.ErrUnanswered) {
@@ -46,6 +46,6 @@ error, and exits. A running turn continues; its answer is in the session.`,
 			return err
 		},
 	}
-	setting(cmd, "url", "PARLEY_URL", "the server")
+	addSettingFlag(cmd, "url", "PARLEY_URL", "the server")
 	return cmd
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/parley-server/parley/migrations"
 )
 
-func (c *command) migrate() *cobra.Command {
+func (c *command) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "manage the database schema",
 		Example: `  parley migrate status
   DATABASE_URL=postgres://… parley migrate up`,
-		RunE: group, Args: cobra.ArbitraryArgs,
+		RunE: runGroup, Args: cobra.ArbitraryArgs,
 	}
 	up := &cobra.Command{
 		Use:   "up",
@@ -28,7 +28,7 @@ func (c *command) migrate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.done(object{"result": done.String()}, "Migrations: %s.", done)
+			return c.printDone(object{"result": done.String()}, "Migrations: %s.", done)
 		}),
 	}
 	status := &cobra.Command{
@@ -52,16 +52,17 @@ func (c *command) migrate() *cobra.Command {
 			for i, s := range steps {
 				items[i] = map[string]any{"source": s.Source, "version": s.Version, "name": s.Name, "applied": s.Applied}
 			}
-			err = c.list(items, len(items), "This release has no migrations.", []string{"SOURCE", "VERSION", "NAME", "STATE"}, func(i int) []string {
-				state := "applied"
-				switch {
-				case !steps[i].Applied:
-					state = "missing"
-				case !steps[i].AppliedAt.IsZero():
-					state = "applied " + day(&steps[i].AppliedAt)
-				}
-				return []string{steps[i].Source, fmt.Sprint(steps[i].Version), steps[i].Name, state}
-			})
+			err = c.printList(items, len(items), "This release has no migrations.", []string{"SOURCE", "VERSION", "NAME", "STATE"},
+				func(i int) []string {
+					state := "applied"
+					switch {
+					case !steps[i].Applied:
+						state = "missing"
+					case !steps[i].AppliedAt.IsZero():
+						state = "applied " + formatDay(&steps[i].AppliedAt)
+					}
+					return []string{steps[i].Source, fmt.Sprint(steps[i].Version), steps[i].Name, state}
+				})
 			if err == nil && pending > 0 {
 				return &problem{Exit: exitFailed, Code: "MIGRATIONS_MISSING", What: fmt.Sprintf("%d migrations are missing.", pending),
 					Why: "The database has an older schema than this release.", Do: "Run parley migrate up."}

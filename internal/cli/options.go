@@ -27,7 +27,7 @@ type optionFlags struct {
 
 var strategies = []string{"reject", "enqueue", "interrupt"}
 
-func (o *optionFlags) flags(cmd *cobra.Command) {
+func (o *optionFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may use; may be repeated")
 	f.StringSliceVar(&o.files, "attach", nil, "the id of an uploaded file, see parley files upload; may be repeated")
@@ -41,10 +41,10 @@ func (o *optionFlags) flags(cmd *cobra.Command) {
 	f.IntVar(&o.limits.MaxResponseSeconds, "max-seconds", 0, "end the turn after this many seconds")
 }
 
-// read copies the options into a message.
-func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) error {
+// readOptions copies the options into a message.
+func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Message) error {
 	if o.ifBusy != "" && !slices.Contains(strategies, o.ifBusy) {
-		return usage(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")
+		return usageError(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")
 	}
 	m.MultitaskStrategy, m.SecretInput = o.ifBusy, o.secrets
 	for _, id := range o.files {
@@ -62,7 +62,7 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 	}
 	for _, name := range []string{"max-turns", "max-seconds"} {
 		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
-			return usage(cmd, fmt.Sprintf("--%s cannot be %s.", name, f.Value), "It takes a whole number from 1.")
+			return usageError(cmd, fmt.Sprintf("--%s cannot be %s.", name, f.Value), "It takes a whole number from 1.")
 		}
 	}
 	if o.limits != (client.Limits{}) {
@@ -71,15 +71,15 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 	if o.schema == "" {
 		return nil
 	}
-	schema, err := os.ReadFile(c.path(o.schema))
+	schema, err := os.ReadFile(c.resolvePath(o.schema))
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
 	if !utf8.Valid(schema) {
 		return notText(cmd, "The file of --schema")
 	}
 	if !json.Valid(schema) {
-		return usage(cmd, "The file of --schema is not JSON.", "It holds a JSON Schema, such as "+`{"type": "object"}.`)
+		return usageError(cmd, "The file of --schema is not JSON.", "It holds a JSON Schema, such as "+`{"type": "object"}.`)
 	}
 	m.ResponseSchema = schema
 	return nil
@@ -94,10 +94,10 @@ func readMetadata(cmd *cobra.Command, pairs []string) (map[string]string, error)
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usage(cmd, fmt.Sprintf("--metadata cannot be %q.", pair), "It takes name=text, such as --metadata plan=gold.")
+			return nil, usageError(cmd, fmt.Sprintf("--metadata cannot be %q.", pair), "It takes name=text, such as --metadata plan=gold.")
 		}
 		if _, twice := metadata[name]; twice {
-			return nil, usage(cmd, fmt.Sprintf("--metadata %s is given twice.", name), "A name has one value.")
+			return nil, usageError(cmd, fmt.Sprintf("--metadata %s is given twice.", name), "A name has one value.")
 		}
 		metadata[name] = value
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// paged adds the flags of a command that lists the server's data in pages.
-func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
+// addPageFlags adds the flags of a command that lists the server's data in pages.
+func (c *command) addPageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	remoteFlags(cmd)
 	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")
 	cmd.Flags().StringVar(cursor, "cursor", "", "continue where a list ended: its next_cursor")
@@ -23,7 +23,7 @@ func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 // checkLimit rejects a --limit out of its range.
 func checkLimit(cmd *cobra.Command, limit, most int) error {
 	if limit < 1 || limit > most {
-		return usage(cmd, fmt.Sprintf("--limit cannot be %d.", limit), fmt.Sprintf("It takes a whole number from 1 to %d.", most))
+		return usageError(cmd, fmt.Sprintf("--limit cannot be %d.", limit), fmt.Sprintf("It takes a whole number from 1 to %d.", most))
 	}
 	return nil
 }
@@ -34,19 +34,19 @@ func printPage[T any](c *command, cmd *cobra.Command, page client.Page[T], empty
 		return printJSON(c.Stdout, page.Raw)
 	}
 	if page.HasMore {
-		defer fmt.Fprintf(c.Stderr, "There are more: %s --cursor %s\n", again(cmd), plainLine(page.NextCursor))
+		defer fmt.Fprintf(c.Stderr, "There are more: %s --cursor %s\n", commandLineAgain(cmd), plainLine(page.NextCursor))
 	}
-	return c.list(page.Data, len(page.Data), empty, head, func(i int) []string { return row(page.Data[i]) })
+	return c.printList(page.Data, len(page.Data), empty, head, func(i int) []string { return row(page.Data[i]) })
 }
 
-// again returns the command line without the cursor.
-func again(cmd *cobra.Command) string {
+// commandLineAgain returns the command line without the cursor.
+func commandLineAgain(cmd *cobra.Command) string {
 	line := cmd.CommandPath()
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "cursor" {
 			return
 		}
-		value := visible(f.Value.String())
+		value := escapeControls(f.Value.String())
 		if strings.ContainsAny(value, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 			value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-func (c *command) permissions() *cobra.Command {
+func (c *command) permissionsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "permissions",
 		Aliases: []string{"permission"},
@@ -47,13 +47,13 @@ func (c *command) permissionsList() *cobra.Command {
 					shown[i].Rule = new(s.Rule.String())
 				}
 			}
-			return c.list(shown, len(shown), "", []string{"TOOL", "RULE", "BUILT-IN RULE", "SET"}, func(i int) []string {
+			return c.printList(shown, len(shown), "", []string{"TOOL", "RULE", "BUILT-IN RULE", "SET"}, func(i int) []string {
 				s := shown[i]
 				rule := "built-in"
 				if s.Rule != nil {
 					rule = *s.Rule
 				}
-				return []string{s.Tool, rule, s.Default, day(s.UpdatedAt)}
+				return []string{s.Tool, rule, s.Default, formatDay(s.UpdatedAt)}
 			})
 		}),
 	})
@@ -67,7 +67,7 @@ func (c *command) permissionsSet() *cobra.Command {
 		Example: `  parley permissions update wiki_write ask       even keys with the scope wiki:write ask
   parley permissions update bash deny            no call runs, even if a pattern covers it
   parley permissions update bash allow           every command runs; the sandbox alone holds it`,
-		Args: exactly("TOOL", "RULE"),
+		Args: exactArguments("TOOL", "RULE"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			rule, ok := permission.ParseVerdict(args[1])
 			if !ok {
@@ -76,7 +76,7 @@ func (c *command) permissionsSet() *cobra.Command {
 			if err := a.Permissions.Set(ctx, a.Workspace.ID, args[0], rule); err != nil {
 				return err
 			}
-			return c.done(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
+			return c.printDone(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
 		}),
 	})
 }
@@ -87,12 +87,12 @@ func (c *command) permissionsReset() *cobra.Command {
 		Short: "restore the built-in rule of a tool",
 		Example: `  parley permissions reset bash
   parley permissions reset wiki_write --workspace sales`,
-		Args: exactly("TOOL"),
+		Args: exactArguments("TOOL"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if err := a.Permissions.Reset(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
-			return c.done(object{"tool": args[0], "rule": nil}, "%s has its built-in rule.", args[0])
+			return c.printDone(object{"tool": args[0], "rule": nil}, "%s has its built-in rule.", args[0])
 		}),
 	})
 }

@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	if exit, ok := errors.AsType[exitError](err); ok {
 		return int(exit)
 	}
-	return explain(err).Exit
+	return explainError(err).Exit
 }
 
 // problem is an error as the user sees it: three lines and an exit code.
@@ -79,8 +79,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.What + " " + p.Why }
 
-// report writes a problem to stderr.
-func (c *command) report(p *problem) {
+// reportProblem writes a problem to stderr.
+func (c *command) reportProblem(p *problem) {
 	if c.json {
 		out, err := json.Marshal(map[string]any{"error": map[string]any{
 			"code": p.Code, "message": strings.TrimSpace(p.What + " " + p.Why), "hint": p.Do, "request_id": p.RequestID,
@@ -103,8 +103,8 @@ func (c *command) report(p *problem) {
 	}
 }
 
-// explain converts any error to a problem.
-func explain(err error) *problem {
+// explainError converts any error to a problem.
+func explainError(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
@@ -130,13 +130,13 @@ func explain(err error) *problem {
 	}
 	if e, ok := errors.AsType[*client.Broken](err); ok {
 		return &problem{Exit: exitUnavailable, Code: "STREAM_BROKEN", What: "The stream broke and could not be resumed.",
-			Why: sentence(e.Err), Do: "The turn continues on the server. " + reattach(e.Session, e.LastID)}
+			Why: errorSentence(e.Err), Do: "The turn continues on the server. " + resumeCommand(e.Session, e.LastID)}
 	}
 	if e, ok := errors.AsType[*client.Unreachable](err); ok {
-		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: sentence(e.Err),
+		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: errorSentence(e.Err),
 			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
 	}
-	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: sentence(err)}
+	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: errorSentence(err)}
 }
 
 // storeRefusal returns the message of a store's error that the caller can correct, with a line for
@@ -219,8 +219,8 @@ func exitOfApproval(standing string) int {
 	return exitFailed
 }
 
-// sentence returns an error's text as a sentence. A failed connection names its address.
-func sentence(err error) string {
+// errorSentence returns an error's text as a sentence. A failed connection names its address.
+func errorSentence(err error) string {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		err = fmt.Errorf("cannot connect: %w", dial.Err)
 		if reason, ok := errors.AsType[*os.SyscallError](dial.Err); ok && dial.Addr != nil {

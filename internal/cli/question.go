@@ -21,8 +21,9 @@ type question struct {
 	err     error
 }
 
-// ask handles a question according to --approve. errLater ends the stream: no user can answer.
-func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
+// askQuestion handles a question according to --approve. errLater ends the stream: no user can
+// answer.
+func (v *viewer) askQuestion(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
 	var asked event.InputRequired
 	if err := json.Unmarshal(f.Data, &asked); err != nil {
 		return fmt.Errorf("read the question: %w", err)
@@ -33,7 +34,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 			return err
 		}
 		if a.Status != "pending" {
-			v.note(client.Decided{Status: a.Status})
+			v.noteDecision(client.Decided{Status: a.Status})
 			return nil
 		}
 	}
@@ -48,33 +49,33 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	v.open = q
 	switch v.answererOf(asked) {
 	case byPattern:
-		v.printLine("Allowed, as --approve says: " + brief(asked))
-		return v.decide(ctx, client.Decision{Decision: "allow"})
+		v.printLine("Allowed, as --approve says: " + briefQuestion(asked))
+		return v.decideQuestion(ctx, client.Decision{Decision: "allow"})
 	case byDenial:
-		v.printLine("Denied, as --approve says: " + brief(asked))
-		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "The sender of the message denies every approval."})
+		v.printLine("Denied, as --approve says: " + briefQuestion(asked))
+		return v.decideQuestion(ctx, client.Decision{Decision: "deny", Reason: "The sender of the message denies every approval."})
 	case elsewhere:
-		v.printLine("Waiting for another client. " + q.hint())
+		v.printLine("Waiting for another client. " + q.answerHint())
 		close(q.done)
 	case atTerminal:
 		go func() {
 			defer close(q.done)
 			plan := v.output != "text" || v.result || !v.screen // it was printed before
-			q.decided, q.err = v.c.put(ctx, open, v.remote, asked, plan)
+			q.decided, q.err = v.c.putQuestion(ctx, open, v.remote, asked, plan)
 			if q.err != nil && !errors.Is(q.err, errClosed) {
 				leave(q.err)
 			}
 		}()
 	case unanswered:
 		close(q.done)
-		v.unattended()
+		v.printOpenQuestion()
 		return errLater
 	}
 	return nil
 }
 
-// unattended prints the open question for a program that can answer it.
-func (v *viewer) unattended() {
+// printOpenQuestion prints the open question for a program that can answer it.
+func (v *viewer) printOpenQuestion() {
 	fmt.Fprintln(v.c.Stderr, text.Escape(string(v.open.raw))) // still JSON: escapes are JSON's own
 }
 
@@ -93,45 +94,45 @@ const (
 func (v *viewer) answererOf(asked event.InputRequired) answerer {
 	approval := asked.What == event.InputApproval
 	switch {
-	case approval && v.approving.covered(asked):
+	case approval && v.approving.coversAll(asked):
 		return byPattern
 	case approval && v.approving.rule == approveNever:
 		return byDenial
 	case v.approving.rule == approveWait:
 		return elsewhere
-	case !v.approving.noInput && v.c.attended():
+	case !v.approving.noInput && v.c.isAttended():
 		return atTerminal
 	}
 	return unanswered
 }
 
-// decide answers the open question with a given decision.
-func (v *viewer) decide(ctx context.Context, d client.Decision) error {
+// decideQuestion answers the open question with a given decision.
+func (v *viewer) decideQuestion(ctx context.Context, d client.Decision) error {
 	q := v.open
 	defer close(q.done)
 	d.Actor = v.c.approver
 	decided, err := v.remote.Decide(ctx, q.ApprovalID.String(), d)
-	if other, ok := beaten(err); ok {
+	if other, ok := earlierDecision(err); ok {
 		decided, err = other, nil
 	}
 	q.decided = decided
 	return err
 }
 
-// end ends the question. It does not wait for the user's input, only for a request that is being
-// sent.
-func (q *question) end() {
+// endQuestion ends the question. It does not wait for the user's input, only for a request that is
+// being sent.
+func (q *question) endQuestion() {
 	q.close(errClosed)
 	<-q.done
 }
 
-// answered records how the open question was answered.
-func (v *viewer) answered(ctx context.Context) error {
+// noteAnswer records how the open question was answered.
+func (v *viewer) noteAnswer(ctx context.Context) error {
 	q := v.open
 	if q == nil {
 		return nil
 	}
-	q.end()
+	q.endQuestion()
 	if q.err != nil && !errors.Is(q.err, errClosed) {
 		return q.err
 	}
@@ -142,12 +143,12 @@ func (v *viewer) answered(ctx context.Context) error {
 			d = client.Decided{Status: a.Status, Already: true}
 		}
 	}
-	v.note(d)
+	v.noteDecision(d)
 	return nil
 }
 
-// note records the outcome for the exit code, and reports decisions from elsewhere.
-func (v *viewer) note(d client.Decided) {
+// noteDecision records the outcome for the exit code, and reports decisions from elsewhere.
+func (v *viewer) noteDecision(d client.Decided) {
 	switch d.Status {
 	case string(event.Expired):
 		v.printLine("The approval has expired. It counts as denied.")
@@ -159,8 +160,8 @@ func (v *viewer) note(d client.Decided) {
 	v.denied = v.denied || d.Status == string(event.Denied) || d.Status == string(event.Expired)
 }
 
-// hint explains how to answer a question from anywhere.
-func (q *question) hint() string {
+// answerHint explains how to answer a question from anywhere.
+func (q *question) answerHint() string {
 	words := "parley approvals allow %s (or deny)"
 	if q.What == event.InputSecret {
 		words = "parley secret provide %s (or skip)"

@@ -32,8 +32,8 @@ func (s shell) scoped(scopes string) shell {
 	return s
 }
 
-// left returns the request that a command has left open, from the first line on stderr.
-func left(t *testing.T, stderr string) (ask event.InputRequired) {
+// timeLeft returns the request that a command has left open, from the first line on stderr.
+func timeLeft(t *testing.T, stderr string) (ask event.InputRequired) {
 	t.Helper()
 	line, _, _ := strings.Cut(stderr[strings.Index(stderr, "{"):], "\n")
 	if err := json.Unmarshal([]byte(line), &ask); err != nil {
@@ -50,7 +50,7 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 		if code != 3 || strings.Contains(out, "Done.") || output == "json" && !strings.Contains(out, `"error":"input_required"`) {
 			t.Fatalf("%s: exit code %d, %s%s", output, code, out, errs)
 		}
-		id := left(t, errs).ApprovalID.String()
+		id := timeLeft(t, errs).ApprovalID.String()
 		if got := sh.must("approvals", "list"); !strings.Contains(got, id) || !strings.Contains(got, "write wiki page tea") {
 			t.Errorf("%s: the list has no %s: %s", output, id, got)
 		}
@@ -168,7 +168,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 		}
 	}
 	_, errs, _ := sh.run("send", writes)
-	id := left(t, errs).ApprovalID.String()
+	id := timeLeft(t, errs).ApprovalID.String()
 	for !strings.Contains(sh.must("approvals", "list", "--status", "expired"), id) {
 	}
 	if _, errs, code := sh.run("approvals", "allow", id); code != 6 || !strings.Contains(errs, "time to answer was over") {
@@ -181,7 +181,7 @@ func TestTheFirstAnswerStands(t *testing.T) {
 	sh, _ := asking(t)
 	ask := func() string {
 		_, errs, _ := sh.run("send", writes)
-		return left(t, errs).ApprovalID.String()
+		return timeLeft(t, errs).ApprovalID.String()
 	}
 	denied, allowed, canceled := ask(), ask(), ask()
 	sh.must("approvals", "deny", denied, "--reason", "Not before Monday.")

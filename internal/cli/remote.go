@@ -15,7 +15,7 @@ import (
 // remoteFlags adds the flags of every command that uses a server. The key is not a flag, since
 // other users can see command lines.
 func remoteFlags(cmd *cobra.Command) {
-	setting(cmd, "url", "PARLEY_URL", "the server")
+	addSettingFlag(cmd, "url", "PARLEY_URL", "the server")
 	workspaceFlag(cmd)
 }
 
@@ -25,12 +25,12 @@ func withServer(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// dial returns a client of the configured server.
-func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
-	if err := sendable(cmd); err != nil {
+// dialServer returns a client of the configured server.
+func (c *command) dialServer(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
+	if err := checkUTF8(cmd); err != nil {
 		return nil, err
 	}
-	target, err := c.target(cmd)
+	target, err := c.targetServer(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -46,29 +46,29 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
 	})
 	if err != nil {
-		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid server address or key.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
+		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid server address or key.", Why: errorSentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
 	}
 	return remote, nil
 }
 
-// remotely wraps the work of a command that calls the server: settings, client, Ctrl-C.
-func (c *command) remotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
+// runRemotely wraps the work of a command that calls the server: settings, client, Ctrl-C.
+func (c *command) runRemotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		remote, err := c.dial(cmd, nil)
+		remote, err := c.dialServer(cmd, nil)
 		if err != nil {
 			return err
 		}
 		defer remote.Close()
-		ctx, stop := c.interruptible(cmd.Context())
+		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
 		return work(ctx, remote, args)
 	}
 }
 
-// target is the server of the settings. The default is that of serve --dev in the current
+// targetServer is the server of the settings. The default is that of serve --dev in the current
 // directory.
-func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
-	cfg, err := c.load(cmd)
+func (c *command) targetServer(cmd *cobra.Command) (app.DevEnv, error) {
+	cfg, err := c.loadSettings(cmd)
 	if err != nil {
 		return app.DevEnv{}, err
 	}
@@ -100,7 +100,7 @@ func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 	return target, nil
 }
 
-func (c *command) ready() *cobra.Command {
+func (c *command) readyCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "ready",
@@ -110,7 +110,7 @@ func (c *command) ready() *cobra.Command {
   parley ready --wait 30s && parley send "Hello"`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(cmd)
+			cfg, err := c.loadSettings(cmd)
 			if err != nil {
 				return err
 			}
@@ -123,21 +123,21 @@ func (c *command) ready() *cobra.Command {
 				return err
 			}
 			defer remote.Close()
-			ctx, stop := c.interruptible(cmd.Context())
+			ctx, stop := c.interruptContext(cmd.Context())
 			defer stop()
-			if err := c.await(ctx, remote, wait); err != nil {
+			if err := c.awaitReady(ctx, remote, wait); err != nil {
 				return err
 			}
-			return c.done(object{"url": remote.URL(), "ready": true}, "%s is ready.", plainLine(remote.URL()))
+			return c.printDone(object{"url": remote.URL(), "ready": true}, "%s is ready.", plainLine(remote.URL()))
 		},
 	}
-	setting(cmd, "url", "PARLEY_URL", "the server")
+	addSettingFlag(cmd, "url", "PARLEY_URL", "the server")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the server")
 	return cmd
 }
 
-// await polls until the server is ready, or the time is over.
-func (c *command) await(ctx context.Context, remote *client.Client, wait time.Duration) error {
+// awaitReady polls until the server is ready, or the time is over.
+func (c *command) awaitReady(ctx context.Context, remote *client.Client, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {
 		asked, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -155,7 +155,7 @@ func (c *command) await(ctx context.Context, remote *client.Client, wait time.Du
 	}
 }
 
-func (c *command) version() *cobra.Command {
+func (c *command) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",

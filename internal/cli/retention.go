@@ -22,27 +22,27 @@ func (c *command) sessionsErase() *cobra.Command {
 database, so it needs no running server. A running turn is canceled. A record remains that the
 session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
 PostgreSQL's own files and in backups.`,
-		Args: exactly("SESSION"),
+		Args: exactArguments("SESSION"),
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return noSessionID(args[0])
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
 				return err
 			}
-			done, err := a.Sessions.EraseContent(ctx, id, c.actor())
+			done, err := a.Sessions.EraseContent(ctx, id, c.actorName())
 			if err != nil {
 				return err
 			}
 			shown := object{"session_id": id, "erased_at": done.At, "erased_before": done.Already, "canceled_turns": done.Canceled}
 			switch {
 			case done.Already:
-				return c.done(shown, "The session was erased before, at %s.", day(&done.At))
+				return c.printDone(shown, "The session was erased before, at %s.", formatDay(&done.At))
 			case done.Canceled > 0:
-				return c.done(shown, "Canceled %d %s.\nErased the session.", done.Canceled, plural(done.Canceled, "turn", "turns"))
+				return c.printDone(shown, "Canceled %d %s.\nErased the session.", done.Canceled, pluralize(done.Canceled, "turn", "turns"))
 			}
-			return c.done(shown, "Erased the session.")
+			return c.printDone(shown, "Erased the session.")
 		}),
 	}
 	yesFlag(cmd, &yes)
@@ -57,7 +57,7 @@ type partitionShown struct {
 	Bytes     int64     `json:"bytes"`
 }
 
-func (c *command) retention() *cobra.Command {
+func (c *command) retentionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retention",
 		Short: "show the partitions of the log and their retention",
@@ -78,13 +78,13 @@ PARLEY_AUDIT_RETENTION of this command. Servers remove partitions hourly, by the
 					shown[i].Holds = "text"
 				}
 			}
-			fmt.Fprintf(c.Stderr, "Text is needed from %s on, other records from %s on.\n", day(&r.DeltasBefore), day(&r.RecordsBefore))
+			fmt.Fprintf(c.Stderr, "Text is needed from %s on, other records from %s on.\n", formatDay(&r.DeltasBefore), formatDay(&r.RecordsBefore))
 			if r.Sessions > 0 {
-				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.Sessions, plural(r.Sessions, "session is", "sessions are"))
+				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.Sessions, pluralize(r.Sessions, "session is", "sessions are"))
 			}
-			return c.list(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"}, func(i int) []string {
+			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"}, func(i int) []string {
 				p := shown[i]
-				return []string{p.Partition, p.Holds, day(&p.Until), strconv.FormatInt(p.Bytes, 10)}
+				return []string{p.Partition, p.Holds, formatDay(&p.Until), strconv.FormatInt(p.Bytes, 10)}
 			})
 		}),
 	}

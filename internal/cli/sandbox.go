@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-func (c *command) sandbox() *cobra.Command {
+func (c *command) sandboxCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "sandbox",
 		Short:   "check the command sandbox",
@@ -26,12 +26,12 @@ commands cannot be contained, it prints the reason and the remedy.`,
 		Example: "  parley sandbox check\n  sudo -u parley parley sandbox check",
 		Args:    nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(cmd)
+			cfg, err := c.loadSettings(cmd)
 			if err != nil {
 				return err
 			}
 			if cfg.Sandbox == "off" {
-				c.note("PARLEY_SANDBOX is off: a server with these settings runs no commands. The result shows what it could do.")
+				c.printNote("PARLEY_SANDBOX is off: a server with these settings runs no commands. The result shows what it could do.")
 			}
 			box, err := app.OpenSandbox(cmd.Context(), cfg)
 			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
@@ -44,11 +44,11 @@ commands cannot be contained, it prints the reason and the remedy.`,
 			unlimited, ok := errors.AsType[*sandbox.Unavailable](box.Limited())
 			switch {
 			case !ok:
-				return c.done(object{"contained": true, "limited": true}, "Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
+				return c.printDone(object{"contained": true, "limited": true}, "Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
 			case cfg.Sandbox == "require-limits":
 				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason, Do: unlimited.Remedy}
 			}
-			return c.done(object{"contained": true, "limited": false, "reason": unlimited.Reason},
+			return c.printDone(object{"contained": true, "limited": false, "reason": unlimited.Reason},
 				"Commands can be contained here.\n%s The server watches it instead, ten times a second. %s", unlimited.Reason, unlimited.Remedy)
 		},
 	}

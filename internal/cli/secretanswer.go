@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-func (c *command) secret() *cobra.Command {
+func (c *command) secretCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "secret",
 		Short: "respond to secret requests",
@@ -34,14 +34,14 @@ func (c *command) secretProvide() *cobra.Command {
   parley secret provide 0192f0aa-0000-7000-8000-000000000006 --file key.pem`,
 		Long: `The workspace's vault stores the value encrypted, and sends it only to the hosts of the secret. The
 agent never sees it.`,
-		Args: exactly("ID"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("ID"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			prompt, name := "Value", "the secret"
 			a, err := remote.Approval(ctx, args[0])
 			if refused, ok := errors.AsType[*client.Error](err); err != nil && (!ok || refused.Status != http.StatusForbidden) {
 				return err
 			}
-			if key := asked(a).KeyName; key != "" {
+			if key := questionOf(a).KeyName; key != "" {
 				prompt, name = "Value of "+text.Escape(key), key
 			}
 			value, err := c.hiddenInput(ctx, prompt, file)
@@ -69,8 +69,8 @@ func (c *command) secretSkip() *cobra.Command {
 		Short: "continue without the secret",
 		Example: `  parley secret skip 0192f0aa-0000-7000-8000-000000000006
   parley approvals list --status skipped`,
-		Args: exactly("ID"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("ID"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			d, err := remote.SkipSecret(ctx, args[0], c.approver)
 			return c.printDecision(d, err)
 		}),

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *command) secrets() *cobra.Command {
+func (c *command) secretsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "secrets",
 		Short: "manage the secrets of a workspace",
@@ -40,10 +40,10 @@ Without --host it gives a registered secret another value.
 The value goes into headers of https requests to the hosts, on port 443 unless a host names another.
 --in-query, --in-body and --allow-http extend that. A value of several lines, such as a private key,
 goes only into request bodies: --in-body.`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if surfaces := r.InQuery || r.InBody || r.AllowHTTP; len(r.Hosts) == 0 && (surfaces || noValue) {
-				return usage(cmd, "--host is missing.", "--in-query, --in-body, --allow-http and --no-value are for registering a secret, which names its hosts.")
+				return usageError(cmd, "--host is missing.", "--in-query, --in-body, --allow-http and --no-value are for registering a secret, which names its hosts.")
 			}
 			return nil
 		},
@@ -70,7 +70,7 @@ goes only into request bodies: --in-body.`,
 				how = "without a value yet"
 			}
 			c.warnAboutValue(made.Name, r.Value, made.InBody)
-			return c.done(made, "%s, version %d, is %s. It may go to %s.", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
+			return c.printDone(made, "%s, version %d, is %s. It may go to %s.", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
 		}),
 	}
 	workspaceFlag(cmd)
@@ -120,21 +120,22 @@ func (c *command) secretsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.list(list, len(list), "The workspace "+a.Workspace.Slug+" has no secrets. Register one: parley secrets set NAME --host HOST",
+			return c.printList(list, len(list), "The workspace "+a.Workspace.Slug+" has no secrets. Register one: parley secrets set NAME --host HOST",
 				[]string{"NAME", "VALUE", "HOSTS", "ALSO IN", "VERSION", "CHANGED", "BY"}, func(i int) []string {
 					s := list[i]
 					value := "not yet"
 					if s.HasValue {
 						value = "stored"
 					}
-					return []string{s.Name, value, strings.Join(s.Hosts, ", "), surfaces(s), strconv.Itoa(s.Version), day(&s.UpdatedAt), s.UpdatedBy}
+					return []string{s.Name, value, strings.Join(s.Hosts, ", "), surfaceList(s), strconv.Itoa(s.Version), formatDay(&s.UpdatedAt),
+						s.UpdatedBy}
 				})
 		}),
 	})
 }
 
-// surfaces lists the places of a value besides headers over TLS.
-func surfaces(s vault.Credential) string {
+// surfaceList lists the places of a value besides headers over TLS.
+func surfaceList(s vault.Credential) string {
 	var list []string
 	for _, surface := range []struct {
 		on   bool
@@ -155,18 +156,18 @@ func (c *command) secretsRemove() *cobra.Command {
 		Short:   "delete a secret and its value",
 		Example: `  parley secrets delete GITHUB_TOKEN
   parley secrets delete GITHUB_TOKEN --yes      without asking`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if err := a.Secrets.Known(ctx, a.Workspace.ID, args); err != nil {
 				return err
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
 				return err
 			}
 			if err := a.Secrets.Remove(ctx, a.Workspace.ID, args[0], commandLine); err != nil {
 				return err
 			}
-			return c.done(object{"name": args[0]}, "Removed %s.", args[0])
+			return c.printDone(object{"name": args[0]}, "Removed %s.", args[0])
 		}),
 	}
 	workspaceFlag(cmd)

@@ -94,7 +94,7 @@ func TestWarningsAboutValues(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
-	const guessable, lines = "a host that returns what it receives can reveal it", "has several lines"
+	const guessable, writeLines = "a host that returns what it receives can reveal it", "has several lines"
 	pem := "-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEF\r\n-----END PRIVATE KEY-----\r\n"
 	file := filepath.Join(sh.dir, "key.pem")
 	if err := os.WriteFile(file, []byte(pem), 0o600); err != nil {
@@ -108,10 +108,10 @@ func TestWarningsAboutValues(t *testing.T) {
 		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "FLAT --host a.example.com", guessable},
 		{token + "\n", "TOKEN --host a.example.com", ""},
 		{"", "LATER --host a.example.com --no-value", ""},
-		{pem, "KEY --host a.example.com", lines},
+		{pem, "KEY --host a.example.com", writeLines},
 		{pem, "KEY --host a.example.com --in-body", ""},
 		{"", "KEY --file " + file, ""},
-		{"", "OTHER --host a.example.com --file " + file, lines},
+		{"", "OTHER --host a.example.com --file " + file, writeLines},
 	} {
 		_, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"secrets", "set"}, strings.Fields(c.args)...)...)
 		if code != 0 || strings.Contains(errs, "Warning:") != (c.warnings != "") || !strings.Contains(errs, c.warnings) || strings.Contains(errs, "4711") || strings.Contains(errs, "MIIE") {

@@ -29,7 +29,7 @@ type sending struct {
 
 var outputs = []string{"text", "json", "stream-json"}
 
-func (c *command) send() *cobra.Command {
+func (c *command) sendCommand() *cobra.Command {
 	s := sending{c: c}
 	cmd := &cobra.Command{
 		Use:   "send MESSAGE…",
@@ -49,31 +49,31 @@ them the command uses parley serve --dev in this directory.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.message.Skill != "" && len(args) > 0 {
-				return usage(cmd, "Specify a message or --skill, not both.", "")
+				return usageError(cmd, "Specify a message or --skill, not both.", "")
 			}
 			if s.message.Skill == "" {
-				if s.inputs.given() {
-					return usage(cmd, "Inputs need a skill.", "--input and --input-json need --skill.")
+				if s.inputs.isGiven() {
+					return usageError(cmd, "Inputs need a skill.", "--input and --input-json need --skill.")
 				}
 				var err error
-				if s.message.Command, err = s.text(cmd, args); err != nil {
+				if s.message.Command, err = s.messageText(cmd, args); err != nil {
 					return err
 				}
 			}
-			return s.run(cmd)
+			return s.sendMessage(cmd)
 		},
 	}
 	cmd.Flags().StringVar(&s.message.Skill, "skill", "", "run this skill instead of a message")
-	s.flags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }
 
-// flags adds the flags of every command that sends.
-func (s *sending) flags(cmd *cobra.Command) {
+// addFlags adds the flags of every command that sends.
+func (s *sending) addFlags(cmd *cobra.Command) {
 	remoteFlags(cmd)
-	s.inputs.flags(cmd)
-	s.options.flags(cmd)
-	s.approving.flags(cmd)
+	s.inputs.addFlags(cmd)
+	s.options.addFlags(cmd)
+	s.approving.addFlags(cmd)
 	s.c.actorFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&s.message.SessionID, "session", "s", "", "continue this session, by its id")
@@ -85,21 +85,21 @@ func (s *sending) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }
 
-// run sends the message and shows the answer.
-func (s *sending) run(cmd *cobra.Command) error {
+// sendMessage sends the message and shows the answer.
+func (s *sending) sendMessage(cmd *cobra.Command) error {
 	if !slices.Contains(outputs, s.output) {
-		return usage(cmd, fmt.Sprintf("Unknown output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
+		return usageError(cmd, fmt.Sprintf("Unknown output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
 	}
 	s.c.json = s.output == "json"
-	err := s.approving.read(cmd)
+	err := s.approving.parseFlags(cmd)
 	if err == nil {
-		err = s.options.read(s.c, cmd, &s.message)
+		err = s.options.readOptions(s.c, cmd, &s.message)
 	}
 	if err == nil {
-		s.message.Input, err = s.inputs.read(s.c, cmd)
+		s.message.Input, err = s.inputs.readInput(s.c, cmd)
 	}
 	if err == nil {
-		s.remote, err = s.c.dial(cmd, s.retrying)
+		s.remote, err = s.c.dialServer(cmd, s.onRetry)
 	}
 	if err != nil {
 		return err
@@ -108,22 +108,22 @@ func (s *sending) run(cmd *cobra.Command) error {
 	s.message.IdempotencyKey = rand.Text()
 	switch {
 	case s.message.Callback != nil && s.output != "stream-json":
-		return s.submit(cmd.Context())
+		return s.submitMessage(cmd.Context())
 	case s.output == "json":
-		return s.block(cmd.Context())
+		return s.awaitAnswer(cmd.Context())
 	}
-	return s.viewer().watch(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] { return s.remote.Send(ctx, s.message) })
+	return s.newViewer().watchFrames(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] { return s.remote.Send(ctx, s.message) })
 }
 
-func (s *sending) viewer() *viewer {
-	v := s.c.viewer(s.remote, s.output)
+func (s *sending) newViewer() *viewer {
+	v := s.c.newViewer(s.remote, s.output)
 	v.quiet, v.verbose, v.approving, v.result = s.quiet, s.verbose, s.approving, s.message.ResponseSchema != nil
 	return v
 }
 
-func (s *sending) retrying(r client.Retry) { s.c.reportRetry(r, s.quiet) }
+func (s *sending) onRetry(r client.Retry) { s.c.reportRetry(r, s.quiet) }
 
-func (s *sending) note(text string) {
+func (s *sending) printNote(text string) {
 	if !s.quiet {
 		fmt.Fprintln(s.c.Stderr, text)
 	}
@@ -132,7 +132,8 @@ func (s *sending) note(text string) {
 // reportRetry reports on one line that a stream broke.
 func (c *command) reportRetry(r client.Retry, quiet bool) {
 	if !quiet {
-		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(sentence(r.Err)), r.Wait.Round(100*time.Millisecond), r.Try, r.Of)
+		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(errorSentence(r.Err)),
+			r.Wait.Round(100*time.Millisecond), r.Try, r.Of)
 	}
 }
 

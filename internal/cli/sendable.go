@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// sendable rejects a command line that is not UTF-8, which cannot be sent unchanged. Names of files
-// may have any bytes, since they are not sent.
-func sendable(cmd *cobra.Command) error {
+// checkUTF8 rejects a command line that is not UTF-8, which cannot be sent unchanged. Names of
+// files may have any bytes, since they are not sent.
+func checkUTF8(cmd *cobra.Command) error {
 	if !strings.Contains(cmd.Use, "FILE") && !utf8.ValidString(strings.Join(cmd.Flags().Args(), " ")) {
 		return notText(cmd, "An argument")
 	}
@@ -27,5 +27,5 @@ func sendable(cmd *cobra.Command) error {
 
 // notText returns the error for input that is not UTF-8, without repeating it.
 func notText(cmd *cobra.Command, what string) error {
-	return usage(cmd, what+" is not UTF-8.", "The server takes text in UTF-8 alone. Convert it, with iconv for example.")
+	return usageError(cmd, what+" is not UTF-8.", "The server takes text in UTF-8 alone. Convert it, with iconv for example.")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 )
 
-func (c *command) serve() *cobra.Command {
+func (c *command) serveCommand() *cobra.Command {
 	var dev bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -22,7 +22,7 @@ next start, and ends streams so that clients reconnect. A second Ctrl-C ends it 
 		Args:        nothing,
 		Annotations: map[string]string{ownOutput: "a server logs"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(cmd)
+			cfg, err := c.loadSettings(cmd)
 			if err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ next start, and ends streams so that clients reconnect. A second Ctrl-C ends it 
 			if dev {
 				opt.DevDir = c.devDir()
 			}
-			ctx, stop := c.interruptible(cmd.Context())
+			ctx, stop := c.interruptContext(cmd.Context())
 			defer stop()
 			err = app.Serve(ctx, opt)
 			if ctx.Err() != nil && cmd.Context().Err() == nil && err == nil {
@@ -40,21 +40,21 @@ next start, and ends streams so that clients reconnect. A second Ctrl-C ends it 
 		},
 	}
 	cmd.Flags().BoolVar(&dev, "dev", false, "use "+app.DevDir+": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
-	setting(cmd, "listen", "PARLEY_LISTEN", "address to listen on")
-	setting(cmd, "workers", "PARLEY_WORKERS", "turns that this process runs at once")
+	addSettingFlag(cmd, "listen", "PARLEY_LISTEN", "address to listen on")
+	addSettingFlag(cmd, "workers", "PARLEY_WORKERS", "turns that this process runs at once")
 	switchOff(cmd, "no-workers", "PARLEY_WORKERS", "0", "serve requests only, run no turns")
 	switchOff(cmd, "no-http", "PARLEY_HTTP", "false", "run turns only, serve no requests")
 	cmd.MarkFlagsMutuallyExclusive("workers", "no-workers")
 	return cmd
 }
 
-func (c *command) dev() *cobra.Command {
+func (c *command) devCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "manage the data of serve --dev",
 		Example: `  parley dev reset
   parley dev reset --yes`,
-		RunE: group, Args: cobra.ArbitraryArgs,
+		RunE: runGroup, Args: cobra.ArbitraryArgs,
 	}
 	var yes bool
 	reset := &cobra.Command{
@@ -66,15 +66,15 @@ func (c *command) dev() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := c.devDir()
 			if _, err := os.Stat(dir); err != nil {
-				return c.done(object{"deleted": nil}, "%s does not exist.", dir)
+				return c.printDone(object{"deleted": nil}, "%s does not exist.", dir)
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
 				return err
 			}
 			if err := app.ResetDev(cmd.Context(), dir); err != nil {
-				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: sentence(err), Do: "Stop the server that uses them."}
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: errorSentence(err), Do: "Stop the server that uses them."}
 			}
-			return c.done(object{"deleted": dir}, "Deleted %s.", dir)
+			return c.printDone(object{"deleted": dir}, "Deleted %s.", dir)
 		},
 	}
 	yesFlag(reset, &yes)

@@ -22,12 +22,12 @@ database and without a server. A path with unprintable bytes is shown in quotes;
 that form.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return exactly("SESSION")(cmd, args)
+				return exactArguments("SESSION")(cmd, args)
 			}
 			if args[1] != "get" {
-				return usage(cmd, fmt.Sprintf("%q is too much.", args[1]), "After SESSION comes nothing, or get PATH.")
+				return usageError(cmd, fmt.Sprintf("%q is too much.", args[1]), "After SESSION comes nothing, or get PATH.")
 			}
-			return exactly("SESSION", "get", "PATH")(cmd, args)
+			return exactArguments("SESSION", "get", "PATH")(cmd, args)
 		},
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			id, err := uuid.Parse(args[0])
@@ -51,9 +51,9 @@ func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error 
 		return err
 	}
 	for i, e := range list {
-		list[i].Path, list[i].Target = printable(e.Path), printable(e.Target)
+		list[i].Path, list[i].Target = printablePath(e.Path), printablePath(e.Target)
 	}
-	return c.list(list, len(list), "The session's agent has no files.", []string{"PATH", "KIND", "SIZE", "TARGET"}, func(i int) []string {
+	return c.printList(list, len(list), "The session's agent has no files.", []string{"PATH", "KIND", "SIZE", "TARGET"}, func(i int) []string {
 		e := list[i]
 		kind, size := string(e.Kind), ""
 		if e.SHA256 != "" {
@@ -67,7 +67,7 @@ func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error 
 }
 
 func (c *command) printFile(ctx context.Context, a *admin, id uuid.UUID, path string) error {
-	if terminal(c.Stdout) {
+	if isTerminal(c.Stdout) {
 		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.", Why: "An agent has made it, and it can steer the terminal.",
 			Do: "Add > FILE, or | less."}
 	}
@@ -81,8 +81,8 @@ func (c *command) printFile(ctx context.Context, a *admin, id uuid.UUID, path st
 	return f.Copy(ctx, c.Stdout)
 }
 
-// printable returns a path as it is if all of it can be printed and read, else in quotes.
-func printable(path string) string {
+// printablePath returns a path as it is if all of it can be printed and read, else in quotes.
+func printablePath(path string) string {
 	if quoted := strconv.Quote(path); quoted != `"`+path+`"` || strings.Join(strings.Fields(path), " ") != path {
 		return quoted
 	}

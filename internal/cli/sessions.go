@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-func (c *command) sessions() *cobra.Command {
+func (c *command) sessionsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "sessions",
 		Aliases: []string{"session"},
@@ -34,7 +34,7 @@ func (c *command) sessionsList() *cobra.Command {
   parley sessions list --q "travel policy" --json`,
 		Args: nothing,
 	}
-	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 		var err error
 		if q.Metadata, err = readMetadata(cmd, metadata); err != nil {
 			return err
@@ -55,10 +55,10 @@ func (c *command) sessionsList() *cobra.Command {
 				if !s.ErasedAt.IsZero() {
 					status = "erased"
 				}
-				return []string{s.SessionID, status, s.CallerID, s.User, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
+				return []string{s.SessionID, status, s.CallerID, s.User, shortText(s.Title, 40), strconv.Itoa(s.MessageCount), formatDay(&s.UpdatedAt)}
 			})
 	})
-	c.paged(cmd, &q.Limit, &q.Cursor)
+	c.addPageFlags(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVarP(&q.CallerID, "caller", "c", "", "only the session of this caller id")
 	cmd.Flags().StringVar(&q.User, "user", "", "only the sessions of this end user")
 	cmd.Flags().StringArrayVar(&metadata, "metadata", nil, "only sessions with this pair name=text; may be repeated")
@@ -77,22 +77,22 @@ func (c *command) sessionsTail() *cobra.Command {
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
 		Long: `Prints the stream of the turn in progress from its beginning, or with --after from the frame after
 that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
-		Args: exactly("SESSION"),
+		Args: exactArguments("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
-				return usage(cmd, "Unknown output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
+				return usageError(cmd, "Unknown output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
 			}
-			remote, err := c.dial(cmd, func(r client.Retry) { c.reportRetry(r, false) })
+			remote, err := c.dialServer(cmd, func(r client.Retry) { c.reportRetry(r, false) })
 			if err != nil {
 				return err
 			}
 			defer remote.Close()
-			v := c.viewer(remote, output)
+			v := c.newViewer(remote, output)
 			v.session, v.lastID, v.replayed, v.reading = args[0], after, true, true
-			if !c.attended() {
+			if !c.isAttended() {
 				v.approving.rule = approveWait // a watching user is not asked
 			}
-			return v.watch(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
+			return v.watchFrames(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
 				return remote.Follow(ctx, args[0], after)
 			})
 		},
@@ -111,20 +111,20 @@ func (c *command) sessionsUpdate() *cobra.Command {
 		Short: "change the title, user or metadata of a session",
 		Example: `  parley sessions update 0192f0aa-0000-7000-8000-000000000001 --title "Travel policy"
   parley sessions update 0192f0aa-0000-7000-8000-000000000001 --user anna@example.com --metadata plan=gold`,
-		Args: exactly("SESSION"),
+		Args: exactArguments("SESSION"),
 	}
-	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, args []string) (err error) {
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) (err error) {
 		if change.Metadata, err = readMetadata(cmd, metadata); err != nil {
 			return err
 		}
 		if change.Title == "" && change.User == "" && change.Metadata == nil {
-			return usage(cmd, "Nothing to change.", "Give --title, --user or --metadata.")
+			return usageError(cmd, "Nothing to change.", "Give --title, --user or --metadata.")
 		}
 		changed, err := remote.UpdateSession(ctx, args[0], change)
 		if err != nil {
 			return err
 		}
-		return c.done(changed, "Changed the session.")
+		return c.printDone(changed, "Changed the session.")
 	})
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&change.Title, "title", "", "the new title")
@@ -139,22 +139,22 @@ func (c *command) sessionsCancel() *cobra.Command {
 		Short: "cancel the running turn of a session",
 		Example: `  parley sessions list --status thinking
   parley sessions cancel 0192f0aa-0000-7000-8000-000000000001`,
-		Args: exactly("SESSION"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("SESSION"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			done, err := remote.Cancel(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			switch {
 			case !done.Canceled:
-				return c.done(done, "No turn is in progress.")
+				return c.printDone(done, "No turn is in progress.")
 			case done.RunnerHaltDeferred:
-				return c.done(done, "The turn is canceled. Its worker has not confirmed it yet; nothing that it still does is kept.")
+				return c.printDone(done, "The turn is canceled. Its worker has not confirmed it yet; nothing that it still does is kept.")
 			}
-			return c.done(done, "The turn is canceled.")
+			return c.printDone(done, "The turn is canceled.")
 		}),
 	})
 }
 
-// short cuts a text for a column of n characters.
-func short(s string, n int) string { return text.Truncate(s, n-1) }
+// shortText cuts a text for a column of n characters.
+func shortText(s string, n int) string { return text.Truncate(s, n-1) }

@@ -12,8 +12,8 @@ import (
 
 const settingKey = "parley_setting"
 
-// setting adds a flag for a setting. Its name may include its letter: "workspace,w".
-func setting(cmd *cobra.Command, name, setting, usage string) {
+// addSettingFlag adds a flag for a setting. Its name may include its letter: "workspace,w".
+func addSettingFlag(cmd *cobra.Command, name, setting, usage string) {
 	name, letter, _ := strings.Cut(name, ",")
 	cmd.Flags().StringP(name, letter, "", fmt.Sprintf("%s (%s)", usage, setting))
 	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting})
@@ -25,8 +25,9 @@ func switchOff(cmd *cobra.Command, name, setting, value, usage string) {
 	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting, value})
 }
 
-// load reads the settings from the command's flags, the environment and the configuration file.
-func (c *command) load(cmd *cobra.Command) (app.Config, error) {
+// loadSettings reads the settings from the command's flags, the environment and the configuration
+// file.
+func (c *command) loadSettings(cmd *cobra.Command) (app.Config, error) {
 	src := app.Sources{Environ: c.Environ, File: c.configFile}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch of := f.Annotations[settingKey]; {
@@ -39,13 +40,13 @@ func (c *command) load(cmd *cobra.Command) (app.Config, error) {
 	return app.Load(src)
 }
 
-func (c *command) config() *cobra.Command {
+func (c *command) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "show the configuration",
 		Example: `  parley config list
   PARLEY_CONFIG=parley.env parley config list --json`,
-		RunE: group,
+		RunE: runGroup,
 		Args: cobra.ArbitraryArgs,
 	}
 	show := &cobra.Command{
@@ -57,9 +58,9 @@ func (c *command) config() *cobra.Command {
   parley config list --config /etc/parley.env`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(cmd)
+			cfg, err := c.loadSettings(cmd)
 			settings := cfg.Settings()
-			if printErr := c.list(settings, len(settings), "", []string{"SETTING", "VALUE", "SOURCE"}, func(i int) []string {
+			if printErr := c.printList(settings, len(settings), "", []string{"SETTING", "VALUE", "SOURCE"}, func(i int) []string {
 				source := settings[i].Source
 				if settings[i].Value == "" {
 					source = "not set"

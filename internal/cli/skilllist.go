@@ -42,14 +42,14 @@ func (c *command) skillsList() *cobra.Command {
 					Inputs: inputsOf(e.Contract), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 				}
 			}
-			return c.list(shown, len(list), "No skills. Make one: parley skills create NAME, then parley skills push NAME",
+			return c.printList(shown, len(list), "No skills. Make one: parley skills create NAME, then parley skills push NAME",
 				[]string{"NAME", "STATUS", "VERSION", "INPUTS", "CHANGED", "DESCRIPTION"}, func(i int) []string {
 					e := list[i]
 					version := strconv.Itoa(e.Version)
 					if e.Newest > e.Version {
 						version += fmt.Sprintf(" (of %d)", e.Newest)
 					}
-					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), day(&e.UpdatedAt), short(e.Description, 60)}
+					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), formatDay(&e.UpdatedAt), shortText(e.Description, 60)}
 				})
 		}),
 	})
@@ -86,7 +86,7 @@ func (c *command) skillsShow() *cobra.Command {
 		Example: `  parley skills show monthly_report
   parley skills show monthly_report --version 2 > SKILL.md
   parley skills show monthly_report --history`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if history {
 				return c.skillHistory(ctx, a, args[0])
@@ -137,12 +137,12 @@ func (c *command) skillHistory(ctx context.Context, a *admin, name string) error
 	for i, ch := range changes {
 		shown[i] = changeShown(ch)
 	}
-	return c.list(shown, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
+	return c.printList(shown, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
 		version := ""
 		if v := changes[i].Version; v != nil {
 			version = strconv.Itoa(*v)
 		}
-		return []string{day(&changes[i].At), changes[i].Action, version, changes[i].Actor}
+		return []string{formatDay(&changes[i].At), changes[i].Action, version, changes[i].Actor}
 	})
 }
 
@@ -153,13 +153,13 @@ func (c *command) skillsPublish() *cobra.Command {
 		Short: "publish a version of a skill",
 		Example: `  parley skills publish monthly_report
   parley skills publish monthly_report --version 2     back to an earlier one`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			p, err := a.Skills.Publish(ctx, a.Workspace.ID, args[0], version, c.actor())
+			p, err := a.Skills.Publish(ctx, a.Workspace.ID, args[0], version, c.actorName())
 			if err != nil {
 				return err
 			}
-			return c.done(p, "Version %d of %s is active.", p.Version, p.Name)
+			return c.printDone(p, "Version %d of %s is active.", p.Version, p.Name)
 		}),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
@@ -173,12 +173,12 @@ func (c *command) skillsArchive() *cobra.Command {
 		Short: "archive a skill",
 		Example: `  parley skills archive monthly_report
   parley skills archive monthly_report --workspace sales`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Skills.Archive(ctx, a.Workspace.ID, args[0], c.actor()); err != nil {
+			if err := a.Skills.Archive(ctx, a.Workspace.ID, args[0], c.actorName()); err != nil {
 				return err
 			}
-			return c.done(object{"name": args[0]}, "Archived %s.", plainLine(args[0]))
+			return c.printDone(object{"name": args[0]}, "Archived %s.", plainLine(args[0]))
 		}),
 	})
 }

@@ -29,12 +29,12 @@ stores the first. An unchanged skill gets no new version.`,
 			if err != nil {
 				return err
 			}
-			if wrong := lint(files); len(wrong) > 0 {
+			if wrong := lintSkills(files); len(wrong) > 0 {
 				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
 			}
 			var pushed []skill.Pushed
 			for _, f := range files {
-				p, err := a.Skills.Push(ctx, a.Workspace.ID, skill.Upload{Document: f.document, Draft: draft, By: c.actor()})
+				p, err := a.Skills.Push(ctx, a.Workspace.ID, skill.Upload{Document: f.document, Draft: draft, By: c.actorName()})
 				if err != nil {
 					return err
 				}
@@ -47,7 +47,7 @@ stores the first. An unchanged skill gets no new version.`,
 				}
 			}
 			if c.json {
-				return c.data(pushed)
+				return c.printData(pushed)
 			}
 			return nil
 		}),
@@ -69,9 +69,9 @@ func (c *command) reportPush(p skill.Pushed) {
 	fmt.Fprintf(c.Stderr, "%s %s, version %d, %s.\n", what, p.Name, p.Version, state)
 }
 
-// actor returns the user of the command line, as far as it is known.
-func (c *command) actor() string {
-	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.env("USER"), c.env("LOGNAME"), c.env("USERNAME"))), ":")
+// actorName returns the user of the command line, as far as it is known.
+func (c *command) actorName() string {
+	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"))), ":")
 }
 
 func (c *command) skillsPull() *cobra.Command {
@@ -101,14 +101,14 @@ func (c *command) skillsPull() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				file, err := c.pull(v, to, force)
+				file, err := c.pullSkill(v, to, force)
 				if err != nil {
 					return err
 				}
 				written = append(written, object{"file": file, "name": v.Name, "version": v.Version})
 			}
 			if c.json {
-				return c.data(written)
+				return c.printData(written)
 			}
 			return nil
 		}),
@@ -119,26 +119,26 @@ func (c *command) skillsPull() *cobra.Command {
 	return cmd
 }
 
-// pull writes one skill into its folder and returns the name of the file.
-func (c *command) pull(v skill.Version, to string, force bool) (file string, err error) {
+// pullSkill writes one skill into its folder and returns the name of the file.
+func (c *command) pullSkill(v skill.Version, to string, force bool) (file string, err error) {
 	file = filepath.Join(to, v.Name, skill.File)
-	there, err := os.ReadFile(c.path(file))
+	there, err := os.ReadFile(c.resolvePath(file))
 	switch {
 	case err == nil && string(there) == v.Document:
-		c.note("Unchanged: %s, version %d.", plainLine(file), v.Version)
+		c.printNote("Unchanged: %s, version %d.", plainLine(file), v.Version)
 		return file, nil
 	case err == nil && !force:
 		return "", &problem{Exit: exitUsage, Code: "USAGE", What: file + " differs from version " + fmt.Sprint(v.Version) + ".",
 			Why: "pull does not overwrite changes.", Do: "Push it, or add --force to lose it."}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", unreadable(err)
+		return "", unreadableError(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
-		return "", unwritable(err)
+	if err := os.MkdirAll(filepath.Dir(c.resolvePath(file)), 0o755); err != nil {
+		return "", unwritableError(err)
 	}
-	if err := os.WriteFile(c.path(file), []byte(v.Document), 0o644); err != nil {
-		return "", unwritable(err)
+	if err := os.WriteFile(c.resolvePath(file), []byte(v.Document), 0o644); err != nil {
+		return "", unwritableError(err)
 	}
-	c.note("Wrote %s, version %d.", plainLine(file), v.Version)
+	c.printNote("Wrote %s, version %d.", plainLine(file), v.Version)
 	return file, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-func (c *command) skills() *cobra.Command {
+func (c *command) skillsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "skills",
 		Aliases: []string{"skill"},
@@ -33,28 +33,29 @@ func (c *command) skillsNew() *cobra.Command {
 		Short:   "create a folder with a SKILL.md",
 		Example: `  parley skills create monthly_report
   parley skills create monthly_report --in skills`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			document := skill.Template(args[0])
 			if _, problems := skill.Parse(document); len(problems) > 0 { // only the name can be invalid
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "Invalid name of a skill.", Why: problems[0].Message, Do: "Choose another one."}
 			}
 			file := filepath.Join(in, args[0], skill.File)
-			if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
-				return unwritable(err)
+			if err := os.MkdirAll(filepath.Dir(c.resolvePath(file)), 0o755); err != nil {
+				return unwritableError(err)
 			}
-			f, err := os.OpenFile(c.path(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			f, err := os.OpenFile(c.resolvePath(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 			if errors.Is(err, fs.ErrExist) {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.", Why: "create does not overwrite a file.", Do: "Edit it, or choose another name."}
 			}
 			if err != nil {
-				return unwritable(err)
+				return unwritableError(err)
 			}
 			_, err = f.WriteString(document)
 			if err = errors.Join(err, f.Close()); err != nil {
-				return unwritable(err)
+				return unwritableError(err)
 			}
-			return c.done(object{"file": file}, "Wrote %s. Edit it, then: parley skills push %s", plainLine(file), plainLine(filepath.Dir(file)))
+			return c.printDone(object{"file": file}, "Wrote %s. Edit it, then: parley skills push %s", plainLine(file),
+				plainLine(filepath.Dir(file)))
 		},
 	}
 	cmd.Flags().StringVar(&in, "in", "", "the folder to create it in")
@@ -73,12 +74,13 @@ func (c *command) skillsLint() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wrong := lint(files)
+			wrong := lintSkills(files)
 			if len(wrong) == 0 {
-				return c.done(object{"skills": len(files), "problems": []string{}}, "%d %s, nothing wrong.", len(files), plural(len(files), "skill", "skills"))
+				return c.printDone(object{"skills": len(files), "problems": []string{}}, "%d %s, nothing wrong.", len(files),
+					pluralize(len(files), "skill", "skills"))
 			}
 			if c.json {
-				return errors.Join(c.data(object{"skills": len(files), "problems": wrong}), exitError(exitUsage))
+				return errors.Join(c.printData(object{"skills": len(files), "problems": wrong}), exitError(exitUsage))
 			}
 			for _, line := range wrong {
 				fmt.Fprintln(c.Stdout, plainLine(line))
@@ -105,11 +107,11 @@ func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 			continue
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, unreadable(err)
+			return nil, unreadableError(err)
 		}
-		entries, err := os.ReadDir(c.path(dir))
+		entries, err := os.ReadDir(c.resolvePath(dir))
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, unreadableError(err)
 		}
 		before := len(files)
 		for _, e := range entries {
@@ -117,7 +119,7 @@ func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 			case err == nil:
 				files = append(files, file)
 			case e.IsDir() && !errors.Is(err, fs.ErrNotExist):
-				return nil, unreadable(err)
+				return nil, unreadableError(err)
 			}
 		}
 		if len(files) == before {
@@ -130,19 +132,19 @@ func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 
 func (c *command) skillFile(dir string) (skillFile, error) {
 	f := skillFile{path: filepath.Join(dir, skill.File)}
-	info, err := os.Stat(c.path(f.path))
+	info, err := os.Stat(c.resolvePath(f.path))
 	if err != nil {
 		return f, err
 	}
 	if info.Size() > 4*skill.MaxDocument {
 		return f, fmt.Errorf("%s is larger than any skill", f.path)
 	}
-	text, err := os.ReadFile(c.path(f.path))
+	text, err := os.ReadFile(c.resolvePath(f.path))
 	if err != nil {
 		return f, err
 	}
 	f.document = string(text)
-	entries, err := os.ReadDir(c.path(dir))
+	entries, err := os.ReadDir(c.resolvePath(dir))
 	for _, e := range entries {
 		if name := e.Name(); name != skill.File && !strings.HasPrefix(name, ".") {
 			f.beside = append(f.beside, name)
@@ -151,8 +153,8 @@ func (c *command) skillFile(dir string) (skillFile, error) {
 	return f, err
 }
 
-// lint lists the problems of skills, one per line. Identical problems are listed once.
-func lint(files []skillFile) []string {
+// lintSkills lists the problems of skills, one per line. Identical problems are listed once.
+func lintSkills(files []skillFile) []string {
 	var lines []string
 	seen := make(map[string]string)
 	for _, f := range files {
@@ -175,10 +177,11 @@ func atLeast(name string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return exactly(name)(cmd, args)
+		return exactArguments(name)(cmd, args)
 	}
 }
 
-func unwritable(err error) error {
-	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be written.", Why: sentence(err), Do: "Check its name and its rights."}
+func unwritableError(err error) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be written.", Why: errorSentence(err),
+		Do: "Check its name and its rights."}
 }

@@ -24,57 +24,58 @@ func (c *command) jsonFlag(cmd *cobra.Command) {
 // object is a result in --json.
 type object = map[string]any
 
-// data prints a result as JSON.
-func (c *command) data(v any) error { return printJSON(c.Stdout, object{"data": v}) }
+// printData prints a result as JSON.
+func (c *command) printData(v any) error { return printJSON(c.Stdout, object{"data": v}) }
 
-// note prints a sentence on stderr; with --json the result contains it.
-func (c *command) note(format string, args ...any) {
+// printNote prints a sentence on stderr; with --json the result contains it.
+func (c *command) printNote(format string, args ...any) {
 	if !c.json {
 		fmt.Fprintf(c.Stderr, format+"\n", args...)
 	}
 }
 
-// done reports a change: its result as JSON, or a sentence on stderr.
-func (c *command) done(result any, format string, args ...any) error {
+// printDone reports a change: its result as JSON, or a sentence on stderr.
+func (c *command) printDone(result any, format string, args ...any) error {
 	if c.json {
-		return c.data(result)
+		return c.printData(result)
 	}
-	c.note(format, args...)
+	c.printNote(format, args...)
 	return nil
 }
 
-// named is done for a change whose result has a text that scripts need: stdout has only this text.
-func (c *command) named(text string, result any, format string, args ...any) error {
+// printNamed is printDone for a change whose result has a text that scripts need: stdout has only
+// this text.
+func (c *command) printNamed(text string, result any, format string, args ...any) error {
 	if !c.json {
 		fmt.Fprintln(c.Stdout, text)
 	}
-	return c.done(result, format, args...)
+	return c.printDone(result, format, args...)
 }
 
-// once is named for a text that is shown only now.
-func (c *command) once(text string, result any, format string, args ...any) error {
-	return c.named(text, result, format+"\nIt is not shown again: store it now.", args...)
+// printOnce is printNamed for a text that is shown only now.
+func (c *command) printOnce(text string, result any, format string, args ...any) error {
+	return c.printNamed(text, result, format+"\nIt is not shown again: store it now.", args...)
 }
 
 // printText prints a text as it is, and to a terminal without its control characters.
 func (c *command) printText(text string, result any) error {
 	if c.json {
-		return c.data(result)
+		return c.printData(result)
 	}
-	if terminal(c.Stdout) {
-		text = visible(text)
+	if isTerminal(c.Stdout) {
+		text = escapeControls(text)
 	}
 	_, err := io.WriteString(c.Stdout, text)
 	return err
 }
 
-// list prints rows as a table, or items as JSON. It prints empty on stderr if there are none.
-func (c *command) list(items any, n int, empty string, head []string, row func(i int) []string) error {
+// printList prints rows as a table, or items as JSON. It prints empty on stderr if there are none.
+func (c *command) printList(items any, n int, empty string, head []string, row func(i int) []string) error {
 	switch {
 	case c.json && n == 0:
-		return c.data([]any{})
+		return c.printData([]any{})
 	case c.json:
-		return c.data(items)
+		return c.printData(items)
 	case n == 0:
 		fmt.Fprintln(c.Stderr, empty)
 		return nil
@@ -83,7 +84,7 @@ func (c *command) list(items any, n int, empty string, head []string, row func(i
 	for i := range n {
 		rows = append(rows, row(i))
 	}
-	return table(c.Stdout, rows)
+	return writeTable(c.Stdout, rows)
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -93,8 +94,8 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// table aligns columns by characters.
-func table(w io.Writer, rows [][]string) error {
+// writeTable aligns columns by characters.
+func writeTable(w io.Writer, rows [][]string) error {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -115,8 +116,8 @@ func table(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// day formats a time in the local zone, with the zone; nil is never.
-func day(t *time.Time) string {
+// formatDay formats a time in the local zone, with the zone; nil is never.
+func formatDay(t *time.Time) string {
 	if t == nil {
 		return "never"
 	}

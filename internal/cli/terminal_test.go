@@ -18,13 +18,13 @@ func TestAModelCannotSteerTheTerminal(t *testing.T) {
 		"a\rb":               `a\u000db`,
 		"\u202eevil\u009b":   `\u202eevil\u009b`,
 	} {
-		if got := visible(s); got != want {
+		if got := escapeControls(s); got != want {
 			t.Errorf("visible(%q) = %q, want %q", s, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
-		for _, r := range visible(s) {
+		for _, r := range escapeControls(s) {
 			if text.IsTerminalControl(r) && r != '\n' && r != '\t' {
 				t.Fatalf("%q shows %q", s, r)
 			}
@@ -34,7 +34,7 @@ func TestAModelCannotSteerTheTerminal(t *testing.T) {
 				t.Fatalf("%q on a line shows %q", s, r)
 			}
 		}
-		if !utf8.ValidString(visible(s)) {
+		if !utf8.ValidString(escapeControls(s)) {
 			t.Fatalf("%q is shown broken", s)
 		}
 	})
@@ -43,15 +43,15 @@ func TestAModelCannotSteerTheTerminal(t *testing.T) {
 func TestDurationsHaveDays(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "12h": 12 * time.Hour, "0s": 0} {
-		if d, err := duration(s); err != nil || d == nil || *d != want {
+		if d, err := parseDuration(s); err != nil || d == nil || *d != want {
 			t.Errorf("%s: %v, %v", s, d, err)
 		}
 	}
-	if d, err := duration("never"); d != nil || err != nil {
+	if d, err := parseDuration("never"); d != nil || err != nil {
 		t.Errorf("never: %v, %v", d, err)
 	}
 	for _, s := range []string{"", "d", "-1d", "-1h", "9000000000d", "90", "1.5d"} {
-		if d, err := duration(s); err == nil {
+		if d, err := parseDuration(s); err == nil {
 			t.Errorf("%q is %v", s, d)
 		}
 	}

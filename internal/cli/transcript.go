@@ -17,14 +17,14 @@ func (c *command) sessionsShow() *cobra.Command {
 		Short: "show the messages of a session",
 		Example: `  parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions show 0192f0aa-0000-7000-8000-000000000001 --json | jq -r .data[].content`,
-		Args: exactly("SESSION"),
-		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		Args: exactArguments("SESSION"),
+		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			messages, err := remote.AllMessages(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if c.json {
-				return c.data(raws(messages))
+				return c.printData(rawMessages(messages))
 			}
 			for i, m := range messages {
 				if i > 0 {
@@ -45,11 +45,11 @@ func (c *command) sessionsShow() *cobra.Command {
 // showMessage prints a message for a user.
 func (c *command) showMessage(m client.HistoryMessage) error {
 	bold := func(s string) string { return s }
-	if terminal(c.Stdout) && c.colours() {
+	if isTerminal(c.Stdout) && c.hasColours() {
 		bold = func(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", bold(speaker(m)), day(&m.CreatedAt))
+	fmt.Fprintf(&b, "%s  %s\n", bold(speakerName(m)), formatDay(&m.CreatedAt))
 	for _, t := range m.ToolCalls {
 		mark := "→"
 		if t.OK != nil && !*t.OK {
@@ -57,13 +57,13 @@ func (c *command) showMessage(m client.HistoryMessage) error {
 		}
 		fmt.Fprintf(&b, "%s %s\n", mark, plainLine(t.Tool+"  "+t.Summary))
 	}
-	if text := said(m); text != "" {
-		b.WriteString(visible(text) + "\n")
+	if text := spokenText(m); text != "" {
+		b.WriteString(escapeControls(text) + "\n")
 	}
 	for _, f := range m.Attachments {
-		fmt.Fprintf(&b, "+ %s\n", plainLine(fmt.Sprintf("%s (%s, %s bytes)", f.Filename, f.MIME, thousands(f.Size))))
+		fmt.Fprintf(&b, "+ %s\n", plainLine(fmt.Sprintf("%s (%s, %s bytes)", f.Filename, f.MIME, formatThousands(f.Size))))
 	}
-	if end := ending(m); end != "" {
+	if end := endingNote(m); end != "" {
 		fmt.Fprintln(&b, end)
 	}
 	if u := m.Usage; u != nil {
@@ -73,15 +73,16 @@ func (c *command) showMessage(m client.HistoryMessage) error {
 	return err
 }
 
-func speaker(m client.HistoryMessage) string {
+func speakerName(m client.HistoryMessage) string {
 	if m.Role == "user" {
 		return "User"
 	}
 	return "Agent"
 }
 
-// said returns the text of a message: for a skill its label, for a structured answer the JSON.
-func said(m client.HistoryMessage) string {
+// spokenText returns the text of a message: for a skill its label, for a structured answer the
+// JSON.
+func spokenText(m client.HistoryMessage) string {
 	switch {
 	case m.Label != "":
 		return m.Label
@@ -95,8 +96,8 @@ func said(m client.HistoryMessage) string {
 	return ""
 }
 
-// ending describes why a message is not complete.
-func ending(m client.HistoryMessage) string {
+// endingNote describes why a message is not complete.
+func endingNote(m client.HistoryMessage) string {
 	switch {
 	case m.Erased:
 		return "(erased)"
@@ -108,8 +109,8 @@ func ending(m client.HistoryMessage) string {
 	return ""
 }
 
-// raws returns messages in their original JSON.
-func raws(messages []client.HistoryMessage) []any {
+// rawMessages returns messages in their original JSON.
+func rawMessages(messages []client.HistoryMessage) []any {
 	list := make([]any, len(messages))
 	for i, m := range messages {
 		list[i] = m.Raw

@@ -100,7 +100,7 @@ func TestAnExportWaitsForTheEndOfATurn(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)
 	_, errs, _ := sh.run("send", "--caller", "alice", writes)
-	ask := left(t, errs)
+	ask := timeLeft(t, errs)
 	var list struct {
 		Data []struct {
 			SessionID string `json:"session_id"`

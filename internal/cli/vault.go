@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *command) vault() *cobra.Command {
+func (c *command) vaultCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "vault",
 		Short: "manage the master keys of secrets",
@@ -34,7 +34,7 @@ func (c *command) vaultKey() *cobra.Command {
 		Args: nothing,
 		RunE: func(*cobra.Command, []string) error {
 			key := vault.GenerateKey()
-			return c.named(key, object{"key": key}, "Store the key in a file that only the server can read, and keep a copy apart from the database.")
+			return c.printNamed(key, object{"key": key}, "Store the key in a file that only the server can read, and keep a copy apart from the database.")
 		},
 	}
 }
@@ -66,8 +66,8 @@ interruption, run the command again.`,
 			if len(done.Retired) > 0 {
 				retired = "\nNothing in the database needs " + strings.Join(done.Retired, ", ") + " any more. Delete it in a week, when no signed address needs it either."
 			}
-			return c.done(object{"rewrapped": done.Rewrapped, "retired": append([]string{}, done.Retired...)},
-				"%d %s now encrypted under the newest key.%s", done.Rewrapped, plural(done.Rewrapped, "value is", "values are"), retired)
+			return c.printDone(object{"rewrapped": done.Rewrapped, "retired": append([]string{}, done.Retired...)},
+				"%d %s now encrypted under the newest key.%s", done.Rewrapped, pluralize(done.Rewrapped, "value is", "values are"), retired)
 		}),
 	}
 }

@@ -48,17 +48,17 @@ type failure struct {
 	Recoverable bool   `json:"recoverable"`
 }
 
-func (c *command) viewer(remote *client.Client, output string) *viewer {
-	v := &viewer{c: c, remote: remote, output: output, screen: terminal(c.Stdout), dim: func(s string) string { return s }}
-	if c.colours() {
+func (c *command) newViewer(remote *client.Client, output string) *viewer {
+	v := &viewer{c: c, remote: remote, output: output, screen: isTerminal(c.Stdout), dim: func(s string) string { return s }}
+	if c.hasColours() {
 		v.dim = func(s string) string { return "\x1b[2m" + s + "\x1b[0m" }
 	}
 	return v
 }
 
-// watch shows frames until done. The first Ctrl-C cancels the turn, the second leaves it running; a
-// viewer that only reads leaves with the first.
-func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
+// watchFrames shows frames until done. The first Ctrl-C cancels the turn, the second leaves it
+// running; a viewer that only reads leaves with the first.
+func (v *viewer) watchFrames(ctx context.Context, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stop := v.c.onInterrupt(func(before int) {
@@ -67,22 +67,22 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 			return
 		}
 		v.printLine("Cancelling; Ctrl-C again leaves the turn running.")
-		v.cancel(ctx)
+		v.cancelTurn(ctx)
 	})
 	v.began = time.Now()
 	var end error
 	for f, err := range frames(ctx) {
 		if err == nil {
-			err = v.answered(ctx) // otherwise no frame would report it
+			err = v.noteAnswer(ctx) // otherwise no frame would report it
 		}
 		if err == nil {
-			err = v.show(f)
+			err = v.showFrame(f)
 		}
-		if err == nil && v.late() {
-			v.cancel(ctx)
+		if err == nil && v.takeLateCancel() {
+			v.cancelTurn(ctx)
 		}
 		if err == nil && f.Event == client.KindInputRequired {
-			err = v.ask(ctx, leave, f)
+			err = v.askQuestion(ctx, leave, f)
 		}
 		if err != nil {
 			end = err
@@ -90,14 +90,14 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 		}
 	}
 	if v.open != nil {
-		v.open.end()
+		v.open.endQuestion()
 	}
-	return v.finish(end, stop())
+	return v.finishStream(end, stop())
 }
 
-// cancel asks the server to cancel the turn. Before the open frame the turn is unknown: then it is
-// canceled when the frame arrives.
-func (v *viewer) cancel(ctx context.Context) {
+// cancelTurn asks the server to cancel the turn. Before the open frame the turn is unknown: then it
+// is canceled when the frame arrives.
+func (v *viewer) cancelTurn(ctx context.Context) {
 	v.mu.Lock()
 	session := v.session
 	v.wanted = session == ""
@@ -112,8 +112,8 @@ func (v *viewer) cancel(ctx context.Context) {
 	}
 }
 
-// late reports once whether a cancel has waited for the session's id.
-func (v *viewer) late() bool {
+// takeLateCancel reports once whether a cancel has waited for the session's id.
+func (v *viewer) takeLateCancel() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	late := v.wanted && v.session != ""
@@ -121,21 +121,21 @@ func (v *viewer) late() bool {
 	return late
 }
 
-// finish returns the error of the command for the end of a stream.
-func (v *viewer) finish(err error, interrupts int) error {
+// finishStream returns the error of the command for the end of a stream.
+func (v *viewer) finishStream(err error, interrupts int) error {
 	v.endLine()
 	switch {
 	case errors.Is(err, errLeft) && v.session == "":
 		v.printLine("Interrupted before the answer; the server may have accepted the message.")
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft) && v.reading:
-		v.printLine("The turn continues; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
+		v.printLine("The turn continues; parley sessions cancel " + plainLine(v.session) + " ends it. " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
-		v.printLine("The turn continues on the server. " + reattach(v.session, v.lastID))
+		v.printLine("The turn continues on the server. " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLater):
-		v.printLine(v.open.hint() + " " + reattach(v.session, v.lastID))
+		v.printLine(v.open.answerHint() + " " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInputRequired)
 	case err != nil:
 		return err

@@ -33,7 +33,7 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.once(text, newKey{key, text}, "Created the webhook_token of %s with %s.", a.Workspace.Slug, key.Scopes.Names())
+			return c.printOnce(text, newKey{key, text}, "Created the webhook_token of %s with %s.", a.Workspace.Slug, key.Scopes.Names())
 		}),
 	})
 }
@@ -52,10 +52,10 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return c.data(key)
+				return c.printData(key)
 			}
 			fmt.Fprintf(c.Stdout, "%s  %s, %s; created %s, last used %s\n",
-				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), day(&key.CreatedAt), day(key.LastUsedAt))
+				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), formatDay(&key.CreatedAt), formatDay(key.LastUsedAt))
 			return nil
 		}),
 	})
@@ -74,7 +74,7 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.done(key, "Revoked the webhook_token %s.", key.Hint())
+			return c.printDone(key, "Revoked the webhook_token %s.", key.Hint())
 		}),
 	})
 }

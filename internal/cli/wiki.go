@@ -14,7 +14,7 @@ import (
 	store "github.com/parley-server/parley/internal/store/wiki"
 )
 
-func (c *command) wiki() *cobra.Command {
+func (c *command) wikiCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:   "wiki",
 		Short: "manage the documents of a workspace",
@@ -31,9 +31,9 @@ func (c *command) wikiPut() *cobra.Command {
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki put policies/travel.txt travel.txt
   git log --oneline | parley wiki put wiki/changes.md`,
-		Args: between(1, "PATH", "FILE"),
+		Args: atLeastArguments(1, "PATH", "FILE"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			content, err := c.document(args[1:])
+			content, err := c.readDocument(args[1:])
 			if err != nil {
 				return err
 			}
@@ -41,23 +41,23 @@ func (c *command) wikiPut() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.done(shownDocument(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
+			return c.printDone(shownDocument(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
 		}),
 	})
 }
 
-// document returns the content to write, from a file or from stdin.
-func (c *command) document(args []string) ([]byte, error) {
+// readDocument returns the content to write, from a file or from stdin.
+func (c *command) readDocument(args []string) ([]byte, error) {
 	const limit = 2 << 20 // the store's limit is lower, and its error explains it
 	if len(args) == 1 && args[0] != "-" {
-		f, err := os.Open(c.path(args[0]))
+		f, err := os.Open(c.resolvePath(args[0]))
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, unreadableError(err)
 		}
 		defer f.Close()
 		return io.ReadAll(io.LimitReader(f, limit))
 	}
-	if !fed(c.Stdin) {
+	if !isFed(c.Stdin) {
 		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "The content is missing.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
 	}
 	return io.ReadAll(io.LimitReader(c.Stdin, limit))
@@ -70,7 +70,7 @@ func (c *command) wikiGet() *cobra.Command {
 		Short:   "show a document",
 		Example: `  parley wiki show wiki/onboarding.md
   parley wiki show policies/travel.txt > travel.txt`,
-		Args: exactly("PATH"),
+		Args: exactArguments("PATH"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
 			if err != nil {
@@ -88,19 +88,19 @@ func (c *command) wikiDelete() *cobra.Command {
 		Short: "delete a document",
 		Example: `  parley wiki delete wiki/onboarding.md
   parley wiki delete policies/travel.txt --yes      without asking`,
-		Args: exactly("PATH"),
+		Args: exactArguments("PATH"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Delete %s, %q, permanently?", d.Path, d.Title), "Nothing was deleted."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Delete %s, %q, permanently?", d.Path, d.Title), "Nothing was deleted."); err != nil {
 				return err
 			}
 			if err := a.Wiki.Delete(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
-			return c.done(object{"path": args[0]}, "Deleted %s.", plainLine(args[0]))
+			return c.printDone(object{"path": args[0]}, "Deleted %s.", plainLine(args[0]))
 		}),
 	}
 	workspaceFlag(cmd)
@@ -133,7 +133,7 @@ func (c *command) wikiList() *cobra.Command {
 		Short: "list documents",
 		Example: `  parley wiki list
   parley wiki list policies/ --json`,
-		Args: between(0, "PREFIX"),
+		Args: atLeastArguments(0, "PREFIX"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
@@ -147,23 +147,24 @@ func (c *command) wikiList() *cobra.Command {
 			for i, d := range docs {
 				shown[i] = documentShown(d)
 			}
-			return c.list(shown, len(docs), "No documents. Write one: parley wiki put wiki/NAME.md FILE",
+			return c.printList(shown, len(docs), "No documents. Write one: parley wiki put wiki/NAME.md FILE",
 				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
 					d := docs[i]
-					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), day(&d.UpdatedAt)}
+					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), formatDay(&d.UpdatedAt)}
 				})
 		}),
 	})
 }
 
-// path resolves a file name against the command's directory.
-func (c *command) path(name string) string {
+// resolvePath resolves a file name against the command's directory.
+func (c *command) resolvePath(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(c.Dir, name)
 }
 
-func unreadable(err error) error {
-	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be read.", Why: sentence(err), Do: "Check its name and its rights."}
+func unreadableError(err error) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be read.", Why: errorSentence(err),
+		Do: "Check its name and its rights."}
 }

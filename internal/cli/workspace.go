@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-func (c *command) workspace() *cobra.Command {
+func (c *command) workspaceCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "workspace",
 		Aliases: []string{"workspaces"},
@@ -31,7 +31,7 @@ func (c *command) workspaceCreate() *cobra.Command {
 		Example: `  parley workspace create sales
   parley workspace create sales --name "Sales team" --instructions "You help the sales team."
   parley workspace create sales --instructions @sales.md --max-running 32`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 	}
 	change := c.changeFlags(cmd)
 	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
@@ -43,7 +43,7 @@ func (c *command) workspaceCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.named(w.Slug, shownWorkspace(w), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
+		return c.printNamed(w.Slug, shownWorkspace(w), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
 	})
 	return cmd
 }
@@ -54,7 +54,7 @@ func (c *command) workspaceShow() *cobra.Command {
 		Short: "show a workspace with its limits and instructions",
 		Example: `  parley workspace show sales
   parley workspace show sales --json`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			w, err := a.Workspaces.Find(ctx, args[0])
 			if err != nil {
@@ -67,9 +67,9 @@ func (c *command) workspaceShow() *cobra.Command {
 			shown := shownWorkspace(w)
 			shown.Storage = new(stored[w.ID])
 			if c.json {
-				return c.data(shown)
+				return c.printData(shown)
 			}
-			for _, line := range shown.lines() {
+			for _, line := range shown.printedLines() {
 				fmt.Fprintf(c.Stdout, "%-21s%s\n", line[0], plainLine(line[1]))
 			}
 			if w.Instructions != "" {
@@ -80,20 +80,20 @@ func (c *command) workspaceShow() *cobra.Command {
 	}
 }
 
-// lines returns the printed members of a workspace, without its instructions.
-func (w workspaceShown) lines() [][2]string {
+// printedLines returns the printed members of a workspace, without its instructions.
+func (w workspaceShown) printedLines() [][2]string {
 	return [][2]string{
-		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.model()},
+		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.modelName()},
 		{"max response seconds", strconv.Itoa(w.MaxResponseSeconds)}, {"max turns", strconv.Itoa(w.MaxTurns)}, {"max running", strconv.Itoa(w.MaxRunning)},
 		{"history tokens", strconv.Itoa(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
-		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storage()},
+		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
-		{"created", day(&w.CreatedAt)}, {"updated", day(&w.UpdatedAt)},
+		{"created", formatDay(&w.CreatedAt)}, {"updated", formatDay(&w.UpdatedAt)},
 	}
 }
 
-// model returns the workspace's model, or "default" for the server's own.
-func (w workspaceShown) model() string {
+// modelName returns the workspace's model, or "default" for the server's own.
+func (w workspaceShown) modelName() string {
 	if w.Model == nil {
 		return "default"
 	}
@@ -107,13 +107,13 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
   parley workspace update sales --max-turns 20 --messages-per-minute 600 --storage-quota 51200
   parley workspace update sales --separate-approver --admin-patterns`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 	}
 	change := c.changeFlags(cmd)
 	var set workspace.Change
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
 		if set, err = change(); err == nil && set == (workspace.Change{}) {
-			return usage(cmd, "No change is given.", "No flag is set.")
+			return usageError(cmd, "No change is given.", "No flag is set.")
 		}
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.done(shownWorkspace(w), "Updated the workspace %s.", w.Slug)
+		return c.printDone(shownWorkspace(w), "Updated the workspace %s.", w.Slug)
 	})
 	return cmd
 }
@@ -152,38 +152,38 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	return func() (set workspace.Change, err error) {
 		if f.Changed("instructions") {
-			if *instructions, err = c.argument(*instructions); err != nil {
+			if *instructions, err = c.flagArgument(*instructions); err != nil {
 				return set, err
 			}
 			set.Instructions = instructions
 		}
 		if f.Changed("instructions-file") {
-			text, err := os.ReadFile(c.path(*file))
+			text, err := os.ReadFile(c.resolvePath(*file))
 			if err != nil {
-				return set, unreadable(err)
+				return set, unreadableError(err)
 			}
 			set.Instructions = new(string(text))
 		}
-		given(cmd, "name", &set.Name, name)
-		given(cmd, "model", &set.Model, model)
-		given(cmd, "max-response-seconds", &set.MaxResponseSeconds, seconds)
-		given(cmd, "max-turns", &set.MaxTurns, turns)
-		given(cmd, "max-running", &set.MaxRunning, running)
-		given(cmd, "history-tokens", &set.HistoryTokens, history)
+		copyGiven(cmd, "name", &set.Name, name)
+		copyGiven(cmd, "model", &set.Model, model)
+		copyGiven(cmd, "max-response-seconds", &set.MaxResponseSeconds, seconds)
+		copyGiven(cmd, "max-turns", &set.MaxTurns, turns)
+		copyGiven(cmd, "max-running", &set.MaxRunning, running)
+		copyGiven(cmd, "history-tokens", &set.HistoryTokens, history)
 		if f.Changed("storage-quota") {
 			set.StorageQuota = new(*storage << 20)
 		}
-		given(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
-		given(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
-		given(cmd, "open-streams", &set.OpenStreams, streams)
-		given(cmd, "separate-approver", &set.SeparateApprover, separate)
-		given(cmd, "admin-patterns", &set.AdminPatterns, patterns)
+		copyGiven(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
+		copyGiven(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
+		copyGiven(cmd, "open-streams", &set.OpenStreams, streams)
+		copyGiven(cmd, "separate-approver", &set.SeparateApprover, separate)
+		copyGiven(cmd, "admin-patterns", &set.AdminPatterns, patterns)
 		return set, app.CheckModel(set)
 	}
 }
 
-// given copies the value of a flag if the flag is given.
-func given[T any](cmd *cobra.Command, flag string, to **T, value *T) {
+// copyGiven copies the value of a flag if the flag is given.
+func copyGiven[T any](cmd *cobra.Command, flag string, to **T, value *T) {
 	if cmd.Flags().Changed(flag) {
 		*to = value
 	}
@@ -200,21 +200,21 @@ func (c *command) workspaceDelete() *cobra.Command {
 revoked, running turns are canceled, and its sessions, files, documents, skills, secrets, rules and
 callbacks are deleted. The log keeps the kinds and times of events, without content, until
 the audit retention ends. After an error, run the command again.`,
-		Args: exactly("NAME"),
+		Args: exactArguments("NAME"),
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			w, err := a.Workspaces.Find(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?", w.Slug, w.Name), "Nothing was deleted."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?", w.Slug, w.Name), "Nothing was deleted."); err != nil {
 				return err
 			}
-			sessions, canceled, err := a.DeleteWorkspace(ctx, w.ID, c.actor())
+			sessions, canceled, err := a.DeleteWorkspace(ctx, w.ID, c.actorName())
 			if err != nil {
 				return err
 			}
-			return c.done(object{"workspace_id": w.ID, "slug": w.Slug, "sessions": sessions, "canceled_turns": canceled},
-				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, plural(canceled, "turn", "turns"), w.Slug, sessions, plural(sessions, "session", "sessions"))
+			return c.printDone(object{"workspace_id": w.ID, "slug": w.Slug, "sessions": sessions, "canceled_turns": canceled},
+				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, pluralize(canceled, "turn", "turns"), w.Slug, sessions, pluralize(sessions, "session", "sessions"))
 		}),
 	}
 	yesFlag(cmd, &yes)
@@ -242,13 +242,13 @@ func (c *command) workspaceList() *cobra.Command {
 				shown[i] = shownWorkspace(w)
 				shown[i].Storage = new(stored[w.ID])
 			}
-			return c.list(shown, len(all), "No workspaces yet. Create one: parley workspace create NAME",
+			return c.printList(shown, len(all), "No workspaces yet. Create one: parley workspace create NAME",
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
-					return []string{w.Slug, short(w.Name, 40), w.model(), strconv.Itoa(w.MaxResponseSeconds), strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
-						w.storage(), strconv.Itoa(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
-						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, day(&w.CreatedAt)}
+					return []string{w.Slug, shortText(w.Name, 40), w.modelName(), strconv.Itoa(w.MaxResponseSeconds), strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
+						w.storageText(), strconv.Itoa(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
+						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, formatDay(&w.CreatedAt)}
 				})
 		}),
 	}
@@ -297,8 +297,8 @@ type workspaceShown struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// storage shows what is stored of the quota, such as "12.3 of 10240 MiB".
-func (w workspaceShown) storage() string {
+// storageText shows what is stored of the quota, such as "12.3 of 10240 MiB".
+func (w workspaceShown) storageText() string {
 	used := strconv.FormatFloat(float64(w.Storage.Used())/(1<<20), 'f', 1, 64)
 	if w.StorageQuota == 0 {
 		return used + " MiB"

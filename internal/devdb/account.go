@@ -31,21 +31,21 @@ func accountFor(data string) (account, error) {
 	case err == nil && me.uid != 0:
 		return me, fmt.Errorf("%s belongs to the user %s: run as that user or choose another directory", data, userName(owner))
 	case err == nil && owner != 0:
-		return lookup(strconv.Itoa(owner), user.LookupId)
+		return lookupAccount(strconv.Itoa(owner), user.LookupId)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return me, err
 	case me.uid != 0:
 		return me, nil
 	}
 	for _, name := range []string{"postgres", "_postgres", "nobody"} {
-		if a, err := lookup(name, user.Lookup); err == nil {
+		if a, err := lookupAccount(name, user.Lookup); err == nil {
 			return a, nil
 		}
 	}
 	return me, errors.New("PostgreSQL refuses to run as root, and neither the user postgres nor the user nobody exists: run as an ordinary user")
 }
 
-func lookup(key string, by func(string) (*user.User, error)) (account, error) {
+func lookupAccount(key string, by func(string) (*user.User, error)) (account, error) {
 	u, err := by(key)
 	if err != nil {
 		return account{}, err
@@ -77,8 +77,8 @@ func userName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// own creates a directory that only this account can access.
-func (a account) own(dir string) error {
+// makePrivate creates a directory that only this account can access.
+func (a account) makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
@@ -88,9 +88,9 @@ func (a account) own(dir string) error {
 	return nil
 }
 
-// cache returns the directory of downloaded programs. Root's own cache directory is closed to other
-// users.
-func (a account) cache() (string, error) {
+// cacheDir returns the directory of downloaded programs. Root's own cache directory is closed to
+// other users.
+func (a account) cacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -99,14 +99,14 @@ func (a account) cache() (string, error) {
 	if err := makeDir(dir); err != nil {
 		return "", err
 	}
-	if a.drop && !a.reaches(dir) {
+	if a.drop && !a.canEnter(dir) {
 		return "/var/cache/parley", nil
 	}
 	return dir, nil
 }
 
-// opens makes everything below dir readable for the account.
-func (a account) opens(dir string) error {
+// makeReadable makes everything below dir readable for the account.
+func (a account) makeReadable(dir string) error {
 	if !a.drop {
 		return nil
 	}
@@ -126,18 +126,18 @@ func (a account) opens(dir string) error {
 	})
 }
 
-// reaches reports whether the account can enter dir. It asks the kernel, because mode bits do not
+// canEnter reports whether the account can enter dir. It asks the kernel, because mode bits do not
 // include access lists.
-func (a account) reaches(dir string) bool {
+func (a account) canEnter(dir string) bool {
 	cmd := exec.Command("/bin/sh", "-c", ":")
 	cmd.Dir = dir
-	a.apply(cmd)
+	a.applyTo(cmd)
 	return cmd.Run() == nil
 }
 
-// apply makes cmd run as the account, without variables of our environment that could configure
+// applyTo makes cmd run as the account, without variables of our environment that could configure
 // PostgreSQL or that it does not need, such as API keys.
-func (a account) apply(cmd *exec.Cmd) {
+func (a account) applyTo(cmd *exec.Cmd) {
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "HOME=/"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
 		if v, ok := os.LookupEnv(key); ok {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// major returns the version of the data directory, 0 if there is none.
-func (p place) major() (int, error) {
+// majorVersion returns the version of the data directory, 0 if there is none.
+func (p place) majorVersion() (int, error) {
 	text, err := os.ReadFile(filepath.Join(p.data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(p.data); err == nil {
@@ -32,12 +32,12 @@ func (p place) major() (int, error) {
 	return n, nil
 }
 
-// create creates the data directory. It removes the remains of a crashed attempt.
-func (p place) create(prog programs, disposable bool) error {
+// createCluster creates the data directory. It removes the remains of a crashed attempt.
+func (p place) createCluster(prog programs, disposable bool) error {
 	if err := os.RemoveAll(p.fresh); err != nil {
 		return err
 	}
-	if err := p.as.own(p.fresh); err != nil {
+	if err := p.as.makePrivate(p.fresh); err != nil {
 		return err
 	}
 	args := []string{"-D", p.fresh, "-U", User, "--auth=trust", "--encoding=UTF8", "--lc-collate=C"}
@@ -45,9 +45,9 @@ func (p place) create(prog programs, disposable bool) error {
 		args = append(args, "--no-sync")
 	}
 	// C.UTF-8 classifies letters beyond ASCII. C is the fallback if it does not exist.
-	out, err := p.initdb(prog, append(args, "--lc-ctype=C.UTF-8"))
+	out, err := p.runInitdb(prog, append(args, "--lc-ctype=C.UTF-8"))
 	if err != nil && strings.Contains(out, "locale") {
-		out, err = p.initdb(prog, append(args, "--lc-ctype=C"))
+		out, err = p.runInitdb(prog, append(args, "--lc-ctype=C"))
 	}
 	if err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(out))
@@ -58,10 +58,10 @@ func (p place) create(prog programs, disposable bool) error {
 	return syncDir(p.dir)
 }
 
-func (p place) initdb(prog programs, args []string) (string, error) {
+func (p place) runInitdb(prog programs, args []string) (string, error) {
 	cmd := exec.Command(filepath.Join(prog.dir, "initdb"), args...)
 	cmd.Dir = p.fresh
-	p.as.apply(cmd)
+	p.as.applyTo(cmd)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

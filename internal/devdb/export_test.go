@@ -18,9 +18,9 @@ const (
 
 // Fetch downloads version 18 with a checksum, as the tests' own user.
 func Fetch(ctx context.Context, repository, cache, sum string, major int, progress func(string)) (version, dir string, err error) {
-	s := source{repository: repository, cache: cache, platform: platform(), progress: progress,
-		releases: map[int]release{18: {"18.3.0", map[string]string{platform(): sum}}}}
-	prog, err := s.fetch(ctx, major)
+	s := source{repository: repository, cache: cache, platform: platformName(), progress: progress,
+		releases: map[int]release{18: {"18.3.0", map[string]string{platformName(): sum}}}}
+	prog, err := s.fetchPrograms(ctx, major)
 	return prog.version, prog.dir, err
 }
 
@@ -41,13 +41,13 @@ func FetchPlatform(ctx context.Context, cache, platform string, major int) error
 	}
 	s.cache, s.platform = cache, platform
 	r := releases[major]
-	return s.install(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
+	return s.installPrograms(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
 }
 
 // Unguarded starts PostgreSQL on a stopped server's directory, as a user would from a shell.
 func (s *Server) Unguarded() (*exec.Cmd, error) {
 	cmd := exec.Command(filepath.Join(s.task.Bin, "postgres"), s.task.Args...)
-	s.place.as.apply(cmd)
+	s.place.as.applyTo(cmd)
 	return cmd, cmd.Start()
 }
 
@@ -55,7 +55,7 @@ func (s *Server) Unguarded() (*exec.Cmd, error) {
 func (s *Server) Bystander() (pid int, end func(), err error) {
 	cmd := exec.Command("/bin/cat")
 	cmd.Dir = "/"
-	s.place.as.apply(cmd)
+	s.place.as.applyTo(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, nil, err
@@ -76,7 +76,7 @@ func (s *Server) Guarded() bool {
 		return false
 	}
 	defer l.close()
-	free, err := l.try(exclusive)
+	free, err := l.tryLock(exclusive)
 	return err == nil && !free
 }
 
@@ -84,7 +84,7 @@ func (s *Server) Guarded() bool {
 func (s *Server) Data() string { return s.place.data }
 
 // Alive reports whether a process runs and is not a zombie.
-func Alive(pid int) bool { return alive(pid) && !zombie(pid) }
+func Alive(pid int) bool { return isAlive(pid) && !zombie(pid) }
 
 // zombie reports whether a process has ended and was not reaped.
 func zombie(pid int) bool {
@@ -103,11 +103,11 @@ func OwnerOf(path string) int {
 
 // Installed returns the reason why no test can run, or nil.
 func Installed(ctx context.Context) error {
-	all, err := installed(ctx, "")
+	all, err := listInstalled(ctx, "")
 	if err != nil {
 		return err
 	}
-	if _, ok := choose(all, 0); !ok {
+	if _, ok := choosePrograms(all, 0); !ok {
 		return ErrNoPostgres
 	}
 	return nil
@@ -120,7 +120,7 @@ func InUse(dir string) bool {
 		return false
 	}
 	defer l.close()
-	free, err := l.try(exclusive)
+	free, err := l.tryLock(exclusive)
 	return err == nil && !free
 }
 
@@ -137,5 +137,5 @@ func StopForgotten(dir string) {
 // Stopping reports whether the server is stopping or has ended.
 func (s *Server) Stopping() bool {
 	at, err := readPidfile(s.place.data)
-	return err != nil || !at.ready()
+	return err != nil || !at.isReady()
 }

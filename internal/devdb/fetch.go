@@ -40,18 +40,18 @@ type source struct {
 }
 
 func sourceFor(as account, opts Options) (source, error) {
-	cache, err := as.cache()
+	cache, err := as.cacheDir()
 	return source{
 		repository: strings.TrimSuffix(cmp.Or(opts.Repository, os.Getenv(RepositoryVariable), mavenCentral), "/"),
 		cache:      filepath.Join(cache, "postgres"),
-		platform:   platform(), releases: releases,
+		platform:   platformName(), releases: releases,
 		as: as, progress: opts.Progress,
 	}, err
 }
 
-// fetch returns programs from the cache, and downloads them first if necessary. It unpacks and runs
-// a download only if it has the pinned checksum.
-func (s source) fetch(ctx context.Context, major int) (programs, error) {
+// fetchPrograms returns programs from the cache, and downloads them first if necessary. It unpacks
+// and runs a download only if it has the pinned checksum.
+func (s source) fetchPrograms(ctx context.Context, major int) (programs, error) {
 	r := s.releases[cmp.Or(major, newest)]
 	sum := r.sums[s.platform]
 	if sum == "" {
@@ -60,11 +60,11 @@ func (s source) fetch(ctx context.Context, major int) (programs, error) {
 	if err := makeDir(s.cache); err != nil {
 		return programs{}, err
 	}
-	if err := ours(s.cache, os.Getuid()); err != nil {
+	if err := checkOwner(s.cache, os.Getuid()); err != nil {
 		return programs{}, err
 	}
 	home := filepath.Join(s.cache, r.version+"-"+sum[:12])
-	if prog, err := s.inspect(ctx, home); err == nil {
+	if prog, err := s.inspectPrograms(ctx, home); err == nil {
 		return prog, nil
 	}
 	lock, err := lockFile(ctx, filepath.Join(s.cache, "fetch.lock"), exclusive)
@@ -72,24 +72,24 @@ func (s source) fetch(ctx context.Context, major int) (programs, error) {
 		return programs{}, err
 	}
 	defer lock.close()
-	if prog, err := s.inspect(ctx, home); err == nil {
+	if prog, err := s.inspectPrograms(ctx, home); err == nil {
 		return prog, nil // by the process that had the lock
 	}
-	s.progress(fmt.Sprintf("fetching PostgreSQL %s for %s from %s (15 to 35 MB)", r.version, s.platform, s.host()))
-	if err := s.install(ctx, r.version, sum, home); err != nil {
+	s.progress(fmt.Sprintf("fetching PostgreSQL %s for %s from %s (15 to 35 MB)", r.version, s.platform, s.hostName()))
+	if err := s.installPrograms(ctx, r.version, sum, home); err != nil {
 		return programs{}, err
 	}
 	s.progress("PostgreSQL " + r.version + " is in " + home)
-	return s.inspect(ctx, home)
+	return s.inspectPrograms(ctx, home)
 }
 
-// inspect reads the version of downloaded programs, as the account that will run them.
-func (s source) inspect(ctx context.Context, home string) (programs, error) {
-	return inspectAs(ctx, filepath.Join(home, "bin"), s.as.apply)
+// inspectPrograms reads the version of downloaded programs, as the account that will run them.
+func (s source) inspectPrograms(ctx context.Context, home string) (programs, error) {
+	return inspectAs(ctx, filepath.Join(home, "bin"), s.as.applyTo)
 }
 
-// install downloads, verifies and unpacks programs, and then renames them into place.
-func (s source) install(ctx context.Context, version, sum, home string) error {
+// installPrograms downloads, verifies and unpacks programs, and then renames them into place.
+func (s source) installPrograms(ctx context.Context, version, sum, home string) error {
 	fresh := filepath.Join(s.cache, "fetch.new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -99,24 +99,24 @@ func (s source) install(ctx context.Context, version, sum, home string) error {
 		return err
 	}
 	jar := filepath.Join(fresh, "postgres.jar")
-	got, err := s.download(ctx, version, jar)
+	got, err := s.downloadArchive(ctx, version, jar)
 	if err != nil {
 		return err
 	}
 	if got != sum {
-		return fmt.Errorf("the download from %s is not the file that this release of Parley expects: its SHA-256 is %s, not %s", s.host(), got, sum)
+		return fmt.Errorf("the download from %s is not the file that this release of Parley expects: its SHA-256 is %s, not %s", s.hostName(), got, sum)
 	}
-	if err := unpack(jar, filepath.Join(fresh, "programs")); err != nil {
+	if err := unpackJar(jar, filepath.Join(fresh, "programs")); err != nil {
 		return fmt.Errorf("unpack PostgreSQL: %w", err)
 	}
-	if err := s.as.opens(fresh); err != nil {
+	if err := s.as.makeReadable(fresh); err != nil {
 		return err
 	}
 	return os.Rename(filepath.Join(fresh, "programs"), home)
 }
 
-// download writes the archive of a version to a file and returns its SHA-256.
-func (s source) download(ctx context.Context, version, path string) (sum string, err error) {
+// downloadArchive writes the archive of a version to a file and returns its SHA-256.
+func (s source) downloadArchive(ctx context.Context, version, path string) (sum string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, downloadTime)
 	defer cancel()
 	name := "embedded-postgres-binaries-" + s.platform
@@ -129,20 +129,20 @@ func (s source) download(ctx context.Context, version, path string) (sum string,
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return "", fmt.Errorf("ask %s: %w", s.host(), e.Err)
+		return "", fmt.Errorf("ask %s: %w", s.hostName(), e.Err)
 	}
 	if err != nil {
 		return "", err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answers %s for PostgreSQL %s", s.host(), res.Status, version)
+		return "", fmt.Errorf("%s answers %s for PostgreSQL %s", s.hostName(), res.Status, version)
 	}
-	return s.save(res.Body, path)
+	return s.saveDownload(res.Body, path)
 }
 
-// save writes a download to a file.
-func (s source) save(body io.Reader, path string) (sum string, err error) {
+// saveDownload writes a download to a file.
+func (s source) saveDownload(body io.Reader, path string) (sum string, err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return "", err
@@ -154,17 +154,17 @@ func (s source) save(body io.Reader, path string) (sum string, err error) {
 	hash := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(body, maxDownload+1))
 	if err != nil {
-		return "", fmt.Errorf("download from %s after %d s: %w", s.host(), int(time.Since(begun).Seconds()), err)
+		return "", fmt.Errorf("download from %s after %d s: %w", s.hostName(), int(time.Since(begun).Seconds()), err)
 	}
 	if n > maxDownload {
-		return "", fmt.Errorf("the download from %s is larger than %d bytes", s.host(), maxDownload)
+		return "", fmt.Errorf("the download from %s is larger than %d bytes", s.hostName(), maxDownload)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), f.Close()
 }
 
-// host returns the part of the repository's address that may be shown: the rest can contain a
+// hostName returns the part of the repository's address that may be shown: the rest can contain a
 // password.
-func (s source) host() string {
+func (s source) hostName() string {
 	u, err := url.Parse(s.repository)
 	if err != nil || u.Host == "" {
 		return "the repository"

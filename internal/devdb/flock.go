@@ -31,8 +31,8 @@ func openLock(path string) (*flock, error) {
 	return &flock{f}, nil
 }
 
-// try reports whether the lock was free.
-func (l *flock) try(kind int) (bool, error) {
+// tryLock reports whether the lock was free.
+func (l *flock) tryLock(kind int) (bool, error) {
 	for {
 		err := syscall.Flock(int(l.file.Fd()), kind|syscall.LOCK_NB)
 		switch {
@@ -46,8 +46,8 @@ func (l *flock) try(kind int) (bool, error) {
 	}
 }
 
-// wait blocks until the lock is free.
-func (l *flock) wait(kind int) error {
+// waitLock blocks until the lock is free.
+func (l *flock) waitLock(kind int) error {
 	for {
 		err := syscall.Flock(int(l.file.Fd()), kind)
 		if !errors.Is(err, syscall.EINTR) {
@@ -64,14 +64,14 @@ func (l *flock) close() {
 	l.file.Close()
 }
 
-// TryLock takes a lock that the kernel releases when its process dies. held is false if another process
-// has it.
+// TryLock takes a lock that the kernel releases when its process dies. held is false if another
+// process has it.
 func TryLock(path string) (release func(), held bool, err error) {
 	l, err := openLock(path)
 	if err != nil {
 		return nil, false, err
 	}
-	if held, err = l.try(exclusive); err != nil {
+	if held, err = l.tryLock(exclusive); err != nil {
 		l.close()
 		return nil, false, err
 	}
@@ -84,7 +84,7 @@ func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = until(ctx, func() (bool, error) { return l.try(kind) })
+	err = pollUntil(ctx, func() (bool, error) { return l.tryLock(kind) })
 	if err != nil {
 		l.close()
 		return nil, fmt.Errorf("wait for %s: %w", path, err)
@@ -92,8 +92,8 @@ func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
 	return l, nil
 }
 
-// until polls done until it returns true, or ctx ends.
-func until(ctx context.Context, done func() (bool, error)) error {
+// pollUntil polls done until it returns true, or ctx ends.
+func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {

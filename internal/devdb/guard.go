@@ -19,7 +19,7 @@ const guardName = "parley-postgres-guard"
 // copies of itself.
 func init() {
 	if len(os.Args) == 2 && os.Args[0] == guardName {
-		os.Exit(keep(os.Args[1]))
+		os.Exit(runGuard(os.Args[1]))
 	}
 }
 
@@ -33,14 +33,15 @@ type task struct {
 	Adopt             int // a postmaster that lost its guard
 }
 
-// keep is the main function of the guard. The parent reads one line from it: "ready" or the error.
-func keep(text string) int {
+// runGuard is the main function of the guard. The parent reads one line from it: "ready" or the
+// error.
+func runGuard(text string) int {
 	runtime.LockOSThread() // the death signal is sent when this thread ends, not this process
 	const report = 3
 	syscall.CloseOnExec(report)
 	parent := os.NewFile(report, "parent")
 	g := guard{}
-	err := g.begin(text)
+	err := g.beginServer(text)
 	if err != nil {
 		fmt.Fprintln(parent, err)
 	} else {
@@ -48,10 +49,10 @@ func keep(text string) int {
 	}
 	parent.Close()
 	if err == nil {
-		err = g.watch()
+		err = g.watchServer()
 	}
 	if err != nil {
-		g.say("%v", err)
+		g.writeReport("%v", err)
 		return 1
 	}
 	return 0
@@ -66,11 +67,11 @@ type guard struct {
 	ended chan error // the exit error of pid
 }
 
-func (g *guard) say(format string, args ...any) {
+func (g *guard) writeReport(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s guard: %s\n", time.Now().UTC().Format("2006-01-02 15:04:05.000 MST"), fmt.Sprintf(format, args...))
 }
 
-func (g *guard) begin(text string) (err error) {
+func (g *guard) beginServer(text string) (err error) {
 	if err := json.Unmarshal([]byte(text), &g.task); err != nil {
 		return err
 	}
@@ -83,12 +84,12 @@ func (g *guard) begin(text string) (err error) {
 	}
 	// No other guard is running: the start lock ensures that. A watcher may hold the lock for a
 	// moment.
-	if err := g.self.wait(exclusive); err != nil {
+	if err := g.self.waitLock(exclusive); err != nil {
 		return err
 	}
 	if g.Adopt != 0 {
-		g.adopt()
-	} else if err := g.up(); err != nil {
+		g.adoptPostmaster()
+	} else if err := g.startServer(); err != nil {
 		return err
 	}
 	if err := g.self.file.Truncate(0); err != nil {
@@ -98,46 +99,46 @@ func (g *guard) begin(text string) (err error) {
 	return err
 }
 
-// watch ends when no process uses the server anymore or one has stopped it.
-func (g *guard) watch() error {
+// watchServer ends when no process uses the server anymore or one has stopped it.
+func (g *guard) watchServer() error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	unused := g.unused()
+	unused := g.unusedSignal()
 	var crashes []time.Time
 	for {
 		select {
 		case sig := <-stop:
-			g.say("%v: stopping PostgreSQL", sig)
-			return g.down()
+			g.writeReport("%v: stopping PostgreSQL", sig)
+			return g.stopServer()
 		case <-unused:
-			if g.alone() {
-				return g.down()
+			if g.takeStartLock() {
+				return g.stopServer()
 			}
-			unused = g.unused()
+			unused = g.unusedSignal()
 		case err := <-g.ended:
 			if err == nil { // stopped by pg_ctl
-				g.say("PostgreSQL was stopped")
+				g.writeReport("PostgreSQL was stopped")
 				return nil
 			}
 			crashes = append(crashes, time.Now())
 			if n := len(crashes); n > 5 && time.Since(crashes[n-5]) < time.Minute {
 				return fmt.Errorf("PostgreSQL keeps dying: %w", err)
 			}
-			g.say("PostgreSQL died (%v): starting it again", err)
-			if err := g.up(); err != nil {
+			g.writeReport("PostgreSQL died (%v): starting it again", err)
+			if err := g.startServer(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// unused sends, after Linger, that no process used the server for a moment.
-func (g *guard) unused() <-chan struct{} {
+// unusedSignal sends, after Linger, that no process used the server for a moment.
+func (g *guard) unusedSignal() <-chan struct{} {
 	c := make(chan struct{})
 	go func() {
-		if err := g.users.wait(exclusive); err != nil {
-			g.say("wait for users: %v", err)
+		if err := g.users.waitLock(exclusive); err != nil {
+			g.writeReport("wait for users: %v", err)
 			return
 		}
 		g.users.unlock()
@@ -147,17 +148,17 @@ func (g *guard) unused() <-chan struct{} {
 	return c
 }
 
-// alone takes the start lock for good if no process uses the server or is about to.
-func (g *guard) alone() bool {
+// takeStartLock takes the start lock for good if no process uses the server or is about to.
+func (g *guard) takeStartLock() bool {
 	start, err := openLock(g.place.start)
 	if err != nil {
 		return false
 	}
-	if free, err := start.try(exclusive); err != nil || !free {
+	if free, err := start.tryLock(exclusive); err != nil || !free {
 		start.close()
 		return false
 	}
-	if free, err := g.users.try(exclusive); err != nil || !free {
+	if free, err := g.users.tryLock(exclusive); err != nil || !free {
 		start.close()
 		return false
 	}

@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// join reports whether a guard runs a server here, once the server is ready.
-func (s *Server) join(ctx context.Context) (bool, error) {
+// joinServer reports whether a guard runs a server here, once the server is ready.
+func (s *Server) joinServer(ctx context.Context) (bool, error) {
 	guard, err := openLock(s.place.guard)
 	if err != nil {
 		return false, err
 	}
 	defer guard.close()
 	joined := false
-	err = until(ctx, func() (bool, error) {
-		free, err := guard.try(exclusive)
+	err = pollUntil(ctx, func() (bool, error) {
+		free, err := guard.tryLock(exclusive)
 		if free || err != nil {
 			return true, err
 		}
@@ -37,47 +37,47 @@ func (s *Server) join(ctx context.Context) (bool, error) {
 			return false, err // not written yet
 		}
 		s.at, err = readPidfile(s.place.data)
-		joined = err == nil && s.at.ready() && alive(s.at.pid)
+		joined = err == nil && s.at.isReady() && isAlive(s.at.pid)
 		return joined, nil // no file yet, or not anymore: the guard is starting or stopping PostgreSQL
 	})
 	s.Version = s.task.Version
 	return joined, err
 }
 
-// launch starts a guard and waits for its report.
-func (s *Server) launch(ctx context.Context, opts Options) error {
+// launchGuard starts a guard and waits for its report.
+func (s *Server) launchGuard(ctx context.Context, opts Options) error {
 	p := s.place
-	major, err := p.major()
+	major, err := p.majorVersion()
 	if err != nil {
 		return err
 	}
-	prog, err := provide(ctx, p, major, opts)
+	prog, err := providePrograms(ctx, p, major, opts)
 	if err != nil {
 		return err
 	}
 	if major == 0 {
 		opts.Progress("making a data directory with PostgreSQL " + prog.version)
-		if err := p.create(prog, opts.Disposable); err != nil {
+		if err := p.createCluster(prog, opts.Disposable); err != nil {
 			return err
 		}
 	}
-	sockets, err := p.sockets()
+	sockets, err := p.socketDir()
 	if err != nil {
 		return err
 	}
-	orphan, err := p.orphan(ctx)
+	orphan, err := p.findOrphan(ctx)
 	if err != nil {
 		return err
 	}
 	s.task = task{
 		Dir: p.dir, UID: p.as.uid, GID: p.as.gid, Drop: p.as.drop,
-		Bin: prog.dir, Version: prog.version, Args: arguments(p.data, sockets, opts),
+		Bin: prog.dir, Version: prog.version, Args: serverArguments(p.data, sockets, opts),
 		Linger: opts.Linger, Adopt: orphan,
 	}
 	s.Joined = orphan != 0
 	slow := time.AfterFunc(5*time.Second, func() { opts.Progress("PostgreSQL is still starting, perhaps recovering; see " + p.log) })
 	defer slow.Stop()
-	if err := s.spawn(ctx); err != nil {
+	if err := s.spawnGuard(ctx); err != nil {
 		return err
 	}
 	s.Version = prog.version
@@ -85,9 +85,9 @@ func (s *Server) launch(ctx context.Context, opts Options) error {
 	return err
 }
 
-// arguments returns PostgreSQL's arguments. They are not written into its configuration file, so
-// that a newer binary does not have to edit the file of an older one.
-func arguments(data, sockets string, opts Options) []string {
+// serverArguments returns PostgreSQL's arguments. They are not written into its configuration file,
+// so that a newer binary does not have to edit the file of an older one.
+func serverArguments(data, sockets string, opts Options) []string {
 	set := map[string]string{
 		"listen_addresses":        "",
 		"unix_socket_directories": sockets,
@@ -110,9 +110,9 @@ func arguments(data, sockets string, opts Options) []string {
 	return args
 }
 
-// spawn runs this binary again as the guard, in a session of its own, so that Ctrl-C reaches this
-// process and not PostgreSQL, and without open files of this process.
-func (s *Server) spawn(ctx context.Context) error {
+// spawnGuard runs this binary again as the guard, in a session of its own, so that Ctrl-C reaches
+// this process and not PostgreSQL, and without open files of this process.
+func (s *Server) spawnGuard(ctx context.Context) error {
 	text, err := json.Marshal(s.task)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	cmd := exec.Command(self)
 	cmd.Args = []string{guardName, string(text)}
 	cmd.Dir = "/"
-	account{}.apply(cmd)
+	account{}.applyTo(cmd)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{write}
 	cmd.SysProcAttr.Setsid = true
 	err = cmd.Start()
@@ -161,8 +161,8 @@ func (s *Server) spawn(ctx context.Context) error {
 	return nil
 }
 
-// gone waits for the end of the guard, unless another process keeps the server.
-func (s *Server) gone(ctx context.Context) error {
+// awaitGuardEnd waits for the end of the guard, unless another process keeps the server.
+func (s *Server) awaitGuardEnd(ctx context.Context) error {
 	guard, err := openLock(s.place.guard)
 	if err != nil {
 		return err
@@ -174,11 +174,11 @@ func (s *Server) gone(ctx context.Context) error {
 	}
 	defer peers.close()
 	ended := false
-	err = until(ctx, func() (bool, error) {
-		if ended, err = guard.try(exclusive); ended || err != nil {
+	err = pollUntil(ctx, func() (bool, error) {
+		if ended, err = guard.tryLock(exclusive); ended || err != nil {
 			return true, err
 		}
-		free, err := peers.try(exclusive)
+		free, err := peers.tryLock(exclusive)
 		peers.unlock()
 		return !free, err
 	})
@@ -191,7 +191,7 @@ func (s *Server) gone(ctx context.Context) error {
 	return nil
 }
 
-func alive(pid int) bool {
+func isAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }

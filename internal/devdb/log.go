@@ -30,8 +30,8 @@ func logSize(path string) int64 {
 
 var fatalLine = regexp.MustCompile(`(?m)(?:FATAL|PANIC): +(.+)$`)
 
-// reason returns what PostgreSQL logged before it ended, or its exit status.
-func reason(path string, from int64, ended error) string {
+// endReason returns what PostgreSQL logged before it ended, or its exit status.
+func endReason(path string, from int64, ended error) string {
 	if f, err := os.Open(path); err == nil {
 		defer f.Close()
 		text, _ := io.ReadAll(io.NewSectionReader(f, from, 1<<20))

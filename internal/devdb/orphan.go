@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// orphan finds a postmaster that runs without a guard. It waits for one that is stopping. It is
+// findOrphan finds a postmaster that runs without a guard. It waits for one that is stopping. It is
 // called when no guard can be running.
-func (p place) orphan(ctx context.Context) (pid int, err error) {
-	err = until(ctx, func() (bool, error) {
+func (p place) findOrphan(ctx context.Context) (pid int, err error) {
+	err = pollUntil(ctx, func() (bool, error) {
 		at, err := readPidfile(p.data)
 		if errors.Is(err, fs.ErrNotExist) {
 			return true, nil
@@ -26,29 +26,30 @@ func (p place) orphan(ctx context.Context) (pid int, err error) {
 		if err != nil {
 			return true, err
 		}
-		if !alive(at.pid) {
+		if !isAlive(at.pid) {
 			// PostgreSQL replaces the file itself, after it has checked that no backend of the old
 			// server is left.
 			return true, nil
 		}
 		if !isPostmaster(at.pid, p.data) {
-			return true, p.forget(at)
+			return true, p.renameLockFiles(at)
 		}
 		if at.status == "ready" && at.sockets == "" {
 			return true, fmt.Errorf("PostgreSQL runs as process %d without a Unix socket; stop it", at.pid)
 		}
-		if at.ready() {
+		if at.isReady() {
 			pid = at.pid
 		}
-		return at.ready(), nil
+		return at.isReady(), nil
 	})
 	return pid, err
 }
 
-// forget renames the lock files of a postmaster whose pid now belongs to another program, after a
-// reboot, or to a zombie, in a container without an init. PostgreSQL would take both for a running
-// server. It still finds the remaining backends of the old server, by the shared memory they hold.
-func (p place) forget(at pidfile) error {
+// renameLockFiles renames the lock files of a postmaster whose pid now belongs to another program,
+// after a reboot, or to a zombie, in a container without an init. PostgreSQL would take both for a
+// running server. It still finds the remaining backends of the old server, by the shared memory
+// they hold.
+func (p place) renameLockFiles(at pidfile) error {
 	locks := []string{pidfilePath(p.data)}
 	if at.sockets != "" {
 		locks = append(locks, filepath.Join(at.sockets, fmt.Sprintf(".s.PGSQL.%d.lock", at.port)))

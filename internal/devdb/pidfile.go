@@ -38,4 +38,4 @@ func readPidfile(data string) (pidfile, error) {
 	return p, nil
 }
 
-func (p pidfile) ready() bool { return p.status == "ready" && p.sockets != "" }
+func (p pidfile) isReady() bool { return p.status == "ready" && p.sockets != "" }

@@ -34,8 +34,8 @@ func placeAt(dir string, as account) place {
 	}
 }
 
-// settle creates the directory, or another one that PostgreSQL's user can reach.
-func settle(dir string, progress func(string)) (place, error) {
+// choosePlace creates the directory, or another one that PostgreSQL's user can reach.
+func choosePlace(dir string, progress func(string)) (place, error) {
 	as, err := accountFor(filepath.Join(dir, "data"))
 	if err != nil {
 		return place{}, err
@@ -43,13 +43,13 @@ func settle(dir string, progress func(string)) (place, error) {
 	if err := makeDir(dir); err != nil {
 		return place{}, err
 	}
-	if as.drop && !as.reaches(dir) {
+	if as.drop && !as.canEnter(dir) {
 		refuge := filepath.Join("/var/tmp", fmt.Sprintf("parley-%d-%s", os.Getuid(), shortHash(dir)))
 		progress(fmt.Sprintf("the user %s cannot reach %s, data in %s", as.name, dir, refuge))
 		if err := makeDir(refuge); err != nil {
 			return place{}, err
 		}
-		if err := ours(refuge, os.Getuid()); err != nil { // any user can create directories there
+		if err := checkOwner(refuge, os.Getuid()); err != nil { // any user can create directories there
 			return place{}, err
 		}
 		dir = refuge
@@ -61,7 +61,7 @@ func settle(dir string, progress func(string)) (place, error) {
 		return place{}, err
 	}
 	p := placeAt(dir, as)
-	return p, p.prepare()
+	return p, p.prepareFiles()
 }
 
 func makeDir(dir string) error {
@@ -78,9 +78,9 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// prepare creates the files that root would otherwise create as its own, so that the owner of the
-// data could not open them.
-func (p place) prepare() error {
+// prepareFiles creates the files that root would otherwise create as its own, so that the owner of
+// the data could not open them.
+func (p place) prepareFiles() error {
 	for _, path := range []string{p.start, p.users, p.peers, p.guard, p.log} {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
@@ -97,8 +97,8 @@ func (p place) prepare() error {
 	return nil
 }
 
-// ours rejects a directory of another user.
-func ours(dir string, uid int) error {
+// checkOwner rejects a directory of another user.
+func checkOwner(dir string, uid int) error {
 	owner, err := ownerOf(dir)
 	if err != nil {
 		return err
@@ -112,9 +112,9 @@ func ours(dir string, uid int) error {
 // maxSocket is the longest socket path that every system allows, with room.
 const maxSocket = 90
 
-// sockets returns the directory of the socket: our own if the path is short and has no special
+// socketDir returns the directory of the socket: our own if the path is short and has no special
 // characters, else one in the system's temporary directory.
-func (p place) sockets() (string, error) {
+func (p place) socketDir() (string, error) {
 	plain := func(dir string) bool {
 		return len(dir)+len("/.s.PGSQL.5432") <= maxSocket && strings.Trim(dir, pathLetters) == ""
 	}
@@ -125,9 +125,9 @@ func (p place) sockets() (string, error) {
 		}
 		dir = filepath.Join(tmp, "parley-"+shortHash(p.dir))
 	}
-	err := p.as.own(dir)
+	err := p.as.makePrivate(dir)
 	if errors.Is(err, fs.ErrExist) {
-		if err = ours(dir, p.as.uid); err != nil && ours(dir, os.Getuid()) == nil {
+		if err = checkOwner(dir, p.as.uid); err != nil && checkOwner(dir, os.Getuid()) == nil {
 			err = os.Lchown(dir, p.as.uid, p.as.gid) // it may be left from a crash
 		}
 	}

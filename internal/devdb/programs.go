@@ -44,13 +44,13 @@ var wellKnown = []string{
 	"/usr/local/bin",
 }
 
-// installed lists the installations on this machine, best first: PATH, then the newest. bin is
+// listInstalled lists the installations on this machine, best first: PATH, then the newest. bin is
 // Options.Bin.
-func installed(ctx context.Context, bin string) ([]programs, error) {
+func listInstalled(ctx context.Context, bin string) ([]programs, error) {
 	if dir := cmp.Or(bin, os.Getenv(BinVariable)); dir == "fetch" {
 		return nil, nil
 	} else if dir != "" {
-		prog, err := inspect(ctx, dir)
+		prog, err := inspectDir(ctx, dir)
 		if err != nil {
 			return nil, fmt.Errorf("%s=%s: %w", BinVariable, dir, err)
 		}
@@ -58,14 +58,14 @@ func installed(ctx context.Context, bin string) ([]programs, error) {
 	}
 	var inPath, known []programs
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if prog, err := inspect(ctx, dir); err == nil {
+		if prog, err := inspectDir(ctx, dir); err == nil {
 			inPath = append(inPath, prog)
 		}
 	}
 	for _, pattern := range wellKnown {
 		dirs, _ := filepath.Glob(pattern)
 		for _, dir := range dirs {
-			if prog, err := inspect(ctx, dir); err == nil {
+			if prog, err := inspectDir(ctx, dir); err == nil {
 				known = append(known, prog)
 			}
 		}
@@ -76,12 +76,12 @@ func installed(ctx context.Context, bin string) ([]programs, error) {
 
 var versionText = regexp.MustCompile(`\b(\d+)(\.\d+)?`)
 
-// inspect accepts a directory that contains the two programs that this package uses.
-func inspect(ctx context.Context, dir string) (programs, error) {
+// inspectDir accepts a directory that contains the two programs that this package uses.
+func inspectDir(ctx context.Context, dir string) (programs, error) {
 	return inspectAs(ctx, dir, func(*exec.Cmd) {})
 }
 
-// inspectAs is inspect with a function that prepares the command which prints the version.
+// inspectAs is inspectDir with a function that prepares the command which prints the version.
 func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (programs, error) {
 	if !filepath.IsAbs(dir) {
 		return programs{}, errors.New("not an absolute path")
@@ -110,8 +110,8 @@ func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (progra
 	return programs{dir: dir, version: found[0], major: major}, err
 }
 
-// choose returns the first installation that fits the data; major 0 is a new directory.
-func choose(all []programs, major int) (programs, bool) {
+// choosePrograms returns the first installation that fits the data; major 0 is a new directory.
+func choosePrograms(all []programs, major int) (programs, bool) {
 	for _, prog := range all {
 		if prog.major == major || major == 0 && prog.major >= oldest {
 			return prog, true

@@ -12,32 +12,33 @@ import (
 	"strings"
 )
 
-// provide finds the programs for the data directory, or for a new one if major is 0, and downloads
-// them if none are installed.
-func provide(ctx context.Context, p place, major int, opts Options) (programs, error) {
-	all, err := installed(ctx, opts.Bin)
+// providePrograms finds the programs for the data directory, or for a new one if major is 0, and
+// downloads them if none are installed.
+func providePrograms(ctx context.Context, p place, major int, opts Options) (programs, error) {
+	all, err := listInstalled(ctx, opts.Bin)
 	if err != nil {
 		return programs{}, err
 	}
-	if prog, ok := choose(all, major); ok {
+	if prog, ok := choosePrograms(all, major); ok {
 		return prog, nil
 	}
 	if major != 0 && len(all) > 0 {
 		return programs{}, fmt.Errorf("%s was made by PostgreSQL %d, and here is only %s: install PostgreSQL %d, or set %s=fetch to download it, or move the directory away",
-			p.data, major, versions(all), major, BinVariable)
+			p.data, major, versionList(all), major, BinVariable)
 	}
 	from, err := sourceFor(p.as, opts)
 	if err != nil {
 		return programs{}, err
 	}
-	prog, err := from.fetch(ctx, major)
+	prog, err := from.fetchPrograms(ctx, major)
 	if err != nil {
-		return prog, fmt.Errorf("%w, and fetching it failed (%w): install it with `%s`, or set DATABASE_URL", ErrNoPostgres, err, install())
+		return prog, fmt.Errorf("%w, and fetching it failed (%w): install it with `%s`, or set DATABASE_URL", ErrNoPostgres, err,
+			installCommand())
 	}
 	return prog, nil
 }
 
-func versions(all []programs) string {
+func versionList(all []programs) string {
 	var names []string
 	for _, prog := range all {
 		if name := fmt.Sprintf("%s in %s", prog.version, prog.dir); !slices.Contains(names, name) {
@@ -47,8 +48,8 @@ func versions(all []programs) string {
 	return strings.Join(names, ", ")
 }
 
-// install returns the command that installs PostgreSQL on this system.
-func install() string {
+// installCommand returns the command that installs PostgreSQL on this system.
+func installCommand() string {
 	sudo := "sudo "
 	if os.Getuid() == 0 {
 		sudo = ""

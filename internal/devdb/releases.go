@@ -52,8 +52,8 @@ var releases = map[int]release{
 	}},
 }
 
-// platform returns the name of this machine's platform in downloads.
-func platform() string {
+// platformName returns the name of this machine's platform in downloads.
+func platformName() string {
 	arch := runtime.GOARCH
 	if arch == "arm64" {
 		arch = "arm64v8"

@@ -17,7 +17,7 @@ func Remove(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	p, err := settle(dir, func(string) {})
+	p, err := choosePlace(dir, func(string) {})
 	if err != nil {
 		return err
 	}
@@ -32,11 +32,11 @@ func Remove(ctx context.Context, dir string) error {
 			return err
 		}
 		defer lock.close()
-		if free, err := lock.try(exclusive); err != nil || !free {
+		if free, err := lock.tryLock(exclusive); err != nil || !free {
 			return errors.Join(fmt.Errorf("%s is in use", p.dir), err)
 		}
 	}
-	orphan, err := p.orphan(ctx)
+	orphan, err := p.findOrphan(ctx)
 	if err != nil {
 		return err
 	}

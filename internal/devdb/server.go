@@ -42,20 +42,20 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
-	p, err := settle(dir, opts.Progress)
+	p, err := choosePlace(dir, opts.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("private PostgreSQL: %w", err)
 	}
-	s, err := p.enter(ctx, opts)
+	s, err := p.enterServer(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("private PostgreSQL in %s: %w", p.dir, err)
 	}
 	return s, nil
 }
 
-// enter either joins the server or starts it. The start lock admits one process at a time; the
-// guard holds it while it stops PostgreSQL.
-func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
+// enterServer either joins the server or starts it. The start lock admits one process at a time;
+// the guard holds it while it stops PostgreSQL.
+func (p place) enterServer(ctx context.Context, opts Options) (*Server, error) {
 	slow := time.AfterFunc(time.Second, func() { opts.Progress("waiting for another process that starts or stops PostgreSQL") })
 	turn, err := lockFile(ctx, p.start, exclusive)
 	slow.Stop()
@@ -73,9 +73,9 @@ func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Dir: p.dir, place: p, users: users, peers: peers}
-	s.Joined, err = s.join(ctx)
+	s.Joined, err = s.joinServer(ctx)
 	if err == nil && !s.Joined {
-		err = s.launch(ctx, opts)
+		err = s.launchGuard(ctx, opts)
 	}
 	if err != nil {
 		users.close()
@@ -125,7 +125,7 @@ func (s *Server) Watch(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		ended, err := guard.try(shared)
+		ended, err := guard.tryLock(shared)
 		if err != nil {
 			return err
 		}
@@ -147,12 +147,12 @@ func (s *Server) Stop(ctx context.Context) error {
 		return nil
 	}
 	held.Delete(s)
-	last, err := s.peers.try(exclusive)
+	last, err := s.peers.tryLock(exclusive)
 	s.users.close()
 	s.peers.close()
 	s.users, s.peers = nil, nil
 	if err != nil || !last || s.task.Linger > 0 {
 		return err
 	}
-	return s.gone(ctx)
+	return s.awaitGuardEnd(ctx)
 }

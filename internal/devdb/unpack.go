@@ -17,9 +17,9 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// unpack extracts the programs in a jar, a zip file with one compressed tar file, into a new
+// unpackJar extracts the programs in a jar, a zip file with one compressed tar file, into a new
 // directory, which no name in it can leave.
-func unpack(jar, dir string) error {
+func unpackJar(jar, dir string) error {
 	z, err := zip.OpenReader(jar)
 	if err != nil {
 		return err
@@ -59,14 +59,14 @@ func unpackPrograms(f *zip.File, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := extract(root, h, r); err != nil {
+		if err := extractEntry(root, h, r); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 }
 
-// extract creates one file, directory or link, and rejects every other kind.
-func extract(root *os.Root, h *tar.Header, content io.Reader) error {
+// extractEntry creates one file, directory or link, and rejects every other kind.
+func extractEntry(root *os.Root, h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if name == "." {
 		return nil

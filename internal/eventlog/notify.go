@@ -177,7 +177,7 @@ func packPayloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	return append(out, b.String())
 }
 
-// parsePayload parses a notification made by payloads. It skips this node's own notifications;
+// parsePayload parses a notification made by packPayloads. It skips this node's own notifications;
 // foreign reports that the payload is from another node. It ignores unknown fields: a newer release
 // may send more.
 func parsePayload(p string, own int32) (ids []uuid.UUID, foreign bool) {

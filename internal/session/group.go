@@ -37,8 +37,8 @@ type group[C any] struct {
 	busy  bool // a goroutine is processing the queue
 }
 
-// commitChange commits a change. If ctx ends while the change is being committed, do waits for it; a change
-// that still waits is dropped.
+// commitChange commits a change. If ctx ends while the change is being committed, it waits for it;
+// a change that still waits is dropped.
 func (g *group[C]) commitChange(ctx context.Context, change C) (C, error) {
 	m := &member[C]{ctx: ctx, change: change, done: make(chan struct{})}
 	g.mu.Lock()

@@ -34,7 +34,7 @@ func Parse(key string) (id, secret string, ok bool) {
 		return "", "", false
 	}
 	signed := key[:len(key)-checksumLen]
-	if checksum(signed) != key[len(signed):] {
+	if keyChecksum(signed) != key[len(signed):] {
 		return "", "", false
 	}
 	body := signed[len(prefix):]
@@ -51,13 +51,13 @@ func isToken(bearer string) bool { return strings.HasPrefix(bearer, tokenPrefix)
 
 // generateSecret makes a new key.
 func generateSecret(prefix string) (key, id, secret string) {
-	id, secret = random(idLen), random(secretLen)
+	id, secret = randomText(idLen), randomText(secretLen)
 	body := prefix + id + secret
-	return body + checksum(body), id, secret
+	return body + keyChecksum(body), id, secret
 }
 
-// checksum returns the CRC-32 of a key's other characters, in base 62.
-func checksum(body string) string {
+// keyChecksum returns the CRC-32 of a key's other characters, in base 62.
+func keyChecksum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	var out [checksumLen]byte
 	for i := len(out) - 1; i >= 0; i-- {
@@ -67,8 +67,8 @@ func checksum(body string) string {
 	return string(out[:])
 }
 
-// random returns n random characters, each with the same probability.
-func random(n int) string {
+// randomText returns n random characters, each with the same probability.
+func randomText(n int) string {
 	out := make([]byte, 0, n)
 	var buf [64]byte
 	for len(out) < n {

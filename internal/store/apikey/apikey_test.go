@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 	}
 	// A valid checksum does not make every character valid.
 	odd := keyPrefix + strings.Repeat("-", 40)
-	f.Add(odd + checksum(odd))
+	f.Add(odd + keyChecksum(odd))
 	f.Fuzz(func(t *testing.T, s string) {
 		id, secret, ok := Parse(s)
 		if !ok {
@@ -112,8 +112,8 @@ func TestScopesImplyTheLowerOnes(t *testing.T) {
 	}
 }
 
-// TestAllLeavesOutAdministration checks that the name all never grants the scopes of administrators,
-// and that lists show them beside it.
+// TestAllLeavesOutAdministration checks that the name all never grants the scopes of
+// administrators, and that lists show them beside it.
 func TestAllLeavesOutAdministration(t *testing.T) {
 	t.Parallel()
 	usual, err := ParseScopes([]string{"all"})

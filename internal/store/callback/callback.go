@@ -85,12 +85,14 @@ const MaxNamed = 10
 
 // Register stores the callback of a turn, or fails as Check does. If the turn has one of the same
 // name, it changes that one.
-func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error { return s.put(ctx, tx, n) }
+func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error {
+	return s.putCallback(ctx, tx, n)
+}
 
 // Put is Register in a transaction of its own.
-func (s *Store) Put(ctx context.Context, n New) error { return s.put(ctx, s.pool, n) }
+func (s *Store) Put(ctx context.Context, n New) error { return s.putCallback(ctx, s.pool, n) }
 
-func (s *Store) put(ctx context.Context, on db.DBTX, n New) error {
+func (s *Store) putCallback(ctx context.Context, on db.DBTX, n New) error {
 	if err := s.Check(n.URL, n.Metadata); err != nil {
 		return err
 	}

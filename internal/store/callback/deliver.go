@@ -82,7 +82,7 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 	}
 	defer release()
 	if row.Body == nil {
-		if row.Body, err = s.write(ctx, row, body); err != nil {
+		if row.Body, err = s.writeBody(ctx, row, body); err != nil {
 			return 0, false, err
 		}
 	}
@@ -98,16 +98,18 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 		return 0, false, err
 	}
 	began := time.Now()
-	out := s.attempt(ctx, row, secrets, auth)
+	out := s.attemptDelivery(ctx, row, secrets, auth)
 	if out.err != "" && ctx.Err() != nil {
 		return 0, false, ctx.Err() // this process stopped the attempt
 	}
 	out.took = time.Since(began)
-	return s.settle(ctx, delivery, job, int(row.Tries), out)
+	return s.recordOutcome(ctx, delivery, job, int(row.Tries), out)
 }
 
-// write makes and stores the body of a delivery.
-func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(context.Context, Delivery) ([]byte, error)) ([]byte, error) {
+// writeBody makes and stores the body of a delivery.
+func (s *Store) writeBody(
+	ctx context.Context, row db.DeliveryTakeRow, body func(context.Context, Delivery) ([]byte, error),
+) ([]byte, error) {
 	d := Delivery{ID: row.ID, Callback: row.CallbackID, Workspace: row.WorkspaceID, Session: row.SessionID, Turn: row.TurnID,
 		Type: Type(row.Type), Seq: row.Seq, At: row.CreatedAt, Protocol: Protocol(row.Protocol)}
 	whole, err := body(ctx, d)
@@ -133,12 +135,12 @@ type outcome struct {
 	took   time.Duration
 }
 
-// final reports whether another attempt would be pointless.
-func (o outcome) final() bool { return o.err == gone || o.err == NotSent }
+// isFinal reports whether another attempt would be pointless.
+func (o outcome) isFinal() bool { return o.err == gone || o.err == NotSent }
 
-// attempt sends a report.
-func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte, auth Auth) outcome {
-	if reserved(row.URL) {
+// attemptDelivery sends a report.
+func (s *Store) attemptDelivery(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte, auth Auth) outcome {
+	if isReserved(row.URL) {
 		return outcome{err: NotSent}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, row.URL, bytes.NewReader(row.Body))
@@ -152,7 +154,7 @@ func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][
 	auth.addHeaders(r.Header)
 	res, err := s.client.Do(r)
 	if err != nil {
-		return outcome{err: reason(err)}
+		return outcome{err: failureReason(err)}
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
@@ -171,21 +173,23 @@ func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][
 	return o
 }
 
-// reserved reports whether a URL's host is below .invalid.
-func reserved(raw string) bool {
+// isReserved reports whether a URL's host is below .invalid.
+func isReserved(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), ".invalid")
 }
 
-// settle records the outcome of an attempt. It changes nothing if the delivery was taken from the
-// job meanwhile.
-func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try int, o outcome) (retry time.Duration, done bool, err error) {
+// recordOutcome records the outcome of an attempt. It changes nothing if the delivery was taken
+// from the job meanwhile.
+func (s *Store) recordOutcome(
+	ctx context.Context, delivery uuid.UUID, job int64, try int, o outcome,
+) (retry time.Duration, done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	status := delivered
 	if o.err != "" {
 		status = failed
-		if again, ok := retryPause(try, o.asked); ok && !o.final() {
+		if again, ok := retryPause(try, o.asked); ok && !o.isFinal() {
 			status, retry = pending, again
 		}
 	}
@@ -219,8 +223,8 @@ func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try i
 	return retry, status != pending, err
 }
 
-// reason names the failure of a request, without details about the network.
-func reason(err error) string {
+// failureReason names the failure of a request, without details about the network.
+func failureReason(err error) string {
 	if _, refused := errors.AsType[*egress.Error](err); refused {
 		return addressRefused
 	}

@@ -15,4 +15,4 @@ var Schedule = schedule
 var Wrap = wrapBody
 
 // Reason names the failure of a request.
-var Reason = reason
+var Reason = failureReason

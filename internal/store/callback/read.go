@@ -83,7 +83,7 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (Callback, err
 		return Callback{}, fmt.Errorf("read attempts: %w", err)
 	}
 	for _, d := range list {
-		view := Shown{WebhookID: d.ID, Type: Type(d.Type), Seq: d.Seq, Status: d.Status, Payload: d.Body, Attempts: []Attempt{}, NextAt: utc(d.NextAt), CreatedAt: d.CreatedAt.UTC()}
+		view := Shown{WebhookID: d.ID, Type: Type(d.Type), Seq: d.Seq, Status: d.Status, Payload: d.Body, Attempts: []Attempt{}, NextAt: utcTime(d.NextAt), CreatedAt: d.CreatedAt.UTC()}
 		for _, a := range attempts {
 			if a.DeliveryID == d.ID {
 				view.Attempts = append(view.Attempts, Attempt{a.N, a.At.UTC(), a.Status, a.LatencyMS, a.Error})
@@ -149,7 +149,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, status, cursor st
 			return Page{}, err
 		}
 		sum := Summary{CallbackID: r.CallbackID, WebhookID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, Type: Type(r.Type), Seq: r.Seq,
-			Status: r.Status, URL: hideQuery(address), NextAt: utc(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
+			Status: r.Status, URL: hideQuery(address), NextAt: utcTime(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
 		if r.LastAt != nil && r.LastLatencyMS != nil {
 			sum.LastAttempt = &Attempt{r.Attempts, r.LastAt.UTC(), r.LastStatus, *r.LastLatencyMS, r.LastError}
 		}
@@ -185,7 +185,7 @@ func hideQuery(raw string) string {
 	return u.String()
 }
 
-func utc(t *time.Time) *time.Time {
+func utcTime(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
 	}

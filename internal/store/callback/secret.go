@@ -29,7 +29,7 @@ func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("read the signing secret: %w", err)
 	}
-	secret, err := s.unseal(workspace, row.ID, row.Secret)
+	secret, err := s.unsealSecret(workspace, row.ID, row.Secret)
 	return FormatSecret(secret), err
 }
 
@@ -66,7 +66,7 @@ func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte,
 		}
 		all := make([][]byte, len(rows))
 		for i, r := range rows {
-			if all[i], err = s.unseal(workspace, r.ID, r.Secret); err != nil {
+			if all[i], err = s.unsealSecret(workspace, r.ID, r.Secret); err != nil {
 				return nil, err
 			}
 		}
@@ -91,7 +91,7 @@ func (s *Store) addSecret(ctx context.Context, on db.DBTX, workspace uuid.UUID, 
 // sealedFor is the vault's purpose for the sealed value.
 const sealedFor = "callback secret"
 
-func (s *Store) unseal(workspace, id uuid.UUID, sealed []byte) ([]byte, error) {
+func (s *Store) unsealSecret(workspace, id uuid.UUID, sealed []byte) ([]byte, error) {
 	secret, err := s.keys.Open(sealed, sealedFor, workspace.String(), id.String())
 	if err != nil {
 		return nil, fmt.Errorf("open the signing secret: %w", err)

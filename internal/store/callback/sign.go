@@ -33,11 +33,11 @@ func Sign(h http.Header, secrets [][]byte, id string, at time.Time, body []byte)
 	h.Set("Content-Type", "application/json")
 	h.Set("webhook-id", id)
 	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
-	h.Set("webhook-signature", signature(secrets, id, at, body))
+	h.Set("webhook-signature", signatureHeader(secrets, id, at, body))
 }
 
-// signature returns the header webhook-signature: one signature for each secret.
-func signature(secrets [][]byte, id string, at time.Time, body []byte) string {
+// signatureHeader returns the header webhook-signature: one signature for each secret.
+func signatureHeader(secrets [][]byte, id string, at time.Time, body []byte) string {
 	all := make([]string, len(secrets))
 	for i, secret := range secrets {
 		mac := hmac.New(sha256.New, secret)

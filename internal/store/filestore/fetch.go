@@ -111,7 +111,7 @@ func (s *Store) wakeFetchers() {
 
 // fetchOne fetches one file, and records the result.
 func (s *Store) fetchOne(ctx context.Context, row db.File) error {
-	err := s.transfer(ctx, row)
+	err := s.transferFile(ctx, row)
 	why, refused := errors.AsType[refusal](err)
 	pause := time.Duration(0)
 	switch {
@@ -139,9 +139,9 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 	return nil
 }
 
-// transfer makes the request and stores the response. A refusal is final, and so is a fault, which
-// is already recorded.
-func (s *Store) transfer(ctx context.Context, row db.File) error {
+// transferFile makes the request and stores the response. A refusal is final, and so is a fault,
+// which is already recorded.
+func (s *Store) transferFile(ctx context.Context, row db.File) error {
 	if row.Tries > fetchTries { // it was retried too often without an end
 		return refusal("origin_url could not be fetched.")
 	}

@@ -82,7 +82,7 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (File, error) 
 // List returns one page of a workspace's files, newest first; direction "" means both. A cursor
 // that this list did not make is INVALID_CURSOR.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Direction, limit int, cursor string) (Page, error) {
-	before, err := place(cursor, workspace, direction)
+	before, err := decodeCursor(cursor, workspace, direction)
 	if err != nil {
 		return Page{}, err
 	}
@@ -177,8 +177,8 @@ func cursorOf(last, workspace uuid.UUID, direction Direction) string {
 	return base64url.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}) + base64url.EncodeToString(last[:])
 }
 
-// place decodes a cursor; "" is the beginning.
-func place(cursor string, workspace uuid.UUID, direction Direction) (uuid.UUID, error) {
+// decodeCursor decodes a cursor; "" is the beginning.
+func decodeCursor(cursor string, workspace uuid.UUID, direction Direction) (uuid.UUID, error) {
 	if cursor == "" {
 		return uuid.Max, nil
 	}

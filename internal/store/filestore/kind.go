@@ -81,7 +81,7 @@ func Allowed() []string {
 // Type guesses a file's media type by its name and its beginning.
 func Type(name string, head []byte) string {
 	sniffed := sniffType(head)
-	ext := ending(name)
+	ext := fileExtension(name)
 	switch sniffed {
 	case plainText, xmlText, htmlText:
 		if ext == "svg" && sniffed != htmlText {
@@ -96,8 +96,8 @@ func Type(name string, head []byte) string {
 	return sniffed
 }
 
-// ending returns a name's extension, without the dot and in lower case.
-func ending(name string) string {
+// fileExtension returns a name's extension, without the dot and in lower case.
+func fileExtension(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 }
 
@@ -123,7 +123,7 @@ func normalizeType(declared string) string {
 // checkPermitted rejects a declared type, or a name, that may not be sent: with
 // UNSUPPORTED_FILE_TYPE, before any byte is sent.
 func checkPermitted(name, declared string, unrestricted bool) error {
-	ext := ending(name)
+	ext := fileExtension(name)
 	refuse := func(param, format string, args ...any) error {
 		f := fault.New(fault.UnsupportedFileType, format, args...)
 		f.Param = param

@@ -47,20 +47,20 @@ func (s *Store) downloadLink(workspace, file uuid.UUID, now time.Time) (address 
 // signLink returns a signed address.
 func (s *Store) signLink(l link) string {
 	id, key := s.keys.Derive(linkPurpose)
-	return strings.TrimSuffix(s.opt.Base, "/") + l.path() + "?" + l.query(id, l.signature(id, key))
+	return strings.TrimSuffix(s.opt.Base, "/") + l.urlPath() + "?" + l.urlQuery(id, l.signatureOf(id, key))
 }
 
-func (l link) path() string {
+func (l link) urlPath() string {
 	return "/api/v1/workspaces/" + l.workspace.String() + "/files/" + l.file.String() + "/content"
 }
 
-func (l link) query(key, signature string) string {
+func (l link) urlQuery(key, signature string) string {
 	return "expires=" + strconv.FormatInt(l.expires.Unix(), 10) + "&key=" + key + "&signature=" + signature
 }
 
-func (l link) signature(id string, key []byte) string {
+func (l link) signatureOf(id string, key []byte) string {
 	mac := hmac.New(sha256.New, key)
-	for _, part := range []string{l.method, l.path(), disposition, strconv.FormatInt(l.expires.Unix(), 10), id} {
+	for _, part := range []string{l.method, l.urlPath(), disposition, strconv.FormatInt(l.expires.Unix(), 10), id} {
 		mac.Write([]byte(part + "\n")) // no part has a line end
 	}
 	return base64url.EncodeToString(mac.Sum(nil))
@@ -84,15 +84,16 @@ func (s *Store) verifyLink(method, path, query string) (l link, ok bool) {
 	l.file, errs[1] = uuid.Parse(file)
 	unix, errs[2] = strconv.ParseInt(expires, 10, 64)
 	l.expires = time.Unix(unix, 0)
-	if errs != [3]error{} || path != l.path() || query != l.query(id, signature) {
+	if errs != [3]error{} || path != l.urlPath() || query != l.urlQuery(id, signature) {
 		return l, false
 	}
 	key, ok := s.keys.DeriveFrom(id, linkPurpose)
-	return l, ok && hmac.Equal([]byte(signature), []byte(l.signature(id, key)))
+	return l, ok && hmac.Equal([]byte(signature), []byte(l.signatureOf(id, key)))
 }
 
-// valid rejects an expired address, and one with an expiry later than that of any signed address.
-func (l link) valid(now time.Time) error {
+// checkExpiry rejects an expired address, and one with an expiry later than that of any signed
+// address.
+func (l link) checkExpiry(now time.Time) error {
 	switch {
 	case now.After(l.expires.Add(skew)):
 		return fault.New(fault.FileExpired, "This address has expired. Ask for a new one.")
@@ -114,5 +115,5 @@ func (s *Store) linkedFile(ctx context.Context, l link) (db.File, error) {
 	if err != nil {
 		return row, err
 	}
-	return row, l.valid(now)
+	return row, l.checkExpiry(now)
 }

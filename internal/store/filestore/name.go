@@ -28,21 +28,21 @@ func Name(name string) string {
 		}
 		return r
 	}, name)
-	if name = fit(trim(name)); name == "" {
+	if name = fitName(trimName(name)); name == "" {
 		return "file"
 	}
-	if stem, _, _ := strings.Cut(name, "."); device(strings.TrimSpace(stem)) {
-		name = fit("_" + name)
+	if stem, _, _ := strings.Cut(name, "."); isDeviceName(strings.TrimSpace(stem)) {
+		name = fitName("_" + name)
 	}
 	return name
 }
 
-// trim removes characters that hide a file, end its name invisibly, or turn the name into an
+// trimName removes characters that hide a file, end its name invisibly, or turn the name into an
 // option.
-func trim(name string) string { return strings.TrimRight(strings.TrimLeft(name, " .-"), " .") }
+func trimName(name string) string { return strings.TrimRight(strings.TrimLeft(name, " .-"), " .") }
 
-// fit truncates a name to MaxName bytes and keeps its extension, if it has one.
-func fit(name string) string {
+// fitName truncates a name to MaxName bytes and keeps its extension, if it has one.
+func fitName(name string) string {
 	if len(name) <= MaxName {
 		return name
 	}
@@ -54,11 +54,11 @@ func fit(name string) string {
 	for !utf8.ValidString(stem) {
 		stem = stem[:len(stem)-1]
 	}
-	return trim(stem) + ext
+	return trimName(stem) + ext
 }
 
-// device reports whether Windows reserves a name for a device, with any extension.
-func device(stem string) bool {
+// isDeviceName reports whether Windows reserves a name for a device, with any extension.
+func isDeviceName(stem string) bool {
 	switch stem = strings.ToUpper(stem); stem {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
 		return true

@@ -18,7 +18,7 @@ import (
 // stores nothing and returns the stored file. With mime "" it detects the type. A file that is not
 // accepted is FILE_REJECTED or FILE_TOO_LARGE.
 func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error) {
-	if f, err := s.produced(ctx, workspace, turn, call); !errors.Is(err, pgx.ErrNoRows) {
+	if f, err := s.producedFile(ctx, workspace, turn, call); !errors.Is(err, pgx.ErrNoRows) {
 		return f, err
 	}
 	filename = Name(filename)
@@ -64,7 +64,7 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 		s.dropObject(ctx, got.upload)
 	}
 	if errors.Is(err, pgx.ErrNoRows) { // another replica ran the same call first
-		f, err := s.produced(ctx, workspace, turn, call)
+		f, err := s.producedFile(ctx, workspace, turn, call)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return f, rejectionReason(StatusRejected, "The session is not there any more.")
 		}
@@ -81,8 +81,8 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	return f, err
 }
 
-// produced returns the file that a call has already produced.
-func (s *Store) produced(ctx context.Context, workspace, turn uuid.UUID, call string) (event.File, error) {
+// producedFile returns the file that a call has already produced.
+func (s *Store) producedFile(ctx context.Context, workspace, turn uuid.UUID, call string) (event.File, error) {
 	row, err := s.q.FileByCall(ctx, workspace, turn, call)
 	if err != nil {
 		return event.File{}, fmt.Errorf("read produced file: %w", err)

@@ -71,7 +71,7 @@ func hashChunks(r io.Reader, limit int64, each func(n int, chunk []byte) error) 
 	hash := sha256.New()
 	buf := make([]byte, chunkSize)
 	for n := 0; ; n++ {
-		k, err := fill(r, buf)
+		k, err := fillBuffer(r, buf)
 		if err != nil && err != io.EOF {
 			return size, nil, errRead{err}
 		}
@@ -90,9 +90,9 @@ func hashChunks(r io.Reader, limit int64, each func(n int, chunk []byte) error) 
 	}
 }
 
-// fill is io.ReadFull for readers that can end because the sender broke off: that is
+// fillBuffer is io.ReadFull for readers that can end because the sender broke off: that is
 // io.ErrUnexpectedEOF, and must not look like the last chunk.
-func fill(r io.Reader, buf []byte) (n int, err error) {
+func fillBuffer(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var k int
 		k, err = r.Read(buf[n:])

@@ -32,7 +32,7 @@ func (s *Store) Received(ctx context.Context, workspace, session, turn uuid.UUID
 	for i, r := range rows {
 		name, again := known[r.File.ID]
 		if !again {
-			name = unused(names, r.File.Filename)
+			name = unusedName(names, r.File.Filename)
 			names[strings.ToLower(name)], known[r.File.ID] = true, name
 		}
 		list[i] = Received{Turn: r.Turn, Name: name, Content: contentOf(s.q, r.File)}
@@ -40,8 +40,8 @@ func (s *Store) Received(ctx context.Context, workspace, session, turn uuid.UUID
 	return list, nil
 }
 
-// unused returns a filename that no other file has, ignoring case.
-func unused(taken map[string]bool, filename string) string {
+// unusedName returns a filename that no other file has, ignoring case.
+func unusedName(taken map[string]bool, filename string) string {
 	ext := path.Ext(filename)
 	name := filename
 	for n := 2; taken[strings.ToLower(name)]; n++ {

@@ -16,7 +16,7 @@ import (
 // Run fetches files and removes expired tickets and abandoned uploads until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.sweep(ctx) })
+	g.Go(func() error { return s.sweepOnce(ctx) })
 	if s.opt.Guard != nil && s.opt.Fetchers > 0 {
 		g.Go(func() error { return s.fetchAll(ctx) })
 	}
@@ -26,7 +26,7 @@ func (s *Store) Run(ctx context.Context) error {
 // sweepEvery is the pause between two sweeps.
 const sweepEvery = time.Minute
 
-func (s *Store) sweep(ctx context.Context) error {
+func (s *Store) sweepOnce(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {

@@ -27,13 +27,13 @@ func sniffType(head []byte) string {
 			}
 		}
 	case zipArchive:
-		return inside(head)
+		return zipKind(head)
 	}
 	return t
 }
 
-// inside detects the kind of a zip archive by the names in its beginning.
-func inside(head []byte) string {
+// zipKind detects the kind of a zip archive by the names in its beginning.
+func zipKind(head []byte) string {
 	found := zipArchive
 	for n := 0; ; n++ {
 		at := bytes.Index(head, []byte("PK\x03\x04"))

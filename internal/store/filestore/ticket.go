@@ -66,12 +66,12 @@ func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	}
 	var row db.File
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		row, err = s.insert(ctx, s.q.WithTx(tx), n)
+		row, err = s.insertTicket(ctx, s.q.WithTx(tx), n)
 		return err
 	})
 	replayed := errors.Is(err, errRepeated)
 	if replayed {
-		row, err = s.repeated(ctx, n)
+		row, err = s.repeatedTicket(ctx, n)
 	}
 	if err != nil {
 		return Ticket{}, err
@@ -121,7 +121,7 @@ func (s *Store) checkTicket(n *Request) error {
 
 var errRepeated = errors.New("the request was sent before")
 
-func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, error) {
+func (s *Store) insertTicket(ctx context.Context, q *db.Queries, n Request) (db.File, error) {
 	p := db.FileInsertParams{
 		ID: uuid.Must(uuid.NewV7()), WorkspaceID: n.Workspace, State: string(StatusPending), Filename: n.Filename, Mime: n.MIME, Size: n.Size, Sha256: n.SHA256,
 		Unrestricted: n.Unrestricted, KeyID: &n.Key, UploadSeconds: UploadTime.Seconds(),
@@ -160,8 +160,8 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 	return row, nil
 }
 
-// repeated returns the ticket of the same request.
-func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
+// repeatedTicket returns the ticket of the same request.
+func (s *Store) repeatedTicket(ctx context.Context, n Request) (db.File, error) {
 	row, err := s.q.FileOnce(ctx, n.Workspace, n.Once)
 	if err != nil {
 		return row, fmt.Errorf("read idempotency key: %w", err)

@@ -50,7 +50,7 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 		}
 		seen[id] = true
 		f, known := files[id]
-		if no := unfit(f, known, int(attached)); no != nil {
+		if no := unfitReason(f, known, int(attached)); no != nil {
 			no.FileID, no.Filename = id, f.Filename
 			rejected = append(rejected, *no)
 			continue
@@ -63,9 +63,9 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 	return rejected, nil
 }
 
-// unfit returns why a file cannot be attached to a message that already has this many, nil if it
-// can.
-func unfit(f File, known bool, attached int) *Rejected {
+// unfitReason returns why a file cannot be attached to a message that already has this many, nil if
+// it can.
+func unfitReason(f File, known bool, attached int) *Rejected {
 	switch {
 	case !known:
 		return &Rejected{Code: string(fault.FileNotFound), Reason: "The file does not exist."}

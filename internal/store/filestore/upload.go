@@ -28,7 +28,7 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	case StatusRejected:
 		return File{}, rejectionReason(StatusRejected, *row.Reason)
 	case StatusReady:
-		return s.same(row, body)
+		return s.compareBytes(row, body)
 	}
 	if length >= 0 && length != *row.Size {
 		return File{}, s.rejectUpload(ctx, row, sizeDiffers(*row.Size, length))
@@ -43,7 +43,7 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 		return row.Mime, nil
 	})
 	if err != nil {
-		return File{}, s.failed(ctx, row, err)
+		return File{}, s.recordFailure(ctx, row, err)
 	}
 	return s.finishUpload(ctx, row, got)
 }
@@ -83,8 +83,8 @@ func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (Fi
 	return fileOf(now, now.CreatedAt), nil
 }
 
-// same compares bytes that are sent again with the stored ones.
-func (s *Store) same(row db.File, body io.Reader) (File, error) {
+// compareBytes compares bytes that are sent again with the stored ones.
+func (s *Store) compareBytes(row db.File, body io.Reader) (File, error) {
 	_, sum, err := hashChunks(body, *row.Size, func(int, []byte) error { return nil })
 	if _, broke := errors.AsType[errRead](err); broke {
 		return File{}, brokenOff()
@@ -95,8 +95,9 @@ func (s *Store) same(row db.File, body io.Reader) (File, error) {
 	return fileOf(row, row.CreatedAt), nil
 }
 
-// failed records a failed upload. Errors that a repeated upload can correct do not reject the file.
-func (s *Store) failed(ctx context.Context, row db.File, err error) error {
+// recordFailure records a failed upload. Errors that a repeated upload can correct do not reject
+// the file.
+func (s *Store) recordFailure(ctx context.Context, row db.File, err error) error {
 	if why, ok := errors.AsType[refusal](err); ok {
 		return s.rejectUpload(ctx, row, string(why))
 	}

@@ -36,11 +36,11 @@ func parseBash(argument string) (matcher, []fault.Violation) {
 		return nil, []fault.Violation{newViolation("format", message)}
 	}
 	w := words{argv: argv, rest: rest}
-	return w, w.violations()
+	return w, w.patternViolations()
 }
 
-// violations returns the reasons why a well-formed pattern would match more than it shows.
-func (w words) violations() (vs []fault.Violation) {
+// patternViolations returns the reasons why a well-formed pattern would match more than it shows.
+func (w words) patternViolations() (vs []fault.Violation) {
 	if !w.rest {
 		return vs
 	}
@@ -63,7 +63,7 @@ func (w words) violations() (vs []fault.Violation) {
 		}
 		vs = append(vs, v)
 	}
-	if last := w.argv[len(w.argv)-1]; len(w.argv) > 1 && option(last) && !flags[last] {
+	if last := w.argv[len(w.argv)-1]; len(w.argv) > 1 && isOption(last) && !flags[last] {
 		vs = append(vs, newViolation("wildcard", fmt.Sprintf("It is unclear whether * would be an operand or the value of %s. Write the value, or -- before the *.", last)))
 	}
 	return vs
@@ -86,12 +86,12 @@ func (w words) matches(input json.RawMessage) bool {
 		return false
 	}
 	more := argv[len(w.argv):]
-	return len(more) == 0 || w.rest && !slices.ContainsFunc(more, option)
+	return len(more) == 0 || w.rest && !slices.ContainsFunc(more, isOption)
 }
 
-// option reports whether a program may read a word as anything but an operand: an option, or a file
-// of options.
-func option(word string) bool {
+// isOption reports whether a program may read a word as anything but an operand: an option, or a
+// file of options.
+func isOption(word string) bool {
 	return word != "" && strings.ContainsRune("-+@", rune(word[0]))
 }
 
@@ -116,7 +116,7 @@ func suggestBash(input json.RawMessage) matcher {
 		return nil
 	}
 	first := len(argv)
-	for first > 1 && !option(argv[first-1]) {
+	for first > 1 && !isOption(argv[first-1]) {
 		first--
 	}
 	from := 1
@@ -126,8 +126,8 @@ func suggestBash(input json.RawMessage) matcher {
 	first = max(first, from)
 	open := words{argv: argv[:min(first, len(argv))], rest: true}
 	looks := looksOnly[argv[0]] || argv[0] == "git" && len(argv) > 1 && gitLooks[argv[1]]
-	plain := !slices.ContainsFunc(argv[1:], func(word string) bool { return option(word) && !flags[word] })
-	if looks && plain && len(argv) > from && len(open.violations()) == 0 {
+	plain := !slices.ContainsFunc(argv[1:], func(word string) bool { return isOption(word) && !flags[word] })
+	if looks && plain && len(argv) > from && len(open.patternViolations()) == 0 {
 		return open
 	}
 	return words{argv: argv}

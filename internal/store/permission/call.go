@@ -38,30 +38,30 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 	if !ok || !c.readAddress(address) {
 		return c, false
 	}
-	if m["headers"] != nil && !c.header(m["headers"]) {
+	if m["headers"] != nil && !c.parseHeaders(m["headers"]) {
 		return c, false
 	}
 	c.credential = c.credential || placeholder.Named(address)
-	return c, !overrides(address) && (!c.body || !overridesBody(m["body"]))
+	return c, !overridesMethod(address) && (!c.body || !overridesBody(m["body"]))
 }
 
-// overrides reports whether a form contains _method, which some frameworks treat as the request's
-// method.
-func overrides(form string) bool {
+// overridesMethod reports whether a form contains _method, which some frameworks treat as the
+// request's method.
+func overridesMethod(form string) bool {
 	plain, err := url.QueryUnescape(form)
 	return strings.Contains(form, "_method") || err == nil && strings.Contains(plain, "_method")
 }
 
 func overridesBody(raw json.RawMessage) bool {
 	if form, ok := stringOf(raw); ok {
-		return overrides(form)
+		return overridesMethod(form)
 	}
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
 		return true
 	}
 	unescaped, err := json.Marshal(value)
-	return err != nil || overrides(string(unescaped))
+	return err != nil || overridesMethod(string(unescaped))
 }
 
 // readAddress parses a URL that every parser reads in the same way.
@@ -97,8 +97,8 @@ func (c *call) readAddress(raw string) bool {
 	return true
 }
 
-// header parses the headers of a call: an object of strings.
-func (c *call) header(raw json.RawMessage) bool {
+// parseHeaders parses the headers of a call: an object of strings.
+func (c *call) parseHeaders(raw json.RawMessage) bool {
 	if json.Unmarshal(raw, &c.headers) != nil {
 		return false
 	}

@@ -53,7 +53,7 @@ func readCommand(command string) (words []string, unclear string) {
 		if strings.Trim(command[end:from], " ") != "" {
 			return nil, "there is something between its words"
 		}
-		word, unclear := literal(w)
+		word, unclear := literalWord(w)
 		if unclear != "" {
 			return nil, unclear
 		}
@@ -69,13 +69,13 @@ func readCommand(command string) (words []string, unclear string) {
 	return words, ""
 }
 
-// literal returns a word without its quotes.
-func literal(w *syntax.Word) (word, unclear string) {
+// literalWord returns a word without its quotes.
+func literalWord(w *syntax.Word) (word, unclear string) {
 	var b strings.Builder
 	for _, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if i := strings.IndexFunc(p.Value, special); i >= 0 {
+			if i := strings.IndexFunc(p.Value, isSpecial); i >= 0 {
 				return "", "it holds a " + p.Value[i:i+1] + " outside quotes"
 			}
 			b.WriteString(p.Value)
@@ -102,11 +102,11 @@ func literal(w *syntax.Word) (word, unclear string) {
 	return b.String(), ""
 }
 
-func special(r rune) bool { return !strings.ContainsRune(plainLetters, r) }
+func isSpecial(r rune) bool { return !strings.ContainsRune(plainLetters, r) }
 
 // quoteWord quotes a word so that readCommand returns it unchanged.
 func quoteWord(word string) string {
-	if word != "" && !strings.ContainsFunc(word, special) {
+	if word != "" && !strings.ContainsFunc(word, isSpecial) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// special are the characters with a meaning in bash.
-const special = "$`\\*?[]{}~!#<>|&;()'\"=%^@+-,./: "
+// isSpecial are the characters with a meaning in bash.
+const isSpecial = "$`\\*?[]{}~!#<>|&;()'\"=%^@+-,./: "
 
 // piece draws a part of a word: plain, quoted, or sometimes anything.
 func piece() *rapid.Generator[string] {
@@ -27,7 +27,7 @@ func piece() *rapid.Generator[string] {
 		case 2, 3:
 			return `"` + rapid.StringMatching(`[ !#%-\[\]-_a-~]{0,8}`).Draw(t, "double") + `"`
 		case 4:
-			return rapid.StringOfN(rapid.RuneFrom([]rune(special)), 1, 3, -1).Draw(t, "special")
+			return rapid.StringOfN(rapid.RuneFrom([]rune(isSpecial)), 1, 3, -1).Draw(t, "special")
 		}
 		return plain.Draw(t, "plain")
 	})

@@ -45,24 +45,24 @@ func parseGlob(s string) (glob, []fault.Violation) {
 
 func (g glob) String() string { return strings.Join(g.segments, "/") }
 
-// covers reports whether the glob matches a path.
-func (g glob) covers(p string) bool {
+// coversPath reports whether the glob matches a path.
+func (g glob) coversPath(p string) bool {
 	segments := strings.Split(p, "/")
-	return len(segments) <= maxSegments && g.match(g.segments, segments)
+	return len(segments) <= maxSegments && g.matchSegments(g.segments, segments)
 }
 
-func (g glob) match(want, have []string) bool {
+func (g glob) matchSegments(want, have []string) bool {
 	for i, seg := range want {
 		if seg == "**" {
 			last := i == len(want)-1
 			for n := i; n <= len(have); n++ {
-				if n > i && !g.wild(seg, have[n-1]) {
+				if n > i && !g.wildMatches(seg, have[n-1]) {
 					return false
 				}
 				if last && n == len(have) {
 					return n > i
 				}
-				if !last && g.match(want[i+1:], have[n:]) {
+				if !last && g.matchSegments(want[i+1:], have[n:]) {
 					return true
 				}
 			}
@@ -71,7 +71,7 @@ func (g glob) match(want, have []string) bool {
 		if i >= len(have) {
 			return false
 		}
-		if !g.wild(seg, have[i]) {
+		if !g.wildMatches(seg, have[i]) {
 			return false
 		}
 		if ok, err := path.Match(seg, have[i]); err != nil || !ok {
@@ -81,9 +81,9 @@ func (g glob) match(want, have []string) bool {
 	return len(have) == len(want)
 }
 
-// wild reports whether the wildcards of a pattern's segment, if any, may match a path's segment:
-// they do not match the dot at the beginning of a name, or a part of HEAD.
-func (g glob) wild(pattern, segment string) bool {
+// wildMatches reports whether the wildcards of a pattern's segment, if any, may match a path's
+// segment: they do not match the dot at the beginning of a name, or a part of HEAD.
+func (g glob) wildMatches(pattern, segment string) bool {
 	dot := strings.HasPrefix(pattern, "*") && strings.HasPrefix(segment, ".")
 	head := strings.Contains(pattern, "*") && isHead(segment)
 	return g.hidden || !dot && !head

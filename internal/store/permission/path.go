@@ -35,7 +35,7 @@ func parseFile(argument string) (matcher, []fault.Violation) {
 
 func (f file) matches(input json.RawMessage) bool {
 	p, ok := f.read(input)
-	return ok && f.covers(p)
+	return ok && f.coversPath(p)
 }
 
 // readPage returns the page that a call of wiki_write writes.
@@ -46,7 +46,7 @@ func readPage(input json.RawMessage) (string, bool) {
 	}
 	page, ok := stringOf(m["page"])
 	page = pageName(page)
-	return page, ok && local(page)
+	return page, ok && isLocal(page)
 }
 
 // pageName returns the page for a name: wiki_write also accepts the path of a page's document.
@@ -61,11 +61,11 @@ func readFile(input json.RawMessage) (string, bool) {
 		return "", false
 	}
 	p, ok := stringOf(m["path"])
-	return p, ok && local(p)
+	return p, ok && isLocal(p)
 }
 
-// local reports whether a path is clean and stays below its root.
-func local(p string) bool {
+// isLocal reports whether a path is clean and stays below its root.
+func isLocal(p string) bool {
 	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../") &&
 		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.IsInvisible(r) })
 }

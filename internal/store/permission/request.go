@@ -76,7 +76,7 @@ func (r request) matches(input json.RawMessage) bool {
 	if c.query && r.path.segments[len(r.path.segments)-1] != "**" {
 		return false
 	}
-	return r.path.covers(c.path)
+	return r.path.coversPath(c.path)
 }
 
 // suggestRequest proposes the folder for read-only requests, or else the address itself.

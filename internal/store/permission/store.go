@@ -84,7 +84,7 @@ func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, e
 
 // Set sets a workspace's rule for a tool.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Verdict) error {
-	if err := settable(tool); err != nil {
+	if err := checkSettable(tool); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleSet(ctx, workspace, tool, v.String()); err != nil {
@@ -95,7 +95,7 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Ver
 
 // Reset restores the built-in rule of a tool.
 func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) error {
-	if err := settable(tool); err != nil {
+	if err := checkSettable(tool); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleDelete(ctx, workspace, tool); err != nil {
@@ -104,7 +104,7 @@ func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) err
 	return nil
 }
 
-func settable(tool string) error {
+func checkSettable(tool string) error {
 	v := fault.Violation{Param: "/tool", Rule: "enum"}
 	switch t, known := tools[tool]; {
 	case !known:

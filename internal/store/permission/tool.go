@@ -25,8 +25,8 @@ type kind struct {
 
 var tools = map[string]kind{
 	"read": reads, "grep": reads, "wiki_read": reads,
-	"attach_file":    {byDefault: always(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
-	"request_secret": {byDefault: always(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
+	"attach_file":    {byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
+	"request_secret": {byDefault: alwaysVerdict(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
 	"wiki_write": {
 		byDefault: wikiWrite, rule: "allow with the scope wiki:write, else ask", scope: wikiScope,
 		parse: parsePage, example: "wiki_write(handbook/**)", suggest: suggestPage,
@@ -35,16 +35,16 @@ var tools = map[string]kind{
 		byDefault: writeFile, rule: "allow, but ask for names that begin with a dot, and for HEAD",
 		parse: parseFile, example: "write(reports/**)", suggest: suggestFile,
 	},
-	"bash": {byDefault: always(Ask), rule: "ask", parse: parseBash, example: "bash(git diff *)", suggest: suggestBash},
+	"bash": {byDefault: alwaysVerdict(Ask), rule: "ask", parse: parseBash, example: "bash(git diff *)", suggest: suggestBash},
 	"http_request": {
 		byDefault: httpRequest, rule: "allow GET and HEAD without a credential, else ask",
 		parse: parseRequest, example: "http_request(GET api.example.com/**)", suggest: suggestRequest,
 	},
 }
 
-var reads = kind{byDefault: always(Allow), rule: "allow", unmatched: "Calls that read the workspace's knowledge need no pattern."}
+var reads = kind{byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "Calls that read the workspace's knowledge need no pattern."}
 
-func always(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
+func alwaysVerdict(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
 	reason := map[Verdict]string{Ask: "The tool asks unless the allow-list has a pattern for the call.", Allow: "The tool needs no approval."}[v]
 	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
 }

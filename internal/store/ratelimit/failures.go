@@ -43,7 +43,7 @@ func (f *Failures) Wait(addr netip.Addr, now time.Time) time.Duration {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	full := f.fullAt[network(addr)].Add(f.forgiveTime())
+	full := f.fullAt[networkOf(addr)].Add(f.forgiveTime())
 	if full.Before(now) {
 		return 0
 	}
@@ -58,13 +58,13 @@ func (f *Failures) Count(addr netip.Addr, now time.Time) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := network(addr)
+	at := networkOf(addr)
 	full := f.fullAt[at]
 	if full.Before(now) {
 		full = now
 	}
 	if len(f.fullAt) >= maxAddresses {
-		f.evict(now)
+		f.evictAddresses(now)
 	}
 	f.fullAt[at] = full.Add(min(f.forgiveTime(), now.Add(time.Minute).Sub(full)))
 }
@@ -72,18 +72,18 @@ func (f *Failures) Count(addr netip.Addr, now time.Time) {
 // forgiveTime is the time in which one failure is forgiven.
 func (f *Failures) forgiveTime() time.Duration { return time.Minute / time.Duration(f.perMinute) }
 
-// evict forgets the addresses with their whole quota, and all addresses if that is not enough:
-// limits by address cannot stop a flood from 65,536 networks.
-func (f *Failures) evict(now time.Time) {
+// evictAddresses forgets the addresses with their whole quota, and all addresses if that is not
+// enough: limits by address cannot stop a flood from 65,536 networks.
+func (f *Failures) evictAddresses(now time.Time) {
 	maps.DeleteFunc(f.fullAt, func(_ netip.Prefix, full time.Time) bool { return !full.After(now) })
 	if len(f.fullAt) >= maxAddresses {
 		clear(f.fullAt)
 	}
 }
 
-// network returns the unit that is limited: an IPv4 address, or an IPv6 /64, which belongs to one
+// networkOf returns the unit that is limited: an IPv4 address, or an IPv6 /64, which belongs to one
 // customer.
-func network(addr netip.Addr) netip.Prefix {
+func networkOf(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32
 	if addr.Is6() {

@@ -55,7 +55,7 @@ type bucketID struct {
 // leaves the request uncounted.
 func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Quota, error) {
 	b := s.bucketOf(key, class)
-	if wait := b.wait(); wait > 0 {
+	if wait := b.waitTime(); wait > 0 {
 		return rateLimited(class, size, wait)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -66,7 +66,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 	case <-ctx.Done():
 		return Quota{}, fmt.Errorf("count a request: %w", ctx.Err())
 	}
-	if wait := b.wait(); wait > 0 { // the requests before it have used up the quota
+	if wait := b.waitTime(); wait > 0 { // the requests before it have used up the quota
 		return rateLimited(class, size, wait)
 	}
 	// PostgreSQL counts microseconds; rounded up, the last request of a burst would not fit.
@@ -76,12 +76,12 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 		return Quota{}, fmt.Errorf("count a request: %w", err)
 	}
 	if !row.Allowed {
-		wait := seconds(max(row.Debt+share-minute, 1e-3))
-		b.refuse(wait)
+		wait := secondsOf(max(row.Debt+share-minute, 1e-3))
+		b.refuseFor(wait)
 		return rateLimited(class, size, wait)
 	}
 	used := math.Ceil(row.Debt / share)
-	return Quota{Size: size, Left: max(0, size-int(used)), Next: seconds(row.Debt - (used-1)*share)}, nil
+	return Quota{Size: size, Left: max(0, size-int(used)), Next: secondsOf(row.Debt - (used-1)*share)}, nil
 }
 
 func rateLimited(class Class, size int, wait time.Duration) (Quota, error) {
@@ -91,7 +91,7 @@ func rateLimited(class Class, size int, wait time.Duration) (Quota, error) {
 
 // Empty reports whether this process knows, without a query, that the key has used up its quota of
 // a class.
-func (s *Store) Empty(key string, class Class) bool { return s.bucketOf(key, class).wait() > 0 }
+func (s *Store) Empty(key string, class Class) bool { return s.bucketOf(key, class).waitTime() > 0 }
 
 func (s *Store) bucketOf(key string, class Class) *bucket {
 	id := bucketID{key, class}
@@ -108,16 +108,16 @@ func (s *Store) bucketOf(key string, class Class) *bucket {
 	return b
 }
 
-func (b *bucket) wait() time.Duration {
+func (b *bucket) waitTime() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Until(b.empty)
 }
 
-func (b *bucket) refuse(wait time.Duration) {
+func (b *bucket) refuseFor(wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.empty = time.Now().Add(wait)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

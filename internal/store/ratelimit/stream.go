@@ -34,20 +34,20 @@ func newStreams() streams {
 // Hold counts a stream of a key as open until release is called. A key that holds its maximum over
 // all replicas is rejected with CONCURRENCY_LIMIT.
 func (s *Store) Hold(ctx context.Context, key string, most int) (release func(), err error) {
-	if !s.streams.open(key, most) {
+	if !s.streams.openStream(key, most) {
 		// The others' counts may be a second old: a replica may just have died.
 		if err := s.refreshCounts(ctx); err != nil {
 			s.log.WarnContext(ctx, "ask for the open streams of a key", "key", key, "err", err)
 		}
-		if !s.streams.open(key, most) {
+		if !s.streams.openStream(key, most) {
 			return nil, &fault.Error{Code: fault.ConcurrencyLimit, Detail: fault.Detail{RetryAfter: time.Second},
 				Message: fmt.Sprintf("This key has %d streams open, which is as many as it may have. Close one, or wait for one to end.", most)}
 		}
 	}
-	return sync.OnceFunc(func() { s.streams.close(key) }), nil
+	return sync.OnceFunc(func() { s.streams.closeStream(key) }), nil
 }
 
-func (t *streams) open(key string, most int) bool {
+func (t *streams) openStream(key string, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.here[key]+t.elsewhere[key] >= most {
@@ -64,7 +64,7 @@ func (t *streams) hasStreams() bool {
 	return len(t.here) > 0 || len(t.elsewhere) > 0 || t.published
 }
 
-func (t *streams) close(key string) {
+func (t *streams) closeStream(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.here[key]--; t.here[key] == 0 {

@@ -35,7 +35,8 @@ func (k Skill) Check(input map[string]json.RawMessage) error {
 	}
 	switch {
 	case size > MaxInput:
-		c.add("/input", "max_length", fault.Violation{Message: fmt.Sprintf("input is larger than %d bytes.", MaxInput), Expected: MaxInput})
+		c.addViolation("/input", "max_length", fault.Violation{Message: fmt.Sprintf("input is larger than %d bytes.", MaxInput),
+			Expected: MaxInput})
 	case k.Contract != nil:
 		c.checkMembers("/input", k.Contract.Inputs, input)
 	default:
@@ -56,7 +57,7 @@ func (k Skill) Check(input map[string]json.RawMessage) error {
 // check gathers violations.
 type check struct{ found []fault.Violation }
 
-func (c *check) add(at, rule string, v fault.Violation) {
+func (c *check) addViolation(at, rule string, v fault.Violation) {
 	if len(c.found) < maxViolations {
 		v.Param, v.Rule = at, rule
 		c.found = append(c.found, v)
@@ -68,7 +69,7 @@ func (c *check) checkType(at, want string) {
 	if strings.ContainsAny(want[:1], "aio") {
 		article = "an"
 	}
-	c.add(at, "type", fault.Violation{Message: fmt.Sprintf("%s must be %s %s.", shownPointer(at), article, want), Expected: want})
+	c.addViolation(at, "type", fault.Violation{Message: fmt.Sprintf("%s must be %s %s.", shownPointer(at), article, want), Expected: want})
 }
 
 // checkMembers checks the members of an object: the declared names first, then the others.
@@ -81,7 +82,8 @@ func (c *check) checkMembers(at string, declared []Input, given map[string]json.
 		case ok:
 			c.checkValue(memberPointer(at, in.Name), in, value)
 		case in.Required:
-			c.add(memberPointer(at, in.Name), "required", fault.Violation{Message: shownPointer(memberPointer(at, in.Name)) + " is required.", Expected: string(in.Type)})
+			c.addViolation(memberPointer(at, in.Name), "required", fault.Violation{Message: shownPointer(memberPointer(at,
+				in.Name)) + " is required.", Expected: string(in.Type)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -108,7 +110,7 @@ func (c *check) rejectUnknown(at, name string, known []string) {
 			v.Message += fmt.Sprintf(" Did you mean %q?", near[0])
 		}
 	}
-	c.add(memberPointer(at, name), "unknown", v)
+	c.addViolation(memberPointer(at, name), "unknown", v)
 }
 
 // checkValue checks one value, and everything in it.
@@ -122,7 +124,7 @@ func (c *check) checkValue(at string, in Input, raw json.RawMessage) {
 	case String:
 		c.checkText(at, in, raw)
 	case Enum:
-		c.enum(at, in, raw)
+		c.checkEnum(at, in, raw)
 	case Integer, Number:
 		if number := raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'; !number || in.Type == Integer && !isWholeNumber(string(raw)) {
 			c.checkType(at, string(in.Type))
@@ -165,11 +167,12 @@ func (c *check) checkText(at string, in Input, raw json.RawMessage) {
 		return
 	}
 	if _, err := time.Parse(f.layout, s); err != nil {
-		c.add(at, "format", fault.Violation{Message: fmt.Sprintf("%s must be a %s such as %s.", shownPointer(at), in.Format, f.example), Expected: in.Format})
+		c.addViolation(at, "format", fault.Violation{Message: fmt.Sprintf("%s must be a %s such as %s.", shownPointer(at), in.Format,
+			f.example), Expected: in.Format})
 	}
 }
 
-func (c *check) enum(at string, in Input, raw json.RawMessage) {
+func (c *check) checkEnum(at string, in Input, raw json.RawMessage) {
 	var s string
 	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil && slices.Contains(in.Values, s) {
 		return
@@ -181,7 +184,7 @@ func (c *check) enum(at string, in Input, raw json.RawMessage) {
 	for _, value := range in.Values {
 		v.Allowed = append(v.Allowed, value)
 	}
-	c.add(at, "enum", v)
+	c.addViolation(at, "enum", v)
 }
 
 // readArray and object split a well-formed value.

@@ -111,9 +111,9 @@ func (p *parser) parseInput(n *yaml.Node, name string, level int) Input {
 		}
 		in.Required = strings.EqualFold(r.Value, "true")
 	}
-	p.detail(n, &in, fields, level)
+	p.parseDetail(n, &in, fields, level)
 	if d := fields["default"]; d != nil && len(p.problems) == before {
-		p.standard(d, &in)
+		p.parseDefault(d, &in)
 	}
 	return in
 }
@@ -132,8 +132,8 @@ func (p *parser) parseType(n, field *yaml.Node, what string) (Type, bool) {
 	return Type(text), ok
 }
 
-// detail parses the fields that only one type has.
-func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, level int) {
+// parseDetail parses the fields that only one type has.
+func (p *parser) parseDetail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, level int) {
 	if f := fields["format"]; f != nil {
 		text, ok := p.parseText(f, "format")
 		if in.Format = text; ok && formats[text].layout == "" {
@@ -144,7 +144,7 @@ func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, l
 		if v := fields["values"]; v == nil {
 			p.addProblem(n.Line, "%s is an enum without values.", in.Name)
 		} else {
-			in.Values = p.values(v)
+			in.Values = p.parseValues(v)
 		}
 	}
 	if in.Type == Array {
@@ -160,8 +160,8 @@ func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, l
 	}
 }
 
-// values parses the words of an enum.
-func (p *parser) values(n *yaml.Node) []string {
+// parseValues parses the words of an enum.
+func (p *parser) parseValues(n *yaml.Node) []string {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxValues {
 		p.addProblem(n.Line, "values is a list of 1 to %d words.", maxValues)
 		return nil
@@ -181,8 +181,8 @@ func (p *parser) values(n *yaml.Node) []string {
 	return list
 }
 
-// standard parses a default, which must be a valid value of the input.
-func (p *parser) standard(n *yaml.Node, in *Input) {
+// parseDefault parses a default, which must be a valid value of the input.
+func (p *parser) parseDefault(n *yaml.Node, in *Input) {
 	if in.Required {
 		p.addProblem(n.Line, "%s is required, so its default is never used.", in.Name)
 		return

@@ -65,7 +65,7 @@ func (p *parser) parseDocument(document string) (k Skill) {
 		p.addProblem(1, "A %s is UTF-8 text without NUL.", File)
 		return k
 	}
-	front, text, ok := split(document)
+	front, text, ok := splitDocument(document)
 	if !ok {
 		p.addProblem(1, "A %s begins with a line %s, YAML with name and description, and another line %[2]s.", File, fence)
 		return k
@@ -77,7 +77,7 @@ func (p *parser) parseDocument(document string) (k Skill) {
 	dec := yaml.NewDecoder(strings.NewReader("#\n" + front))
 	var root yaml.Node
 	if err := dec.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
-		p.syntax(err)
+		p.addSyntaxError(err)
 		return k
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -87,12 +87,12 @@ func (p *parser) parseDocument(document string) (k Skill) {
 	if len(root.Content) > 0 {
 		fields = root.Content[0]
 	}
-	p.front(fields, &k)
+	p.parseFront(fields, &k)
 	return k
 }
 
-// split splits a SKILL.md into its YAML and its Markdown.
-func split(document string) (front, text string, ok bool) {
+// splitDocument splits a SKILL.md into its YAML and its Markdown.
+func splitDocument(document string) (front, text string, ok bool) {
 	document = strings.ReplaceAll(strings.TrimPrefix(document, "\uFEFF"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(document, "\n")
 	if strings.TrimRight(first, " \t") != fence {
@@ -110,14 +110,14 @@ func split(document string) (front, text string, ok bool) {
 
 // documentBody returns the Markdown of a stored SKILL.md.
 func documentBody(document string) string {
-	_, text, _ := split(document)
+	_, text, _ := splitDocument(document)
 	return text
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntax reports an error of the YAML parser as a Problem.
-func (p *parser) syntax(err error) {
+// addSyntaxError reports an error of the YAML parser as a Problem.
+func (p *parser) addSyntaxError(err error) {
 	message, line := err.Error(), 2
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
 		message = message[len(m[0]):]
@@ -128,8 +128,8 @@ func (p *parser) syntax(err error) {
 	p.addProblem(line, "This is not YAML: %s.", message)
 }
 
-// front parses the fields of the YAML.
-func (p *parser) front(n *yaml.Node, k *Skill) {
+// parseFront parses the fields of the YAML.
+func (p *parser) parseFront(n *yaml.Node, k *Skill) {
 	var name, description *yaml.Node
 	p.eachMember(n, "The text between the lines "+fence, func(key string, line int, value *yaml.Node) {
 		switch key {
@@ -145,19 +145,19 @@ func (p *parser) front(n *yaml.Node, k *Skill) {
 			}
 		}
 	})
-	if p.present(n, name, "name") {
+	if p.isPresent(n, name, "name") {
 		text, isText := p.parseText(name, "name")
 		if _, ok := Fold(text); isText && (!ok || !written.MatchString(text)) {
 			p.addProblem(name.Line, "A name is 1 to %d letters a-z and digits, with single - or _ between them.", MaxName)
 		}
 		k.Name = text
 	}
-	if p.present(n, description, "description") {
+	if p.isPresent(n, description, "description") {
 		k.Description = p.parseDescription(description)
 	}
 }
 
-func (p *parser) present(n, field *yaml.Node, name string) bool {
+func (p *parser) isPresent(n, field *yaml.Node, name string) bool {
 	if field == nil {
 		p.addProblem(n.Line, "The %s is missing.", name)
 	}

@@ -20,7 +20,7 @@ var (
 // are one skill's if their folds are equal. ok is false for an invalid name: after NFKC a name is 1
 // to 64 ASCII letters and digits, with single hyphens between them.
 func Fold(name string) (fold string, ok bool) {
-	if len(name) > utf8Max*MaxName || strings.ContainsFunc(name, disguised) {
+	if len(name) > utf8Max*MaxName || strings.ContainsFunc(name, isDisguised) {
 		return "", false
 	}
 	fold = strings.ReplaceAll(strings.ToLower(norm.NFKC.String(name)), "_", "-")
@@ -33,9 +33,9 @@ func Fold(name string) (fold string, ok bool) {
 // utf8Max is the length of the longest character that can become one of ASCII.
 const utf8Max = 4
 
-// disguised reports whether r is a non-ASCII letter with an ASCII letter as its other case: the
+// isDisguised reports whether r is a non-ASCII letter with an ASCII letter as its other case: the
 // Kelvin sign, the long s, i with and without its dot. Only some comparisons treat them as k, s and
 // i, so they are not allowed in names.
-func disguised(r rune) bool {
+func isDisguised(r rune) bool {
 	return r > unicode.MaxASCII && (unicode.ToLower(r) <= unicode.MaxASCII || unicode.ToUpper(r) <= unicode.MaxASCII)
 }

@@ -29,7 +29,7 @@ func (k Skill) Prompt(input map[string]json.RawMessage) (string, error) {
 		declared = k.Contract.Inputs
 	}
 	var plain, safe bytes.Buffer
-	if err := write(&plain, declared, input); err != nil {
+	if err := writeObject(&plain, declared, input); err != nil {
 		return "", err
 	}
 	json.HTMLEscape(&safe, bytes.ToValidUTF8(plain.Bytes(), []byte("\uFFFD")))
@@ -64,9 +64,9 @@ func (k Skill) Label(input map[string]json.RawMessage) string {
 // maxLabelled is the maximum number of names in a label.
 const maxLabelled = 20
 
-// write writes an object as compact JSON: the declared members first, in their order
+// writeObject writes an object as compact JSON: the declared members first, in their order
 // and with their defaults, then the others sorted.
-func write(buf *bytes.Buffer, declared []Input, given map[string]json.RawMessage) error {
+func writeObject(buf *bytes.Buffer, declared []Input, given map[string]json.RawMessage) error {
 	buf.WriteByte('{')
 	first := true
 	member := func(in Input, value json.RawMessage) error {
@@ -114,7 +114,7 @@ func writeValue(buf *bytes.Buffer, in Input, value json.RawMessage) error {
 	value = bytes.TrimSpace(value)
 	if in.Type == Object && in.Properties != nil {
 		if members, ok := readObject(value); ok {
-			return write(buf, in.Properties, members)
+			return writeObject(buf, in.Properties, members)
 		}
 	}
 	if in.Type == Array {

@@ -42,7 +42,7 @@ const (
 func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushed, error) {
 	k, problems := Parse(up.Document)
 	if len(problems) > 0 {
-		return Pushed{}, refused(problems)
+		return Pushed{}, problemsError(problems)
 	}
 	fold, _ := Fold(k.Name) // Parse has validated the name
 	var contract []byte
@@ -59,10 +59,10 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 		if err != nil {
 			return fmt.Errorf("lock skill: %w", err)
 		}
-		if err := spell(ctx, q, row, k.Name); err != nil {
+		if err := checkSpelling(ctx, q, row, k.Name); err != nil {
 			return err
 		}
-		same, err := says(ctx, q, row, up.Document)
+		same, err := hasDocument(ctx, q, row, up.Document)
 		if err != nil {
 			return err
 		}
@@ -75,22 +75,22 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 			}); err != nil {
 				return fmt.Errorf("store version of skill: %w", err)
 			}
-			if err := record(ctx, q, row, actionPush, pushed.Version, up.By); err != nil {
+			if err := recordChange(ctx, q, row, actionPush, pushed.Version, up.By); err != nil {
 				return err
 			}
 		}
 		if up.Draft {
-			pushed.Active = runs(row, pushed.Version)
+			pushed.Active = isActive(row, pushed.Version)
 			return nil
 		}
 		pushed.Active = true
-		return activate(ctx, q, row, pushed.Version, up.By)
+		return activateVersion(ctx, q, row, pushed.Version, up.By)
 	})
 	return pushed, err
 }
 
-// spell ensures that a skill has one spelling.
-func spell(ctx context.Context, q *db.Queries, row db.Skill, name string) error {
+// checkSpelling ensures that a skill has one spelling.
+func checkSpelling(ctx context.Context, q *db.Queries, row db.Skill, name string) error {
 	if row.Name == name {
 		return nil
 	}
@@ -106,8 +106,8 @@ func spell(ctx context.Context, q *db.Queries, row db.Skill, name string) error 
 	return nil
 }
 
-// says reports whether a skill's newest version is this document.
-func says(ctx context.Context, q *db.Queries, row db.Skill, document string) (bool, error) {
+// hasDocument reports whether a skill's newest version is this document.
+func hasDocument(ctx context.Context, q *db.Queries, row db.Skill, document string) (bool, error) {
 	if row.Newest == 0 {
 		return false, nil
 	}
@@ -121,7 +121,7 @@ func says(ctx context.Context, q *db.Queries, row db.Skill, document string) (bo
 // Publish makes a version run; 0 is the newest.
 func (s *Store) Publish(ctx context.Context, workspace uuid.UUID, name string, version int, by string) (Pushed, error) {
 	var p Pushed
-	err := s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
+	err := s.changeSkill(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
 		if version == 0 {
 			version = int(row.Newest)
 		}
@@ -129,26 +129,26 @@ func (s *Store) Publish(ctx context.Context, workspace uuid.UUID, name string, v
 			return noVersion(row.Name, int(row.Newest))
 		}
 		p = Pushed{Name: row.Name, Version: version, Active: true}
-		return activate(ctx, q, row, version, by)
+		return activateVersion(ctx, q, row, version, by)
 	})
 	return p, err
 }
 
 // Archive stops a skill from being started. Running turns continue; a later Publish undoes it.
 func (s *Store) Archive(ctx context.Context, workspace uuid.UUID, name, by string) error {
-	return s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
+	return s.changeSkill(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
 		if row.Status == string(Archived) {
 			return nil
 		}
 		if err := q.SkillArchive(ctx, workspace, row.ID); err != nil {
 			return fmt.Errorf("archive skill: %w", err)
 		}
-		return record(ctx, q, row, actionArchive, 0, by)
+		return recordChange(ctx, q, row, actionArchive, 0, by)
 	})
 }
 
-// change runs do on a skill with its row locked, or fails with UNKNOWN_SKILL.
-func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do func(*db.Queries, db.Skill) error) error {
+// changeSkill runs do on a skill with its row locked, or fails with UNKNOWN_SKILL.
+func (s *Store) changeSkill(ctx context.Context, workspace uuid.UUID, name string, do func(*db.Queries, db.Skill) error) error {
 	fold, ok := Fold(name)
 	if !ok {
 		return s.unknownSkill(ctx, workspace, name, false)
@@ -167,20 +167,22 @@ func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do
 	return err
 }
 
-func activate(ctx context.Context, q *db.Queries, row db.Skill, version int, by string) error {
-	if runs(row, version) {
+func activateVersion(ctx context.Context, q *db.Queries, row db.Skill, version int, by string) error {
+	if isActive(row, version) {
 		return nil
 	}
 	if err := q.SkillPublish(ctx, row.WorkspaceID, row.ID, int32(version)); err != nil {
 		return fmt.Errorf("publish skill: %w", err)
 	}
-	return record(ctx, q, row, actionPublish, version, by)
+	return recordChange(ctx, q, row, actionPublish, version, by)
 }
 
-func runs(row db.Skill, version int) bool { return row.Active != nil && int(*row.Active) == version }
+func isActive(row db.Skill, version int) bool {
+	return row.Active != nil && int(*row.Active) == version
+}
 
-// record records an action and its actor; version 0 is none.
-func record(ctx context.Context, q *db.Queries, row db.Skill, action string, version int, by string) error {
+// recordChange records an action and its actor; version 0 is none.
+func recordChange(ctx context.Context, q *db.Queries, row db.Skill, action string, version int, by string) error {
 	change := db.SkillChangeInsertParams{WorkspaceID: row.WorkspaceID, SkillID: row.ID, Action: action, Actor: by}
 	if version > 0 {
 		change.Version = new(int32(version))
@@ -195,8 +197,8 @@ func noVersion(name string, newest int) error {
 	return fault.Invalid(fault.Violation{Param: "/version", Rule: "range", Message: fmt.Sprintf("%s has the versions 1 to %d.", name, newest)})
 }
 
-// refused returns INVALID_REQUEST with every problem of a SKILL.md.
-func refused(problems []Problem) error {
+// problemsError returns INVALID_REQUEST with every problem of a SKILL.md.
+func problemsError(problems []Problem) error {
 	vs := make([]fault.Violation, len(problems))
 	for i, p := range problems {
 		vs[i] = fault.Violation{Param: "/document", Rule: "format", Message: p.String()}

@@ -41,8 +41,8 @@ func push(t *testing.T, s *skill.Store, ws uuid.UUID, up skill.Upload) skill.Pus
 	return p
 }
 
-// refused fails unless err is a fault with this code.
-func refused(t *testing.T, err error, code fault.Code) *fault.Error {
+// problemsError fails unless err is a fault with this code.
+func problemsError(t *testing.T, err error, code fault.Code) *fault.Error {
 	t.Helper()
 	f := fault.From(err)
 	if f == nil || f.Code != code {
@@ -59,7 +59,7 @@ func TestASkillLives(t *testing.T) {
 		t.Helper()
 		k, err := s.Active(t.Context(), ws, "monthly-REPORT")
 		if want == "" {
-			refused(t, err, fault.UnknownSkill)
+			problemsError(t, err, fault.UnknownSkill)
 			return
 		}
 		if err != nil || k.Name != "monthly_report" || k.Body != want || k.Contract == nil || k.Description != "It is monthly_report." {
@@ -150,7 +150,7 @@ func TestOneSpellingOfAName(t *testing.T) {
 	s, ws := skill.New(pool), tenant(t, pool, "acme")
 	push(t, s, ws, skill.Upload{Document: document("refund-order", "one"), Draft: true})
 	_, err := s.Push(t.Context(), ws, skill.Upload{Document: document("Refund_Order", "two")})
-	v := refused(t, err, fault.InvalidRequestBody).Detail.Violations[0]
+	v := problemsError(t, err, fault.InvalidRequestBody).Detail.Violations[0]
 	if v.Rule != "unique" || v.Suggestion != "refund-order" || !strings.Contains(v.Message, `"Refund_Order" is the same name`) || strings.Contains(v.Message, "%!") {
 		t.Errorf("%+v", v)
 	}
@@ -182,7 +182,7 @@ func TestAnUnknownNameGetsTheNearestActiveOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Active(t.Context(), ws, "Weekly_Repot")
-	f := refused(t, err, fault.UnknownSkill)
+	f := problemsError(t, err, fault.UnknownSkill)
 	if len(f.Detail.Candidates) != 5 || f.Detail.Candidates[0] != "weekly-report" || slices.Contains(f.Detail.Candidates, "weekly-repot") || f.Param != "skill" || f.Code.Status() != 400 {
 		t.Errorf("%+v", f)
 	}
@@ -191,12 +191,12 @@ func TestAnUnknownNameGetsTheNearestActiveOnes(t *testing.T) {
 	}
 	for _, name := range []string{"", "zebra", "a\x00b", "\xff", strings.Repeat("x", 100_000), "weekly--report--x/y", "DROP TABLE skills"} {
 		_, err := s.Active(t.Context(), ws, name)
-		if f := refused(t, err, fault.UnknownSkill); len(f.Message) > 1000 {
+		if f := problemsError(t, err, fault.UnknownSkill); len(f.Message) > 1000 {
 			t.Errorf("%.100q: %d bytes", name, len(f.Message))
 		}
 	}
 	_, err = s.Active(t.Context(), ws, "weekly--report")
-	if f := refused(t, err, fault.UnknownSkill); len(f.Detail.Candidates) == 0 || f.Detail.Candidates[0] != "weekly-report" {
+	if f := problemsError(t, err, fault.UnknownSkill); len(f.Detail.Candidates) == 0 || f.Detail.Candidates[0] != "weekly-report" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -216,11 +216,11 @@ func TestWorkspacesDoNotShareSkills(t *testing.T) {
 		},
 		"Archive": func(ctx context.Context, ws uuid.UUID) error { return s.Archive(ctx, ws, "order", "") },
 	} {
-		f := refused(t, try(t.Context(), theirs), fault.UnknownSkill)
+		f := problemsError(t, try(t.Context(), theirs), fault.UnknownSkill)
 		if len(f.Detail.Candidates) > 0 {
 			t.Errorf("%s lists %v", name, f.Detail.Candidates)
 		}
-		if f := refused(t, try(t.Context(), uuid.Nil), fault.UnknownSkill); len(f.Detail.Candidates) > 0 {
+		if f := problemsError(t, try(t.Context(), uuid.Nil), fault.UnknownSkill); len(f.Detail.Candidates) > 0 {
 			t.Errorf("%s lists %v", name, f.Detail.Candidates)
 		}
 	}
@@ -240,11 +240,11 @@ func TestVersionsThatAreNotThere(t *testing.T) {
 	push(t, s, ws, skill.Upload{Document: document("order", "x")})
 	for _, version := range []int{-1, 2, 1 << 32, 1<<32 + 1} {
 		_, err := s.Get(t.Context(), ws, "order", version)
-		refused(t, err, fault.InvalidRequestBody)
+		problemsError(t, err, fault.InvalidRequestBody)
 		_, err = s.Publish(t.Context(), ws, "order", version, "")
-		refused(t, err, fault.InvalidRequestBody)
+		problemsError(t, err, fault.InvalidRequestBody)
 		_, err = s.Get(t.Context(), ws, "ordr", version)
-		refused(t, err, fault.UnknownSkill)
+		problemsError(t, err, fault.UnknownSkill)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestARefusedDocumentTellsEverything(t *testing.T) {
 	pool := dbtest.New(t)
 	s, ws := skill.New(pool), tenant(t, pool, "acme")
 	_, err := s.Push(t.Context(), ws, skill.Upload{Document: "---\nname: a--b\n---\n"})
-	f := refused(t, err, fault.InvalidRequestBody)
+	f := problemsError(t, err, fault.InvalidRequestBody)
 	if len(f.Detail.Violations) != 3 || !strings.HasPrefix(f.Detail.Violations[0].Message, "line 2: ") {
 		t.Errorf("%+v", f)
 	}

@@ -90,7 +90,7 @@ var (
 // Host parses a host or *.host with an optional port into its canonical form, or describes the
 // violation. It rejects every text that any involved program could read as an IP address.
 func Host(text string) (host, wrong string) {
-	host = lower(text)
+	host = lowerASCII(text)
 	name, port, hasPort := strings.Cut(host, ":")
 	if strings.Contains(host, "/") {
 		return "", "write the name alone, without https:// and without a path."
@@ -120,8 +120,8 @@ func Host(text string) (host, wrong string) {
 	return suffix, ""
 }
 
-// lower is for ASCII only: strings.ToLower maps the Kelvin sign to k.
-func lower(s string) string {
+// lowerASCII is for ASCII only: strings.ToLower maps the Kelvin sign to k.
+func lowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			r += 'a' - 'A'

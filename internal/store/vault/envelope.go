@@ -39,28 +39,28 @@ func (k *Keyring) Seal(plain []byte, purpose string, about ...string) ([]byte, e
 	}
 	dek := make([]byte, keySize)
 	_, _ = rand.Read(dek) // never fails
-	sealed, err := k.keys[0].wrap(dek)
+	sealed, err := k.keys[0].wrapKey(dek)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := gcm(dek)
+	payload, err := newGCM(dek)
 	if err != nil {
 		return nil, err
 	}
-	return payload.Seal(sealed, nil, plain, bound(purpose, about)), nil
+	return payload.Seal(sealed, nil, plain, boundData(purpose, about)), nil
 }
 
 // Open is the reverse of Seal, or fails with ErrNotOpened or ErrUnknownKey.
 func (k *Keyring) Open(sealed []byte, purpose string, about ...string) ([]byte, error) {
-	dek, ciphertext, err := k.unwrap(sealed)
+	dek, ciphertext, err := k.unwrapKey(sealed)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := gcm(dek)
+	payload, err := newGCM(dek)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := payload.Open(nil, nil, ciphertext, bound(purpose, about))
+	plain, err := payload.Open(nil, nil, ciphertext, boundData(purpose, about))
 	if err != nil {
 		return nil, ErrNotOpened
 	}
@@ -70,14 +70,14 @@ func (k *Keyring) Open(sealed []byte, purpose string, about ...string) ([]byte, 
 // Rewrap wraps an envelope under the newest key without decrypting its content; changed is false if
 // it already is.
 func (k *Keyring) Rewrap(sealed []byte) (rewrapped []byte, changed bool, err error) {
-	dek, ciphertext, err := k.unwrap(sealed)
+	dek, ciphertext, err := k.unwrapKey(sealed)
 	if err != nil {
 		return nil, false, err
 	}
 	if id, _ := SealedUnder(sealed); id == k.keys[0].id {
 		return sealed, false, nil
 	}
-	head, err := k.keys[0].wrap(dek)
+	head, err := k.keys[0].wrapKey(dek)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,9 +92,9 @@ func SealedUnder(sealed []byte) (id string, ok bool) {
 	return string(sealed[2 : 2+int(sealed[1])]), true
 }
 
-// wrap returns the beginning of an envelope: its head and the wrapped data key.
-func (m masterKey) wrap(dek []byte) ([]byte, error) {
-	wrapping, err := m.wrapping()
+// wrapKey returns the beginning of an envelope: its head and the wrapped data key.
+func (m masterKey) wrapKey(dek []byte) ([]byte, error) {
+	wrapping, err := m.wrappingCipher()
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func (m masterKey) wrap(dek []byte) ([]byte, error) {
 	return wrapping.Seal(head, nil, dek, head), nil
 }
 
-// unwrap returns the data key of an envelope and its ciphertext.
-func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
+// unwrapKey returns the data key of an envelope and its ciphertext.
+func (k *Keyring) unwrapKey(sealed []byte) (dek, ciphertext []byte, err error) {
 	id, ok := SealedUnder(sealed)
 	if !ok {
 		return nil, nil, ErrNotOpened
@@ -115,7 +115,7 @@ func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("%w: %s", ErrUnknownKey, id)
 	}
-	wrapping, err := master.wrapping()
+	wrapping, err := master.wrappingCipher()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,9 +126,9 @@ func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
 	return dek, rest[wrappedSize:], nil
 }
 
-func (m masterKey) wrapping() (cipher.AEAD, error) { return gcm(m.deriveKey("wrap", "")) }
+func (m masterKey) wrappingCipher() (cipher.AEAD, error) { return newGCM(m.deriveKey("wrap", "")) }
 
-func gcm(key []byte) (cipher.AEAD, error) {
+func newGCM(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, fmt.Errorf("make a cipher: %w", err)
@@ -136,8 +136,8 @@ func gcm(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// bound is the additional data of a payload.
-func bound(purpose string, about []string) []byte {
+// boundData is the additional data of a payload.
+func boundData(purpose string, about []string) []byte {
 	return joinFields(append([]string{"parley/vault/v1", "seal", purpose}, about...)...)
 }
 

@@ -36,7 +36,7 @@ func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 	for _, c := range columns {
 		for found := true; found; { // repeated for rows that were changed meanwhile
 			var n int
-			found, n, err = s.pass(ctx, c)
+			found, n, err = s.passColumn(ctx, c)
 			r.Rewrapped += n
 			if err != nil {
 				return r, fmt.Errorf("rewrap %s.%s: %w", c.Table, c.Column, err)
@@ -81,8 +81,8 @@ type old struct {
 	Envelope []byte
 }
 
-// pass reads a column once, in the order of its pages.
-func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, err error) {
+// passColumn reads a column once, in the order of its pages.
+func (s *Store) passColumn(ctx context.Context, c column) (found bool, rewrapped int, err error) {
 	for after := "(0,0)"; ; {
 		var batch []old
 		err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -99,7 +99,7 @@ func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, 
 			if batch, err = pgx.CollectRows(rows, pgx.RowToStructByPos[old]); err != nil {
 				return err
 			}
-			n, err := s.rewrap(ctx, tx, c, batch)
+			n, err := s.rewrapBatch(ctx, tx, c, batch)
 			rewrapped += n
 			return err
 		})
@@ -110,9 +110,9 @@ func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, 
 	}
 }
 
-// rewrap replaces envelopes that have not changed since they were read. A ctid may belong to
+// rewrapBatch replaces envelopes that have not changed since they were read. A ctid may belong to
 // another row by now, so the envelope has to be the same too.
-func (s *Store) rewrap(ctx context.Context, tx pgx.Tx, c column, batch []old) (rewrapped int, err error) {
+func (s *Store) rewrapBatch(ctx context.Context, tx pgx.Tx, c column, batch []old) (rewrapped int, err error) {
 	sql := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = $1 WHERE ctid = $2::text::tid AND %[2]s = $3::bytea`, c.Table, c.Column)
 	var updates pgx.Batch
 	for _, row := range batch {

@@ -40,12 +40,12 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 	if err := refusedValue(vs); err != nil {
 		return Credential{}, err
 	}
-	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+	return s.changeCredential(ctx, func(q *db.Queries) (db.Credential, string, error) {
 		row, err := q.CredentialLock(ctx, workspace, r.Name)
 		if err != nil {
 			return row, "", fmt.Errorf("lock credential: %w", err)
 		}
-		value, what := r.Value, given(row)
+		value, what := r.Value, setAction(row)
 		if r.Value.Reveal() == nil {
 			what = "registered"
 			if value, err = s.openValue(row); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 			}
 		}
 		row.AllowedHosts, row.InQuery, row.InBody, row.AllowHTTP = hosts, r.InQuery, r.InBody, r.AllowHTTP
-		row, err = s.put(ctx, q, row, value, by)
+		row, err = s.putVersion(ctx, q, row, value, by)
 		return row, what, err
 	}, by)
 }
@@ -63,13 +63,13 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value
 	if err := refusedValue(CheckValue(value)); err != nil {
 		return Credential{}, err
 	}
-	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+	return s.changeCredential(ctx, func(q *db.Queries) (db.Credential, string, error) {
 		row, err := findSecret(ctx, q, workspace, name)
 		if err != nil {
 			return row, "", err
 		}
-		what := given(row)
-		row, err = s.put(ctx, q, row, value, by)
+		what := setAction(row)
+		row, err = s.putVersion(ctx, q, row, value, by)
 		return row, what, err
 	}, by)
 }
@@ -84,15 +84,15 @@ func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, nam
 	if err != nil {
 		return err
 	}
-	if row, err = s.put(ctx, q, row, value, by); err != nil {
+	if row, err = s.putVersion(ctx, q, row, value, by); err != nil {
 		return err
 	}
-	return note(ctx, q, row, "provided", by)
+	return recordAudit(ctx, q, row, "provided", by)
 }
 
 // Remove deletes a credential, or fails with UNKNOWN_SECRET.
 func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string) error {
-	_, err := s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+	_, err := s.changeCredential(ctx, func(q *db.Queries) (db.Credential, string, error) {
 		row, err := findSecret(ctx, q, workspace, name)
 		if err != nil {
 			return row, "", err
@@ -105,8 +105,10 @@ func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string
 	return err
 }
 
-// change runs one change and records it in the audit table.
-func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credential, string, error), by string) (Credential, error) {
+// changeCredential runs one change and records it in the audit table.
+func (s *Store) changeCredential(
+	ctx context.Context, work func(*db.Queries) (db.Credential, string, error), by string,
+) (Credential, error) {
 	var row db.Credential
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
@@ -115,7 +117,7 @@ func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credentia
 		if row, what, err = work(q); err != nil {
 			return err
 		}
-		return note(ctx, q, row, what, by)
+		return recordAudit(ctx, q, row, what, by)
 	})
 	if err != nil {
 		return Credential{}, err
@@ -138,8 +140,8 @@ func findSecret(ctx context.Context, q *db.Queries, workspace uuid.UUID, name st
 	return row, nil
 }
 
-// put writes a new version of a locked row. A zero value removes the row's value.
-func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value Value, by string) (db.Credential, error) {
+// putVersion writes a new version of a locked row. A zero value removes the row's value.
+func (s *Store) putVersion(ctx context.Context, q *db.Queries, row db.Credential, value Value, by string) (db.Credential, error) {
 	row.Version++
 	p := db.CredentialPutParams{
 		WorkspaceID: row.WorkspaceID, Name: row.Name, Version: row.Version, AllowedHosts: row.AllowedHosts,
@@ -158,15 +160,15 @@ func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value
 	return row, nil
 }
 
-// given returns the audit action for setting a credential's value.
-func given(row db.Credential) string {
+// setAction returns the audit action for setting a credential's value.
+func setAction(row db.Credential) string {
 	if row.Value == nil {
 		return "set"
 	}
 	return "rotated"
 }
 
-func note(ctx context.Context, q *db.Queries, row db.Credential, what, by string) error {
+func recordAudit(ctx context.Context, q *db.Queries, row db.Credential, what, by string) error {
 	err := q.CredentialNote(ctx, db.CredentialNoteParams{
 		WorkspaceID: row.WorkspaceID, Name: row.Name, Version: row.Version, What: what, AllowedHosts: row.AllowedHosts, By: by,
 	})

@@ -25,7 +25,7 @@ const (
 
 // Put creates or replaces a document. Its title is its first heading, or else the name of the file.
 func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content string) (Document, error) {
-	title, err := s.admit(ctx, workspace, name, content)
+	title, err := s.admitDocument(ctx, workspace, name, content)
 	if err != nil {
 		return Document{}, err
 	}
@@ -43,7 +43,7 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 // Writing the same content again is a success: a write may be repeated if its outcome is unknown.
 func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error) {
 	name := PageKey(page)
-	title, err := s.admit(ctx, workspace, name, content)
+	title, err := s.admitDocument(ctx, workspace, name, content)
 	if err != nil {
 		return 0, false, err
 	}
@@ -76,8 +76,8 @@ func writeError(operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// admit validates a document to be written, and returns its title.
-func (s *Store) admit(ctx context.Context, workspace uuid.UUID, name, content string) (title string, err error) {
+// admitDocument validates a document to be written, and returns its title.
+func (s *Store) admitDocument(ctx context.Context, workspace uuid.UUID, name, content string) (title string, err error) {
 	vs := append(checkNew(name), checkContent(content)...)
 	if len(vs) > 0 {
 		return "", fault.Invalid(vs...)

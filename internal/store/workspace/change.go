@@ -84,25 +84,25 @@ func (c Change) Violations() []fault.Violation {
 	return vs
 }
 
-// params converts a change without violations.
-func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
+// updateParams converts a change without violations.
+func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
 		ID: id, Seen: c.Seen, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
-		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
-		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens), StorageQuota: wide(c.StorageQuota),
-		MessagesPerMinute: narrow(c.MessagesPerMinute), CallsPerMinute: narrow(c.CallsPerMinute), OpenStreams: narrow(c.OpenStreams),
+		MaxResponseSeconds: narrowInt(c.MaxResponseSeconds), MaxTurns: narrowInt(c.MaxTurns),
+		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: narrowInt(c.HistoryTokens), StorageQuota: wideInt(c.StorageQuota),
+		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
 		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns,
 	}
 }
 
-func narrow(n *int) *int32 {
+func narrowInt(n *int) *int32 {
 	if n == nil {
 		return nil
 	}
 	return new(int32(*n))
 }
 
-func wide(n *int) *int64 {
+func wideInt(n *int) *int64 {
 	if n == nil {
 		return nil
 	}

@@ -47,12 +47,12 @@ func workspaceOf(r db.Workspace) Workspace {
 		ID: r.ID, Slug: r.Slug, Name: r.Name, Instructions: r.Instructions, Model: r.Model, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), MaxRunning: int(r.MaxRunning),
 		HistoryTokens: int(r.HistoryTokens), StorageQuota: r.StorageQuota,
-		MessagesPerMinute: widen(r.MessagesPerMinute), CallsPerMinute: widen(r.CallsPerMinute), OpenStreams: widen(r.OpenStreams),
+		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns,
 	}
 }
 
-func widen(n *int32) *int {
+func widenInt(n *int32) *int {
 	if n == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	var err error
 	if id, parseErr := uuid.Parse(ref); parseErr == nil && len(ref) == 36 {
 		row, err = s.q.WorkspaceByID(ctx, id)
-	} else if slug(ref) {
+	} else if isSlug(ref) {
 		row, err = s.q.WorkspaceBySlug(ctx, ref)
 	} else {
 		err = pgx.ErrNoRows
@@ -104,7 +104,7 @@ func (s *Store) Create(ctx context.Context, ref, name, instructions string) (Wor
 // slug. A slug in use is an INVALID_REQUEST.
 func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error) {
 	vs := c.Violations()
-	if !slug(ref) {
+	if !isSlug(ref) {
 		vs = append([]fault.Violation{{Param: "/slug", Rule: "format",
 			Message: "A workspace's name is 1 to 63 characters of a-z, 0-9 and -, and begins with a letter or a digit."}}, vs...)
 	}
@@ -114,7 +114,7 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 	var row db.Workspace
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		q := s.q.WithTx(tx)
-		set := c.params(uuid.Must(uuid.NewV7()))
+		set := c.updateParams(uuid.Must(uuid.NewV7()))
 		row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: set.ID, Slug: ref, Name: ref, Instructions: set.Instructions, Model: set.Model,
 			MaxResponseSeconds: set.MaxResponseSeconds, MaxTurns: set.MaxTurns, HistoryTokens: set.HistoryTokens})
 		if err == nil {
@@ -136,7 +136,7 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	if vs := c.Violations(); len(vs) > 0 {
 		return Workspace{}, fault.Invalid(vs...)
 	}
-	row, err := s.q.WorkspaceUpdate(ctx, c.params(id))
+	row, err := s.q.WorkspaceUpdate(ctx, c.updateParams(id))
 	if errors.Is(err, pgx.ErrNoRows) && c.Seen != nil {
 		if _, err := s.Find(ctx, id.String()); err != nil {
 			return Workspace{}, err
@@ -176,7 +176,7 @@ func (s *Store) List(ctx context.Context) ([]Workspace, error) {
 	return list, nil
 }
 
-func slug(s string) bool {
+func isSlug(s string) bool {
 	if len(s) == 0 || len(s) > 63 || s[0] == '-' {
 		return false
 	}
