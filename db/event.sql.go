@@ -220,6 +220,40 @@ func (q *Queries) EventsWoken(ctx context.Context, ids []uuid.UUID, cursors []in
 	return items, nil
 }
 
+const feedbackList = `-- name: FeedbackList :many
+SELECT DISTINCT ON (turn_id) turn_id, at, data FROM events
+WHERE session_id = $1 AND NOT delta AND at >= $2 AND kind = 'feedback'
+ORDER BY turn_id, seq DESC
+`
+
+type FeedbackListRow struct {
+	TurnID uuid.UUID
+	At     time.Time
+	Data   []byte
+}
+
+// FeedbackList is the newest opinion of each answer of a session. The records of a session are few
+// beside its text.
+func (q *Queries) FeedbackList(ctx context.Context, sessionID uuid.UUID, at time.Time) ([]FeedbackListRow, error) {
+	rows, err := q.db.Query(ctx, feedbackList, sessionID, at)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FeedbackListRow
+	for rows.Next() {
+		var i FeedbackListRow
+		if err := rows.Scan(&i.TurnID, &i.At, &i.Data); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const partitions = `-- name: Partitions :many
 SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
        coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes

@@ -70,3 +70,10 @@ SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(recor
 -- name: EventsErase :exec
 -- EventsErase takes the content out of a session's log up to an event.
 SELECT events_erase(sqlc.arg(session_id)::uuid, sqlc.arg(upto)::bigint);
+
+-- name: FeedbackList :many
+-- FeedbackList is the newest opinion of each answer of a session. The records of a session are few
+-- beside its text.
+SELECT DISTINCT ON (turn_id) turn_id, at, data FROM events
+WHERE session_id = $1 AND NOT delta AND at >= $2 AND kind = 'feedback'
+ORDER BY turn_id, seq DESC;

@@ -78,6 +78,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Reference](data)
 	case KindDecision:
 		return decode[Decision](data)
+	case KindFeedback:
+		return decode[Feedback](data)
 	}
 	return nil, nil
 }

@@ -39,12 +39,13 @@ const (
 	KindToolOutput Kind = "tool_output" // the model's input if tool_result was cut
 	KindReference  Kind = "reference"   // a knowledge document was read
 	KindDecision   Kind = "decision"    // an approval or a secret request was answered
+	KindFeedback   Kind = "feedback"    // a reader rated the answer of a turn that had ended
 )
 
 // Public reports whether events of this kind are sent to readers.
 func (k Kind) Public() bool {
 	switch k {
-	case KindMessage, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision:
+	case KindMessage, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision, KindFeedback:
 		return false
 	}
 	return true
@@ -203,6 +204,22 @@ type Decision struct {
 	Pattern    string    `json:"pattern,omitempty"` // added to the allow-list
 }
 
+// Feedback is a reader's opinion of an answer. It follows the end of its turn; the newest one of a
+// turn counts.
+type Feedback struct {
+	Rating Rating `json:"rating"`
+	Note   string `json:"note,omitempty"`
+	Key    string `json:"key"` // id of the API key or the member
+}
+
+// Rating is what a reader thinks of an answer.
+type Rating string
+
+const (
+	Good Rating = "good"
+	Bad  Rating = "bad"
+)
+
 // Outcome is the result of an approval or a secret request.
 type Outcome string
 
@@ -271,3 +288,4 @@ func (Reply) Kind() Kind              { return KindReply }
 func (ToolOutput) Kind() Kind         { return KindToolOutput }
 func (Reference) Kind() Kind          { return KindReference }
 func (Decision) Kind() Kind           { return KindDecision }
+func (Feedback) Kind() Kind           { return KindFeedback }

@@ -192,9 +192,9 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	const reads = "getWorkspace"
 	const administers = "createKey getKey getWebhookToken listAdminLog listKeys revokeKey revokeWebhookToken rollKey rollWebhookToken updateKey updateWorkspace"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval deleteSession getModel listModels redeliverCallback runAgent " +
+		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval deleteSession getModel listModels rateAnswer redeliverCallback runAgent " +
 			"sendChatMessage sendMessage updateSession",
-		apikey.SessionsRead: "getApproval getCallback getSession listApprovals listCallbacks listMessages listSessions resumeChat resumeStream",
+		apikey.SessionsRead: "getApproval getCallback getSession listApprovals listCallbacks listFeedback listMessages listSessions resumeChat resumeStream",
 		apikey.ToolsRead:    files, apikey.ToolsWrite: files,
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",

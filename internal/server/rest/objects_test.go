@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ var objects = map[string]func(testing.TB, *service) string{
 	"sessionId":               aSession,
 	"approvalId":              anApproval,
 	"answerSecret approvalId": aSecretRequest,
+	"rateAnswer sessionId":    func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
+	"turnId":                  func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
 	"chatId":                  aChat,
@@ -38,6 +41,7 @@ var bodies = map[string]string{
 	"answerSecret":   `{"action":"skip"}`,
 	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
 	"downloadFiles":  `{"file_id":"{fileId}"}`,
+	"rateAnswer":     `{"rating":"good"}`,
 
 	"updateWorkspace": `{"name":"Demo"}`,
 	"createKey":       `{"name":"another","scopes":["config:read"]}`,
@@ -65,6 +69,25 @@ func aSession(t testing.TB, s *service) string {
 
 // aKey creates a key that an administrator's key may roll.
 func aKey(t testing.TB, s *service) string { return s.Issue(t, s.Workspace, apikey.ConfigRead)[4:12] }
+
+var answers sync.Map // by service
+
+// anAnswer returns a session and its turn, which has ended; the same ones each time.
+func anAnswer(t testing.TB, s *service) [2]string {
+	if known, ok := answers.Load(s); ok {
+		return known.([2]string)
+	}
+	id := sessionOf(t, s.say(t, "@say Done.").rest()[0])
+	var messages []struct {
+		TurnID string `json:"turn_id"`
+	}
+	if err := json.Unmarshal(s.get(t, call{path: "sessions/" + id + "/messages"}).Data, &messages); err != nil {
+		t.Fatal(err)
+	}
+	made := [2]string{id, messages[1].TurnID}
+	answers.Store(s, made)
+	return made
+}
 
 // aChat creates a chat whose turn waits for an approval.
 func aChat(t testing.TB, s *service) string {

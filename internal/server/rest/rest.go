@@ -56,6 +56,8 @@ func (s *api) handlers() map[string]handler {
 		"listMessages":  s.listMessages,
 		"resumeStream":  s.resumeStream,
 		"cancelTurn":    s.cancelTurn,
+		"rateAnswer":    s.rateAnswer,
+		"listFeedback":  s.listFeedback,
 
 		"listApprovals":  s.listApprovals,
 		"getApproval":    s.getApproval,

@@ -166,14 +166,19 @@ func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*fr
 	return nil
 }
 
-// missed sends every row after the cursor; the last one is the end of a turn.
+// missed sends every row after the cursor; the last one is the end of a turn, which only feedback
+// follows.
 func (s *api) missed(r *apiRequest, out *frames, last int64) error {
+	read, onlyFeedback := out.tail.from.Seq, true
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
 		if errors.Is(err, eventlog.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}
 		if err != nil {
 			return err
+		}
+		for i := range evs {
+			read, onlyFeedback = evs[i].Seq, onlyFeedback && evs[i].Kind == event.KindFeedback
 		}
 		evs, ended := server.CutAtDone(evs, out.tail.turn)
 		err = out.send(evs)
@@ -184,7 +189,7 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 			return err
 		}
 	}
-	if out.tail.from.Seq < last {
+	if read < last || !onlyFeedback {
 		return out.gone()
 	}
 	return out.done(true) // the reader has everything
