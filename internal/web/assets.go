@@ -61,7 +61,7 @@ var (
 
 	// jsMargin are the comments that fill a line, and indentation. Our scripts have no text that
 	// goes over several lines, in which both would have a meaning.
-	jsMargin = regexp.MustCompile(`(?m)^[ \t]*//.*\n|^[ \t]+`)
+	jsMargin = regexp.MustCompile(`(?m)^[ \t]*(//.*|/\*\*[^*]*(\*+[^*/][^*]*)*\*+/)[ \t]*\n|^[ \t]+`)
 )
 
 // shrinkCSS removes comments and the spaces that have no meaning. It relies on the style of our

@@ -1,15 +1,21 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-rod/rod"
 	"github.com/go-rod/rod/lib/input"
 	"github.com/go-rod/rod/lib/proto"
+	"github.com/jackc/pgx/v5"
 	"github.com/ysmood/gson"
 
 	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
 	"github.com/parley-server/parley/internal/tool"
@@ -51,12 +57,24 @@ func (w *world) openPlay(t *testing.T, path string) *browser.Page {
 	if err := (proto.NetworkSetExtraHTTPHeaders{Headers: proto.NetworkHeaders{"Authorization": gson.New("Bearer " + w.Key)}}).Call(p); err != nil {
 		t.Fatal(err)
 	}
+	p.Page = p.Page.Timeout(time.Minute)
 	return p.Go(w.URL + "/w/demo/" + path)
 }
 
+// find waits for an element.
+func find(t *testing.T, p *browser.Page, selector string) *rod.Element {
+	t.Helper()
+	element, err := p.Element(selector)
+	if err != nil {
+		t.Fatalf("no %s: %v", selector, err)
+	}
+	return element
+}
+
 // send types a message and sends it.
-func send(p *browser.Page, text string) {
-	p.MustElement("#msg").MustInput(text)
+func send(t *testing.T, p *browser.Page, text string) {
+	t.Helper()
+	find(t, p, "#msg").MustInput(text)
 	p.Keyboard.MustType(input.Enter)
 }
 
@@ -64,8 +82,234 @@ func TestSendAndRead(t *testing.T) {
 	t.Parallel()
 	w := playWorld(t, 0)
 	p := w.openPlay(t, "chat")
-	send(p, "@say **Hello** from the agent.")
+	send(t, p, "@say **Hello** from the agent.")
 	p.See(".prose strong", "Hello")
 	p.See("#state", "done")
 	p.Review("chat")
+}
+
+// hostile is the input of a call with everything that a card must not hide.
+const hostile = `{"url":"https://user@evil.example\\@good.example/x?to=https://two.example","title":"billed \u202etwice","body":"first\nurl: https://fake.example\n<b onclick=alert(1)>","n":5,"five":"5","list":[1,{"a":"b"}]}`
+
+// TestApprovals answers requests in each of the ways, in the playground and in the inbox.
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	w := playWorld(t, time.Minute)
+	p := w.openPlay(t, "chat")
+	send(t, p, "@say I touch it.\n@call touch "+hostile+"\n@say Touched.")
+	p.See(".ask h2", "Approval needed")
+	p.See("#state", "waiting for approval")
+	find(t, p, ".ask[data-armed]")
+	inert := p.MustEval(`() => {
+		const card = document.querySelector(".ask");
+		dispatchEvent(new Event("blur"));
+		card.querySelector("[value=allow]").click();
+		return !("armed" in card.dataset) && !card.querySelector("[aria-busy=true]");
+	}`)
+	if !inert.Bool() {
+		t.Error("the card can be answered while its tab has no focus")
+	}
+	p.MustEval(`() => { dispatchEvent(new Event("focus")); }`)
+	find(t, p, ".ask[data-armed]")
+	p.Review("chat-approval")
+	p.Size(390, 800)
+	find(t, p, ".ask[data-armed] [value=allow]").MustScrollIntoView()
+	p.Size(1280, 800)
+
+	in := w.openPlay(t, "approvals")
+	in.See(".ask h2", "Approval needed")
+	find(t, in, ".ask-f").MustScrollIntoView()
+	find(t, in, ".ask[data-armed]")
+	in.Review("approvals")
+	there, here := find(t, p, ".ask .ops").MustText(), find(t, in, ".ask .ops").MustText()
+	if there != here {
+		t.Errorf("the cards differ:\n%s\n%s", there, here)
+	}
+	t.Log(here)
+
+	find(t, p, ".ask[data-armed] [value=allow]").MustEval(`function () { this.click(); this.click(); }`)
+	p.See(".asked b", "Allowed")
+	p.See(".asked", "by Anna Lindqvist")
+	p.See(".prose", "Touched.")
+	in.See(".asked", "Answered in another client")
+	p.Review("chat-allowed")
+}
+
+// TestApprovalsInOtherWays denies by keyboard, lets a request expire, and answers without
+// JavaScript.
+func TestApprovalsInOtherWays(t *testing.T) {
+	t.Parallel()
+	w := playWorld(t, time.Minute)
+	p := w.openPlay(t, "chat")
+	send(t, p, "@call touch {\"n\":1}\n@call touch {\"n\":2}\n@say Over.")
+	find(t, p, ".ask[data-armed]")
+	find(t, p, "#log").MustFocus()
+	p.Keyboard.MustType(input.KeyG, input.KeyA)
+	find(t, p, ".ask:focus")
+	p.Keyboard.MustType(input.KeyD)
+	p.See(".asked[data-status=denied]", "by Anna Lindqvist")
+
+	form := w.pending(t, p)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/w/demo/approvals/"+form, strings.NewReader(url.Values{"decision": {"deny"}, "reason": {"Not today."}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "text/html")
+	res, err := noRedirect.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/w/demo/approvals" {
+		t.Errorf("the form is answered with %d to %q", res.StatusCode, res.Header.Get("Location"))
+	}
+	p.See(".asked", "Not today.")
+	p.See(".prose", "Over.")
+
+	send(t, p, "@call touch {\"n\":3}")
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE approvals SET expires_at = clock_timestamp() WHERE id = $1`, w.pending(t, p)); err != nil {
+		t.Fatal(err)
+	}
+	p.See(".asked[data-status=expired]", "without an answer")
+}
+
+var noRedirect = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// pending returns the id of the request whose card is on the page.
+func (w *world) pending(t *testing.T, p *browser.Page) string {
+	t.Helper()
+	id, err := find(t, p, ".ask[data-id]").Attribute("data-id")
+	if err != nil || id == nil {
+		t.Fatal(err)
+	}
+	return *id
+}
+
+// TestSecretLeavesNoTrace provides a secret. No node, attribute, event or storage has its value.
+func TestSecretLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	const value = "hush-7c1f0a4be2"
+	w := playWorld(t, time.Minute)
+	p := w.openPlay(t, "chat")
+	if _, err := w.Vault.Register(t.Context(), w.Workspace.ID, vault.Registration{Name: "CRM_TOKEN", Hosts: []string{"crm.example"}}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, `@call request_secret {"key_name":"CRM_TOKEN","reason":"I need the key of the CRM."}`+"\n@say Thanks.")
+	p.See(".ask.secret h2", "Secret requested")
+	find(t, p, ".ask.secret[data-armed]")
+	p.Review("chat-secret")
+	find(t, p, ".ask.secret[data-armed]")
+	find(t, p, ".ask.secret input[type=password]").MustInput(value)
+	p.Keyboard.MustType(input.Enter)
+	p.See(".asked[data-status=provided]", "by Anna Lindqvist")
+	p.See("#state", "done")
+	for _, row := range p.MustElements(".ev summary") {
+		row.MustClick()
+	}
+	found := p.MustEval(`(value) => [document.documentElement.outerHTML, document.documentElement.innerText,
+		JSON.stringify({...localStorage, ...sessionStorage}), ...[...document.querySelectorAll("input, textarea")].map((i) => i.value)].some((s) => s.includes(value))`, value)
+	if found.Bool() {
+		t.Error("the page has the value")
+	}
+	var stored bool
+	if err := w.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM events WHERE data::text LIKE '%' || $1 || '%')`, value).Scan(&stored); err != nil || stored {
+		t.Errorf("an event has the value: %v", err)
+	}
+}
+
+// TestReloadAndDropMidStream reloads the page and drops its connection while an answer arrives. The
+// text on the page equals the database's.
+func TestReloadAndDropMidStream(t *testing.T) {
+	t.Parallel()
+	w := playWorld(t, 0)
+	p := w.openPlay(t, "chat")
+	send(t, p, "@say # Title with **bold**\n@call touch {}\n@text 200 deltas of 24 bytes at 20/s\n@call touch {}\n@say The end.")
+	p.See(".prose h3", "Title")
+	find(t, p, ".prose p")
+	find(t, p, "#drop:not([disabled])").MustClick()
+	p.See("#state", "reconnecting")
+	p.See("#live", "live")
+	wait := p.MustWaitNavigation()
+	p.MustReload()
+	wait()
+	find(t, p, ".prose p")
+	p.Shot("chat-streaming")
+	p.See("#state", "done")
+	w.equal(t, p)
+}
+
+// equal compares each answer on the page with the database's, as text and as it is rendered.
+func (w *world) equal(t *testing.T, p *browser.Page) {
+	t.Helper()
+	rows, err := w.Pool.Query(t.Context(), `SELECT turn_id::text, coalesce(content, '') FROM messages WHERE role = 'assistant' ORDER BY first_seq`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type message struct{ turn, content string }
+	want, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m message, err error) { return m, row.Scan(&m.turn, &m.content) })
+	if err != nil || len(want) == 0 {
+		t.Fatalf("%d answers, %v", len(want), err)
+	}
+	for _, m := range want {
+		got := find(t, p, "#turn-"+m.turn).MustEval(`async function (module, content) {
+			const { render } = await import(module);
+			const shown = [...this.querySelectorAll(".prose")].map((n) => n.textContent).join("");
+			const fresh = document.createElement("div");
+			fresh.append(...render(content));
+			return { source: this.source, same: shown === fresh.textContent || this.querySelectorAll(".prose").length > 1 };
+		}`, w.app.assets.path("markdown.js"), m.content)
+		if source := got.Get("source").Str(); source != m.content || !got.Get("same").Bool() {
+			t.Errorf("turn %s shows %d characters, the database has %d; rendered alike: %v", m.turn, len(source), len(m.content), got.Get("same"))
+		}
+	}
+}
+
+// corpus are texts that become a script if a page treats them as HTML, as a URL or as an attribute.
+var corpus = []string{
+	`<img src=x onerror="hacked=1">`, `<script>hacked=1</script>`, `"><svg onload=hacked=1>`, `[a](javascript:hacked=1)`, `![a](javascript:hacked=1)`,
+	`<javascript:hacked=1>`, `[a](data:text/html,<script>hacked=1</script>)`, `<a href="&#106;avascript:hacked=1">a</a>`, "`</code><img src=x onerror=hacked=1>`",
+	`<iframe srcdoc="<script>parent.hacked=1</script>">`, `<style>*{display:none}</style>`, `![x](http://evil.example/pixel.png)`, `<form action=//evil.example><button>Allow</button>`,
+	`<details open ontoggle=hacked=1>`, `<template id="icon-copy"><img src=x onerror=hacked=1></template>`, `{{.}} ${hacked=1}`,
+}
+
+// TestHostileTexts puts the corpus into everything that a user, a model or a tool can fill.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	w := playWorld(t, time.Minute)
+	p := w.openPlay(t, "chat")
+	all := strings.Join(corpus, " ")
+	quoted, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := "@say " + strings.Join(corpus, "\n@say ")
+	text := lines + "\n@say | " + strings.ReplaceAll(all, "|", "") + " |\n@call attach_file {\"filename\":\"<img src=x onerror=hacked=1>.txt\",\"content\":" + string(quoted) + "}\n@call touch {\"<b>name</b>\":" + string(quoted) + "}\n@say Over."
+	find(t, p, "#msg").MustEval(`function (text) { this.value = text; }`, text)
+	find(t, p, "#send").MustClick()
+	find(t, p, ".ask-f").MustScrollIntoView()
+	find(t, p, ".ask[data-armed] [value=allow]").MustClick()
+	p.See(".prose", "Over.")
+	p.See("#state", "done")
+	for _, row := range p.MustElements(".tool summary, .ev summary") {
+		row.MustEval(`function () { this.click(); }`)
+	}
+	check := func(where string) {
+		t.Helper()
+		if hacked := p.MustEval(`() => typeof hacked !== "undefined"`).Bool(); hacked {
+			t.Errorf("%s: a script ran", where)
+		}
+		if n := p.MustEval(`() => document.querySelectorAll(".msgs img, .msgs script, .msgs iframe, .msgs style, .msgs svg[onload], .msgs form, .ops img, [href^=javascript], [href^=data]").length`).Int(); n > 0 {
+			t.Errorf("%s: %d elements come from texts", where, n)
+		}
+	}
+	check("playground")
+	p.Shot("chat-hostile")
+	p.MustReload().MustWaitLoad()
+	p.See(".prose", "Over.")
+	check("playground again")
+	p.Go(w.URL + "/w/demo/approvals?status=answered")
+	p.See(".rows b", "Allowed")
+	check("inbox")
+	p.Review("approvals-answered")
 }

@@ -19,4 +19,4 @@ async function poll() {
   dispatchEvent(new CustomEvent("pending", { detail: page.data.map((a) => a.approval_id) }));
 }
 
-if (path) { poll(); setInterval(poll, 5000); document.addEventListener("visibilitychange", poll); }
+if (path) { poll(); setInterval(poll, 5000); document.addEventListener("visibilitychange", poll); addEventListener("answered", poll); }

@@ -117,6 +117,7 @@ export function enhance(node, ctx) {
     node.replaceWith(line);
     if (focused) line.focus();
     ctx.say?.(line.textContent);
+    dispatchEvent(new Event("answered"));
     ctx.changed?.(view);
     return true;
   };

@@ -89,6 +89,7 @@ export class Turn {
   /** apply shows one event. live is false for events of the past. */
   apply(kind, data, live) {
     this.#seen = true;
+    if (kind !== "text" || !this.#prose) this.check(); // the turn continues: its requests are answered
     switch (kind) {
       case "text":
         if (!this.#prose) { this.#prose = new Prose(); this.#parts.push(this.#prose); this.#add(this.#prose.node); }
@@ -174,6 +175,7 @@ export class Turn {
     if (m.status === "in_progress") return;
     this.ended = true;
     this.#settle();
+    this.check();
     if (!this.#seen && !this.#plain) this.#fromList(m);
     else if (m.content !== null && m.content !== this.text) this.#mend(m.content);
     for (const t of this.#tools.values()) t.stop();

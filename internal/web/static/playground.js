@@ -28,7 +28,8 @@ const conversation = new Conversation({
   on: {
     say: speak, changed: () => { badge(); list(); },
     asked: (view, node) => {
-      badge();
+      badge(); list();
+      dispatchEvent(new Event("answered"));
       $("alert").textContent = view.kind === "secret" ? `The agent requests the secret ${view.key_name}.` : "The agent needs your approval.";
       node.scrollIntoView({ block: "nearest" });
     },
@@ -182,8 +183,9 @@ async function open(id, push = true) {
   if ($("slist").matches(":popover-open")) $("slist").hidePopover();
   if (!id) { text.focus(); return; }
   try {
-    const page = await api.get(`sessions/${id}/messages?limit=40&order=desc`);
+    const [page, given] = await Promise.all([api.get(`sessions/${id}/messages?limit=40&order=desc`), api.get(`sessions/${id}/feedback`)]);
     if (conversation.session !== id) return;
+    for (const f of given.data) conversation.feedback.set(f.turn_id, f);
     const messages = page.data.toReversed();
     older = page.next_cursor;
     $("earlier").hidden = !older;
