@@ -253,6 +253,9 @@ func TestDocumentationIsCached(t *testing.T) {
 			t.Errorf("POST %s: %d", path, res.StatusCode)
 		}
 	}
+	if d := fetch(t, w.URL+"/docs/search?q="+url.QueryEscape(`"><script>alert(1)</script>`)); strings.Contains(d.text, "<script>") || !strings.Contains(d.text, "&lt;script&gt;") {
+		t.Errorf("the search repeats markup: %s", d.text)
+	}
 	for path, near := range map[string]string{
 		"/docs/guides/aprovals": "/docs/guides/approvals", "/docs/api/sendMesage": "/docs/api/sendMessage", "/docs/guides/mcp": "/docs/reference/mcp",
 	} {
