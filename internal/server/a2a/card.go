@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/card"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -18,7 +19,7 @@ import (
 // describes the authentication.
 func (s *api) serveCard(w http.ResponseWriter, r *server.Request) error {
 	version := "" // without one, or with another, the card has the members of both
-	if v, ok := versionOf(r.Request); ok && v != nil {
+	if v, ok := call.VersionOf(r.Request); ok && v != nil {
 		version = v.Name
 	}
 	agent, cache := card.Stranger, "public, max-age=300"
@@ -32,7 +33,7 @@ func (s *api) serveCard(w http.ResponseWriter, r *server.Request) error {
 		}
 		ctx, stop := s.Brief(r.Context())
 		defer stop()
-		if agent, err = s.workspaceCard(ctx, caller); err != nil {
+		if agent, err = workspaceCard(ctx, s.Server, caller); err != nil {
 			return err
 		}
 		cache = "private, max-age=60"
@@ -58,18 +59,18 @@ func (s *api) serveCard(w http.ResponseWriter, r *server.Request) error {
 }
 
 // extendedCard returns the card of the caller's workspace.
-func (c *call) extendedCard() (any, error) {
-	ctx, stop := c.brief()
+func extendedCard(c *call.Call) (any, error) {
+	ctx, stop := c.BriefContext()
 	defer stop()
-	agent, err := c.workspaceCard(ctx, c.caller)
+	agent, err := workspaceCard(ctx, c.Server, c.Caller)
 	if err != nil {
 		return nil, err
 	}
-	return agent.Encode(c.base+Path, c.Version, c.version.Name), nil
+	return agent.Encode(c.Base+Path, c.Server.Version, c.Version.Name), nil
 }
 
 // workspaceCard returns the card of a caller's workspace.
-func (s *api) workspaceCard(ctx context.Context, caller server.Caller) (card.Agent, error) {
+func workspaceCard(ctx context.Context, s *server.Server, caller server.Caller) (card.Agent, error) {
 	list, err := s.Skills.List(ctx, caller.Workspace.ID)
 	return card.Of(caller.Workspace, list), err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
@@ -28,17 +29,17 @@ type listed struct {
 }
 
 // list returns a page of the workspace's tasks, the latest change first.
-func (c *call) list() (any, error) {
-	q, s, known := c.parseQuery()
-	if err := c.params.Err(); err != nil {
+func list(c *call.Call) (any, error) {
+	q, s, known := parseQuery(c)
+	if err := c.Params.Err(); err != nil {
 		return nil, err
 	}
 	if !known {
 		return listed{Tasks: []*task.Task{}, PageSize: q.Limit}, nil
 	}
-	ctx, stop := c.brief()
+	ctx, stop := c.BriefContext()
 	defer stop()
-	page, total, err := c.Sessions.Turns(ctx, c.workspace(), q)
+	page, total, err := c.Sessions.Turns(ctx, c.Workspace(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -50,19 +51,19 @@ func (c *call) list() (any, error) {
 	if page.NextCursor != nil {
 		out.NextPageToken = *page.NextCursor
 	}
-	files, err := c.Files.OfTurns(ctx, c.workspace(), ids)
+	files, err := c.Files.OfTurns(ctx, c.Workspace(), ids)
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range page.Data {
-		out.Tasks[i] = task.Of(c.base, v, files[v.Turn.ID], s)
+		out.Tasks[i] = task.Of(c.Base, v, files[v.Turn.ID], s)
 	}
 	return out, nil
 }
 
 // parseQuery parses the filters of a list. known is false if nothing can match them.
-func (c *call) parseQuery() (q session.ViewQuery, s task.Shape, known bool) {
-	p := c.params
+func parseQuery(c *call.Call) (q session.ViewQuery, s task.Shape, known bool) {
+	p := c.Params
 	s = task.Shape{Modes: task.Whole.Modes, History: p.Int("historyLength", 0, 0, math.MaxInt32), Artifacts: p.Bool("includeArtifacts")}
 	q.Limit = p.Int("pageSize", usualPage, 1, maxPage)
 	q.Cursor = p.String("pageToken", 1000)
@@ -79,13 +80,13 @@ func (c *call) parseQuery() (q session.ViewQuery, s task.Shape, known bool) {
 		known, q.Session = ok, &id // a malformed id matches no context
 	}
 	if text := p.String("status", 64); text != "" {
-		known = c.states(&q, task.State(text)) && known
+		known = states(c, &q, task.State(text)) && known
 	}
 	return q, s, known
 }
 
 // states restricts a list to a state. ok is false for a state that no task ever has.
-func (c *call) states(q *session.ViewQuery, s task.State) (ok bool) {
+func states(c *call.Call, q *session.ViewQuery, s task.State) (ok bool) {
 	switch s {
 	case task.Submitted:
 		q.States, q.Begun = []session.State{session.LinedUp, session.Queued}, new(false)
@@ -104,7 +105,7 @@ func (c *call) states(q *session.ViewQuery, s task.State) (ok bool) {
 		return false
 	default:
 		all := []string{string(task.Submitted), string(task.Working), string(task.Completed), string(task.Failed), string(task.Canceled), string(task.InputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
-		c.params.Add(fault.Violation{Param: "/status", Rule: "enum", Message: "status can be " + strings.Join(all, ", ") + "."})
+		c.Params.Add(fault.Violation{Param: "/status", Rule: "enum", Message: "status can be " + strings.Join(all, ", ") + "."})
 	}
 	return true
 }

@@ -9,18 +9,15 @@
 // here; a closed connection never stops a turn.
 //
 // Package message parses messages, task projects rows to frames, v03 has what differs in version 0.3,
-// rpc has the errors and card the agent cards. The methods are here.
+// rpc has the errors and card the agent cards. call has one call, turns the methods that run a turn;
+// the others are here.
 package a2a
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/a2a/message"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -47,35 +44,15 @@ func New(srv *server.Server, publicCard bool) server.Routes {
 	return server.Routes{Path: calls, Path + "/": calls, CardPath: card}
 }
 
-// call is one call of a method.
-type call struct {
-	*api
-	w       http.ResponseWriter
-	r       *http.Request
-	caller  server.Caller
-	base    string // public address of the service
-	version *version
-	id      json.RawMessage // as it was sent
-	method  string
-	streams bool // the method answers with a stream
-	params  request.Fields
-	parser  message.Parser
-}
-
-func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
-
-// brief limits the call's waits for the database.
-func (c *call) brief() (context.Context, context.CancelFunc) { return c.Brief(c.r.Context()) }
-
 // serve reads a request and responds to it. Once the body is read, all errors are JSON-RPC.
 func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	body, err := request.ReadJSON(w, r.Request)
 	if err != nil {
 		return err
 	}
-	c := &call{api: s, w: w, r: r.Request, caller: r.Caller, base: s.Base(r.Request)}
-	if err := c.run(body); err != nil {
-		return c.writeError(err)
+	c := &call.Call{Server: s.Server, W: w, R: r.Request, Caller: r.Caller, Base: s.Base(r.Request)}
+	if err := run(c, body); err != nil {
+		return c.WriteError(err)
 	}
 	return nil
 }

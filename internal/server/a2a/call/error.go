@@ -1,4 +1,4 @@
-package a2a
+package call
 
 import (
 	"errors"
@@ -18,36 +18,36 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// writeError responds with an error.
-func (c *call) writeError(err error) error {
-	e := c.rpcErrorOf(err)
+// WriteError responds with an error.
+func (c *Call) WriteError(err error) error {
+	e := c.RPCError(err)
 	if e.Fault != nil {
 		if wait := server.FailureOf(e.Fault).RetryAfter; wait > 0 {
-			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
+			c.W.Header().Set("Retry-After", strconv.Itoa(wait))
 		}
 	}
-	accept := strings.Join(c.r.Header.Values("Accept"), ",")
-	if c.version == v03 && c.streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
-		return c.WriteFrames(c.w, []any{c.failure(e)}) // such a client of 0.3 parses only a stream
+	accept := strings.Join(c.R.Header.Values("Accept"), ",")
+	if c.Version == V03 && c.Streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
+		return c.WriteFrames(c.W, []any{c.Failure(e)}) // such a client of 0.3 parses only a stream
 	}
-	return server.WriteJSON(c.w, http.StatusOK, c.failure(e))
+	return server.WriteJSON(c.W, http.StatusOK, c.Failure(e))
 }
 
-// failure returns the response with an error, in the form of the caller's version.
-func (c *call) failure(e *rpc.Error) any {
+// Failure returns the response with an error, in the form of the caller's version.
+func (c *Call) Failure(e *rpc.Error) any {
 	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
-	if c.version == v03 {
+	if c.Version == V03 {
 		out.Data = e.DetailsV03()
 	} else if list := e.DetailsV10(); len(list) > 0 {
 		out.Data = list
 	}
-	return jsonrpc.Failure(c.id, out)
+	return jsonrpc.Failure(c.ID, out)
 }
 
-// storedError adds to an error that the message was stored, and its task. A client that only reads
+// StoredError adds to an error that the message was stored, and its task. A client that only reads
 // "try again" would not look for it.
-func (c *call) storedError(id, context uuid.UUID, err error) error {
-	e := c.rpcErrorOf(err)
+func (c *Call) StoredError(id, context uuid.UUID, err error) error {
+	e := c.RPCError(err)
 	if e.Fault == nil {
 		return e
 	}
@@ -59,8 +59,8 @@ func (c *call) storedError(id, context uuid.UUID, err error) error {
 	return e
 }
 
-// rpcErrorOf converts an error to JSON-RPC. It logs errors that the caller cannot correct.
-func (c *call) rpcErrorOf(err error) *rpc.Error {
+// RPCError converts an error to JSON-RPC. It logs errors that the caller cannot correct.
+func (c *Call) RPCError(err error) *rpc.Error {
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return e
 	}
@@ -70,8 +70,8 @@ func (c *call) rpcErrorOf(err error) *rpc.Error {
 	if errors.Is(err, eventlog.ErrGone) {
 		return &rpc.Error{Code: rpc.ServerError, Message: "Events of this task are gone. What it came to can still be read by its id.", About: map[string]string{"code": "SESSION_GONE"}}
 	}
-	f := c.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
-	e := &rpc.Error{Code: rpc.ServerError, Fault: rpc.Translate(f, c.parser.Places)}
+	f := c.Fault(c.R.Context(), err, "method", c.Method, "workspace", c.Caller.Workspace.ID, "key", c.Caller.Key)
+	e := &rpc.Error{Code: rpc.ServerError, Fault: rpc.Translate(f, c.Parser.Places)}
 	e.Message = e.Fault.Message
 	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 		e.About = rpc.About(t.TurnID, t.SessionID)

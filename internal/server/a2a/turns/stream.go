@@ -1,4 +1,4 @@
-package a2a
+package turns
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/session"
@@ -37,9 +38,9 @@ type look struct {
 	answers bool // it has answered the task, which may have ended since
 }
 
-// cursor returns the id of the reader's last frame, or 0.
-func (c *call) cursor() (int64, error) {
-	values := c.r.Header.Values("Last-Event-ID")
+// lastEventID returns the id of the reader's last frame, or 0.
+func lastEventID(c *call.Call) (int64, error) {
+	values := c.R.Header.Values("Last-Event-ID")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return 0, nil
 	}
@@ -47,24 +48,24 @@ func (c *call) cursor() (int64, error) {
 	return cursor, err
 }
 
-// subscribe streams a task that has not ended: the current task, then its frames; with the id of a
+// Subscribe streams a task that has not ended: the current task, then its frames; with the id of a
 // frame, the task as it was then and every frame since. A client that lost a stream thus gets the
 // rest, even of a task that has ended meanwhile.
-func (c *call) subscribe() (any, error) {
-	cursor, err := c.cursor()
+func Subscribe(c *call.Call) (any, error) {
+	cursor, err := lastEventID(c)
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.taskID("id")
+	id, err := c.TaskID("id")
 	if err != nil {
 		return nil, err
 	}
-	release, err := c.HoldStream(c.r.Context(), c.caller)
+	release, err := c.HoldStream(c.R.Context(), c.Caller)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	v, err := c.read(id)
+	v, err := c.Read(id)
 	if err != nil {
 		return nil, err
 	}
@@ -72,26 +73,26 @@ func (c *call) subscribe() (any, error) {
 	if cursor > 0 {
 		l.from, l.cursor = fromCursor, cursor
 	}
-	return nil, c.stream(l)
+	return nil, stream(c, l)
 }
 
 // stream responds with the frames of a task. A failure before the first frame is an error of the
 // call; a later one is a frame, or an early end.
-func (c *call) stream(l *look) error {
-	upto, err := c.place(l)
+func stream(c *call.Call, l *look) error {
+	upto, err := place(c, l)
 	if err != nil {
 		return err
 	}
-	history, err := c.history(l)
+	history, err := readHistory(c, l)
 	if err != nil {
 		return err
 	}
-	begun := begin(l.view)
-	err = server.StreamTurn(c.Server, c.w, c.r.Context(), server.Stream{Session: begun.Session, Turn: l.view.Turn.ID, Key: c.caller.Key},
+	begun := beginOf(l.view)
+	err = server.StreamTurn(c.Server, c.W, c.R.Context(), server.Stream{Session: begun.Session, Turn: l.view.Turn.ID, Key: c.Caller.Key},
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return c.Events(ctx, begun, l.view.Turn.ID) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] {
-			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, taskSent: l.from == fromStart,
-				p: task.NewProjection(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
+			return &writer{Call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, taskSent: l.from == fromStart,
+				p: task.NewProjection(c.Base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 		})
 	if err != nil && !errors.Is(err, eventlog.ErrGone) { // it has a frame of its own
 		panic(http.ErrAbortHandler) // the client must not take this as the end of the task
@@ -99,23 +100,23 @@ func (c *call) stream(l *look) error {
 	return nil
 }
 
-// history returns the messages of a task that a reader requests.
-func (c *call) history(l *look) ([]task.Message, error) {
-	ctx, stop := c.brief()
+// readHistory returns the messages of a task that a reader requests.
+func readHistory(c *call.Call, l *look) ([]task.Message, error) {
+	ctx, stop := c.BriefContext()
 	defer stop()
-	files, err := c.files(ctx, l.view)
-	return task.History(c.base, l.view, files.In, l.history), err
+	files, err := c.FilesOf(ctx, l.view)
+	return task.History(c.Base, l.view, files.In, l.history), err
 }
 
 // place returns the event up to which a reader has the frames, or gets them as part of the task.
-func (c *call) place(l *look) (upto int64, err error) {
-	ctx, stop := c.brief()
+func place(c *call.Call, l *look) (upto int64, err error) {
+	ctx, stop := c.BriefContext()
 	defer stop()
 	var cursor int64
 	if l.from == fromCursor {
 		cursor = l.cursor
 	}
-	h, err := c.Sessions.HeadAt(ctx, c.workspace(), l.view.Turn.SessionID, cursor)
+	h, err := c.Sessions.HeadAt(ctx, c.Workspace(), l.view.Turn.SessionID, cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -134,4 +135,9 @@ func (c *call) place(l *look) (upto int64, err error) {
 		return l.cursor, nil
 	}
 	return h.LastSeq, nil
+}
+
+// beginOf returns the position just before the first event of a turn.
+func beginOf(v session.View) eventlog.From {
+	return eventlog.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
 }

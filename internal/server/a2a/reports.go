@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
@@ -15,7 +16,7 @@ import (
 // the service, "" if it is not configured.
 func Reports(base string) map[callback.Protocol]turn.ReportEncoder {
 	reports := make(map[callback.Protocol]turn.ReportEncoder)
-	for _, v := range []*version{v03, v10} {
+	for _, v := range []*call.Version{call.V03, call.V10} {
 		reports[v.Reports] = func(view session.View, files filestore.Files, at time.Time) ([]byte, error) {
 			t := task.Of(base, view, files, task.Whole)
 			t.Status.Timestamp = task.Stamp(at)

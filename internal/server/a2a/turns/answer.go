@@ -1,4 +1,4 @@
-package a2a
+package turns
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/message"
 	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/server/a2a/task"
@@ -25,14 +26,14 @@ const answered = "a2aAnswer"
 
 // continueTask applies a message to a task that waits for an answer. A repeated message has no
 // second effect, whatever the task waits for by then.
-func (c *call) continueTask(in *message.Incoming) (id, of uuid.UUID, err error) {
+func continueTask(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err error) {
 	id, ok := request.ID(in.Task)
 	if !ok {
 		return id, of, rpc.NoTask(in.Task)
 	}
-	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
+	ctx, stop := c.Brief(context.WithoutCancel(c.R.Context()))
 	defer stop()
-	v, err := c.view(ctx, id)
+	v, err := c.View(ctx, id)
 	if err != nil {
 		return id, of, err
 	}
@@ -40,43 +41,43 @@ func (c *call) continueTask(in *message.Incoming) (id, of uuid.UUID, err error) 
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
 	if in.Cursor > 0 { // an answer whose stream cannot be resumed is not applied
-		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.Cursor}); err != nil {
+		if _, err := place(c, &look{view: v, from: fromCursor, cursor: in.Cursor}); err != nil {
 			return id, of, err
 		}
 	}
-	if _, _, err := c.Turns.Repeated(ctx, c.turnRequest(in)); err != nil { // an answer cannot have the id of a task's first message
+	if _, _, err := c.Turns.Repeated(ctx, turnRequest(c, in)); err != nil { // an answer cannot have the id of a task's first message
 		return id, of, err
 	}
-	_, _, replayed, err := c.Sessions.Once(ctx, c.idempotency(in), func(ctx context.Context) (int, []byte, error) {
-		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
+	_, _, replayed, err := c.Sessions.Once(ctx, idempotency(c, in), func(ctx context.Context) (int, []byte, error) {
+		return http.StatusOK, []byte("{}"), decide(c, ctx, v, in)
 	})
 	if err == nil && replayed {
-		err = c.registerReceiver(ctx, in, v.Turn.SessionID, id)
+		err = registerReceiver(c, ctx, in, v.Turn.SessionID, id)
 	}
 	return id, v.Turn.SessionID, err
 }
 
 // idempotency returns the key of an answer.
-func (c *call) idempotency(in *message.Incoming) session.Once {
-	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.ID, Hash: in.Hash, Caller: c.caller.Key}
+func idempotency(c *call.Call, in *message.Incoming) session.Once {
+	return session.Once{Workspace: c.Workspace(), Route: answered, Key: in.ID, Hash: in.Hash, Caller: c.Caller.Key}
 }
 
 // decide answers the question of a task.
-func (c *call) decide(ctx context.Context, v session.View, in *message.Incoming) error {
-	a, err := c.decision(ctx, v, in)
+func decide(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) error {
+	a, err := parseDecision(c, ctx, v, in)
 	if err != nil {
 		return err
 	}
-	if err := c.registerReceiver(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
+	if err := registerReceiver(c, ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
 		return err
 	}
-	_, err = c.Turns.Decide(ctx, c.workspace(), a)
+	_, err = c.Turns.Decide(ctx, c.Workspace(), a)
 	return err
 }
 
-// decision returns the answer in a message, for the task as it is. A message with other content is
+// parseDecision returns the answer in a message, for the task as it is. A message with other content is
 // not an answer: its meaning would be ambiguous.
-func (c *call) decision(ctx context.Context, v session.View, in *message.Incoming) (a turn.Answer, err error) {
+func parseDecision(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) (a turn.Answer, err error) {
 	var q event.InputRequired
 	if v.Question != nil {
 		if err := json.Unmarshal(v.Question, &q); err != nil {
@@ -84,7 +85,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *message.Incomin
 		}
 	}
 	if in.Approval != uuid.Nil {
-		asked, err := c.Sessions.Approval(ctx, c.workspace(), in.Approval)
+		asked, err := c.Sessions.Approval(ctx, c.Workspace(), in.Approval)
 		if err != nil {
 			return a, err
 		}
@@ -95,7 +96,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *message.Incomin
 	}
 	switch {
 	case q.ApprovalID == uuid.Nil:
-		return a, c.notWaiting(ctx, v, in)
+		return a, notWaiting(c, ctx, v, in)
 	case q.What == event.InputSecret:
 		return a, unsupportedError(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
 	case in.Decision == nil:
@@ -107,11 +108,11 @@ func (c *call) decision(ctx context.Context, v session.View, in *message.Incomin
 	}
 	var checks request.Checks
 	a = checks.Decision(in.Decision, append([]string{"approval_id"}, request.DecisionFields...))
-	a.Approval, a.Key, a.Scopes = q.ApprovalID, c.caller.Key, c.caller.Scopes.Expand().Strings()
+	a.Approval, a.Key, a.Scopes = q.ApprovalID, c.Caller.Key, c.Caller.Scopes.Expand().Strings()
 	if err := checks.Err(); err != nil {
 		return a, err
 	}
-	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it applies to every conversation of the workspace
+	if a.Pattern != "" && !c.Caller.Scopes.Allows(apikey.Chat) { // it applies to every conversation of the workspace
 		return a, server.MissingScope(apikey.Chat)
 	}
 	return a, nil
@@ -119,9 +120,9 @@ func (c *call) decision(ctx context.Context, v session.View, in *message.Incomin
 
 // notWaiting returns the error for an answer to a task that does not wait. If another answer came
 // first, the error has its outcome.
-func (c *call) notWaiting(ctx context.Context, v session.View, in *message.Incoming) error {
+func notWaiting(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) error {
 	if in.Decision != nil {
-		page, err := c.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
+		page, err := c.Sessions.Approvals(ctx, c.Workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: 100})
 		if err != nil {
 			return err
 		}

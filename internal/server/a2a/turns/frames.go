@@ -1,4 +1,4 @@
-package a2a
+package turns
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/sse"
@@ -14,7 +15,7 @@ import (
 
 // writer writes the frames of a task.
 type writer struct {
-	*call
+	*call.Call
 	sw       *sse.Writer
 	turn     uuid.UUID
 	p        *task.Projection
@@ -58,13 +59,13 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 			if err := w.frame(f); err != nil {
 				return false, err
 			}
-			over = over || w.version.Ends(f)
+			over = over || w.Version.Ends(f)
 		}
 	}
 	if err := w.sendTask(evs[len(evs)-1].Seq + 1); err != nil {
 		return false, err
 	}
-	if !over && w.taskSent && w.version.Leaves(w.p.State()) {
+	if !over && w.taskSent && w.Version.Leaves(w.p.State()) {
 		return true, w.frame(w.p.Now(w.last))
 	}
 	return over, nil
@@ -86,11 +87,11 @@ func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 
 func (w *writer) frame(f task.Frame) error {
 	w.last = max(w.last, f.ID)
-	return w.write(f.ID, jsonrpc.Result(w.id, w.version.Frame(f)))
+	return w.write(f.ID, jsonrpc.Result(w.ID, w.Version.Frame(f)))
 }
 
 // fail writes an error into a stream that has begun.
-func (w *writer) fail(err error) error { return w.write(0, w.failure(w.rpcErrorOf(err))) }
+func (w *writer) fail(err error) error { return w.write(0, w.Failure(w.RPCError(err))) }
 
 func (w *writer) write(id int64, v any) error {
 	data, err := server.EncodeFrame(v)
