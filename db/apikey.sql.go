@@ -13,17 +13,24 @@ import (
 )
 
 const aPIKeyByID = `-- name: APIKeyByID :one
-SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted
-FROM api_keys k WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, k.member_id, coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted,
+       (CASE WHEN u.is_admin THEN 'owner' ELSE coalesce(m.role, '') END)::text AS role
+FROM api_keys k
+LEFT JOIN users u ON u.id = k.member_id AND u.disabled_at IS NULL
+LEFT JOIN members m ON m.workspace_id = k.workspace_id AND m.user_id = u.id
+WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  AND (k.member_id IS NULL OR u.is_admin OR m.role IS NOT NULL)
 `
 
 type APIKeyByIDRow struct {
 	APIKey  APIKey
 	Unnoted bool
+	Role    string
 }
 
 // APIKeyByID finds a key that may be used now, and reports whether its last use is to be
-// noted.
+// noted. role is that of a personal token's member, ” if the token has none; a user who is disabled
+// or not a member any more has no token.
 func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, error) {
 	row := q.db.QueryRow(ctx, aPIKeyByID, id)
 	var i APIKeyByIDRow
@@ -42,15 +49,17 @@ func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, err
 		&i.APIKey.RevokedAt,
 		&i.APIKey.ReplacedBy,
 		&i.APIKey.Webhook,
+		&i.APIKey.MemberID,
 		&i.Unnoted,
+		&i.Role,
 	)
 	return i, err
 }
 
 const aPIKeyInsert = `-- name: APIKeyInsert :one
-INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, webhook, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10::float8))
-RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, webhook, created_by, member_id, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + make_interval(secs => $11::float8))
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id
 `
 
 type APIKeyInsertParams struct {
@@ -63,6 +72,7 @@ type APIKeyInsertParams struct {
 	Loopback    bool
 	Webhook     bool
 	CreatedBy   *string
+	MemberID    *string
 	LifeSeconds *float64
 }
 
@@ -78,6 +88,7 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 		arg.Loopback,
 		arg.Webhook,
 		arg.CreatedBy,
+		arg.MemberID,
 		arg.LifeSeconds,
 	)
 	var i APIKey
@@ -96,6 +107,7 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 		&i.RevokedAt,
 		&i.ReplacedBy,
 		&i.Webhook,
+		&i.MemberID,
 	)
 	return i, err
 }
@@ -155,7 +167,7 @@ const aPIKeyUpdate = `-- name: APIKeyUpdate :one
 UPDATE api_keys SET name = coalesce($1, name),
     expires_at = CASE WHEN $2::boolean THEN NULL ELSE coalesce($3, expires_at) END
 WHERE workspace_id = $4 AND id = $5 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id
 `
 
 type APIKeyUpdateParams struct {
@@ -191,6 +203,7 @@ func (q *Queries) APIKeyUpdate(ctx context.Context, arg APIKeyUpdateParams) (API
 		&i.RevokedAt,
 		&i.ReplacedBy,
 		&i.Webhook,
+		&i.MemberID,
 	)
 	return i, err
 }
@@ -209,7 +222,9 @@ func (q *Queries) APIKeyUsed(ctx context.Context, id string) error {
 const aPIKeysDead = `-- name: APIKeysDead :many
 SELECT k.id::text FROM unnest($1::text[]) AS k (id)
 WHERE NOT EXISTS (
-    SELECT FROM api_keys a WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())
+    SELECT FROM api_keys a LEFT JOIN users u ON u.id = a.member_id AND u.disabled_at IS NULL
+    WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())
+      AND (a.member_id IS NULL OR u.is_admin OR EXISTS (SELECT FROM members m WHERE m.workspace_id = a.workspace_id AND m.user_id = u.id))
 )
 `
 
@@ -235,7 +250,7 @@ func (q *Queries) APIKeysDead(ctx context.Context, ids []string) ([]string, erro
 }
 
 const aPIKeysList = `-- name: APIKeysList :many
-SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id
+SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id
 `
 
 func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]APIKey, error) {
@@ -262,6 +277,7 @@ func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]API
 			&i.RevokedAt,
 			&i.ReplacedBy,
 			&i.Webhook,
+			&i.MemberID,
 		); err != nil {
 			return nil, err
 		}

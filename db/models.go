@@ -25,6 +25,7 @@ type APIKey struct {
 	RevokedAt   *time.Time
 	ReplacedBy  *string
 	Webhook     bool
+	MemberID    *string
 }
 
 type AdminLog struct {
@@ -225,6 +226,14 @@ type File struct {
 	DeletedAt      *time.Time
 }
 
+type LoginLink struct {
+	Hash      []byte
+	Kind      string
+	UserID    *string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
 type Message struct {
 	ID               uuid.UUID
 	SessionID        uuid.UUID
@@ -247,6 +256,14 @@ type Message struct {
 	Named            *string
 	Failure          *string
 	OutputAt         int32
+}
+
+type OidcState struct {
+	Hash      []byte
+	Nonce     string
+	Verifier  string
+	Next      string
+	ExpiresAt time.Time
 }
 
 type Session struct {
@@ -318,6 +335,29 @@ type Turn struct {
 	AgentVersion       *int32
 	AgentVersionID     *uuid.UUID
 	SkillVersion       *int32
+}
+
+type User struct {
+	ID           string
+	Email        string
+	Name         string
+	PasswordHash *string
+	IsAdmin      bool
+	DisabledAt   *time.Time
+	OidcSubject  *string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	LastLoginAt  *time.Time
+}
+
+type WebSession struct {
+	ID         string
+	UserID     string
+	SecretHash []byte
+	Address    string
+	Agent      string
+	CreatedAt  time.Time
+	SeenAt     time.Time
 }
 
 type Workspace struct {

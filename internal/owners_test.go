@@ -19,7 +19,8 @@ var owners = map[string]string{
 	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
 	"workspaces": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",
-	"api_keys":  "store/apikey",
+	"api_keys": "store/apikey",
+	"users":    "store/account", "members": "store/account", "web_sessions": "store/account", "login_links": "store/account", "oidc_states": "store/account",
 	"allowlist": "store/permission", "tool_rules": "store/permission",
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -53,6 +54,7 @@ func (s *service) buildParts(ctx context.Context) (err error) {
 func (s *service) buildStores(ctx context.Context) (err error) {
 	cfg := s.Config
 	s.keys = apikey.New(s.pool, s.Log)
+	s.accounts = account.New(s.pool, s.Log)
 	s.pulse = pulse.New(s.pool)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)

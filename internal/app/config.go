@@ -64,6 +64,9 @@ type Config struct {
 
 	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: an agent card needs a key. The card without a key names the address of A2A and how to authenticate, and nothing of any workspace."`
 
+	AdminEmail    string `env:"PARLEY_ADMIN_EMAIL" section:"Web application" doc:"Address of the first administrator, whom the server creates at its start if there is none. Without it the server prints a link with which the first administrator is created in the browser."`
+	AdminPassword Secret `env:"PARLEY_ADMIN_PASSWORD" secret:"true" doc:"Password of the first administrator, of at least 12 characters. A change of the setting changes no password."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

@@ -20,11 +20,12 @@ const (
 
 // runParts starts every part and waits for the end of ctx, or of a part that fails.
 func (s *service) runParts(ctx context.Context) error {
-	failed := make(chan error, 9)
+	failed := make(chan error, 10)
 	base := context.WithoutCancel(ctx)
 	events := startTask(base, failed, "the log of events", s.events.Run)
 	sessions := startTask(base, failed, "the housekeeping of sessions", s.sessions.Run)
 	keys := startTask(base, failed, "the watch on keys", s.keys.Run)
+	accounts := startTask(base, failed, "the watch on web sessions", s.accounts.Run)
 	files := startTask(base, failed, "the files", s.files.Run)
 	folders := startTask(base, failed, "the folders of sessions", s.folders.Run)
 	runner := startTask(base, failed, "the record of requests", s.runner.Run)
@@ -68,7 +69,7 @@ func (s *service) runParts(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
-	err = errors.Join(err, keys.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime),
+	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime),
 		sessions.stopTask(storeTime), events.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())

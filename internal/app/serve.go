@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -59,6 +60,7 @@ type service struct {
 	events     *eventlog.Log
 	sessions   *session.Store
 	keys       *apikey.Store
+	accounts   *account.Store
 	limits     *ratelimit.Store
 	failures   *ratelimit.Failures
 	proxies    []netip.Prefix
@@ -123,6 +125,10 @@ func Serve(ctx context.Context, opt Options) error {
 			s.closeParts()
 			return err
 		}
+	}
+	if err := s.retryStep(ctx, s.firstAdmin); err != nil {
+		s.closeParts()
+		return err
 	}
 	return s.runParts(ctx)
 }

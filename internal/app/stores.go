@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -32,6 +33,7 @@ type Stores struct {
 	DSN         Secret // the database
 	Workspaces  *workspace.Store
 	Keys        *apikey.Store
+	Accounts    *account.Store
 	Wiki        *wiki.Store
 	Skills      *skill.Store
 	Permissions *permission.Store
@@ -76,6 +78,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 		return nil, err
 	}
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
+	s.Accounts = account.New(s.pool, nil)
 	s.Skills, s.Permissions = skill.New(s.pool), permission.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})

@@ -15,6 +15,7 @@ import (
 type Caller struct {
 	apikey.Principal
 	Workspace workspace.Workspace
+	Session   string // web session of a signed-in member, whose Key is the user's id; "": a key
 }
 
 // Requirement lists the scope, rate class and workspace that a request needs.
@@ -23,6 +24,8 @@ type Requirement struct {
 	Class ratelimit.Class
 	// Names reports whether the request names this workspace; nil: it names none.
 	Names func(workspace.Workspace) bool
+	// Workspace is the reference of that workspace. With it signed-in members are accepted, too.
+	Workspace string
 }
 
 // Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404
@@ -32,6 +35,9 @@ type Requirement struct {
 func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement) (Caller, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
+	if cookie := s.memberCookie(r); cookie != "" && t.Workspace != "" {
+		return s.authorizeMember(ctx, w, r, cookie, t)
+	}
 	p, err := s.authenticate(ctx, r)
 	if err != nil {
 		return Caller{}, err
@@ -48,7 +54,7 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 		nameScopes(w, p, t.Scope)
 		return Caller{}, MissingScope(t.Scope)
 	}
-	c := Caller{p, own}
+	c := Caller{Principal: p, Workspace: own}
 	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}

@@ -72,6 +72,11 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 			return err
 		}
 	}
+	if req.Caller.Session != "" {
+		ctx, stop := s.Accounts.While(req.Context(), req.Caller.Session)
+		defer stop()
+		req.Request = req.WithContext(ctx)
+	}
 	err := op.Serve(w, req)
 	nameRequiredScopes(w, req.Caller, err)
 	return req.Names.TranslateError(err)
@@ -80,6 +85,7 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err error) {
 	terms := Requirement{Scope: op.Scope, Class: op.Class}
 	if ref := r.PathValue("id"); ref != "" {
+		terms.Workspace = ref
 		terms.Names = func(own workspace.Workspace) bool {
 			if id, ok := request.ID(ref); ok {
 				return id == own.ID

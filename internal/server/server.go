@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -44,6 +45,8 @@ type Config struct {
 	Callbacks  *callback.Store
 	Vault      *vault.Store // for the names of secrets and their hosts; nil: none are shown
 
+	// Accounts lets signed-in members use the API with their cookie; nil: only keys are accepted.
+	Accounts *account.Store
 	Limits   *ratelimit.Store    // nil: no limits
 	Failures *ratelimit.Failures // failed authentications by address; nil: not limited
 	// TrustedProxies may name the client of a request in X-Forwarded-For.
@@ -68,6 +71,7 @@ type Server struct {
 	nullParams    bool                                                   // an error without a parameter has "param": null
 	errorPage     func(http.ResponseWriter, *http.Request, *fault.Error) // writes errors; nil: the JSON envelope
 	reads, counts *outage.Log
+	crossOrigin   *http.CrossOriginProtection
 }
 
 // New returns a server. Streams end when the request's context ends: end it with the process.
@@ -88,7 +92,7 @@ func New(cfg Config) (*Server, error) {
 			*setting.duration = setting.value
 		}
 	}
-	return &Server{Config: cfg, reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
+	return &Server{Config: cfg, crossOrigin: http.NewCrossOriginProtection(), reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
 }
 
 // WithNullParams returns a server whose errors without a parameter have "param": null, as OpenAI's

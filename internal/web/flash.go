@@ -18,7 +18,7 @@ const flashCookie = "parley_flash"
 func (p *page) flash(w http.ResponseWriter, text string) {
 	data, _ := json.Marshal(flash{Text: text})
 	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/", MaxAge: 60,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.App.secure(p.Request)})
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.App.srv.IsSecure(p.Request)})
 }
 
 // takeFlash returns the notice and removes it.

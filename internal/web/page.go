@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
@@ -13,8 +14,10 @@ type Visitor struct {
 	ID    string
 	Name  string
 	Email string
-	Admin bool              // administrator of the server
-	Roles map[string]string // by the slug of the workspace
+	Admin bool // of the server
+	User  account.User
+
+	Session string // web session
 }
 
 // page is a request for a page, checked. Templates get it as the view's fields.
@@ -23,7 +26,7 @@ type page struct {
 	App       *App
 	Visitor   *Visitor            // nil on public pages without a session
 	Workspace workspace.Workspace // zero outside of /w/
-	Role      string              // of the visitor in the workspace
+	Role      apikey.Role         // of the visitor in the workspace
 	Scopes    apikey.Scopes
 	Section   string // entry of the navigation
 }

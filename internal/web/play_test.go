@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -10,11 +11,11 @@ import (
 
 	"github.com/go-rod/rod"
 	"github.com/go-rod/rod/lib/input"
-	"github.com/go-rod/rod/lib/proto"
 	"github.com/jackc/pgx/v5"
-	"github.com/ysmood/gson"
 
 	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
@@ -43,9 +44,6 @@ func playWorld(t *testing.T, window time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app.visit = func(*http.Request) (*Visitor, error) {
-		return &Visitor{ID: "mbr_anna", Name: "Anna Lindqvist", Roles: map[string]string{"demo": "owner"}}, nil
-	}
 	s.Serve(t, srv.NewRouter(app.routes(), api))
 	return &world{s, app}
 }
@@ -53,10 +51,7 @@ func playWorld(t *testing.T, window time.Duration) *world {
 // openPlay opens a page of the workspace.
 func (w *world) openPlay(t *testing.T, path string) *browser.Page {
 	t.Helper()
-	p := browser.New(t)
-	if err := (proto.NetworkSetExtraHTTPHeaders{Headers: proto.NetworkHeaders{"Authorization": gson.New("Bearer " + w.Key)}}).Call(p); err != nil {
-		t.Fatal(err)
-	}
+	p := w.signIn(t, account.NewUser{Email: strings.ToLower(rand.Text()) + "@halden.example", Name: "Anna Lindqvist"}, apikey.Owner)
 	p.Page = p.Page.Timeout(time.Minute)
 	return p.Go(w.URL + "/w/demo/" + path)
 }

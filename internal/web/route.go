@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/parley-server/parley/internal/actor"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -30,8 +31,17 @@ type route struct {
 // table lists the pages.
 func table() []route {
 	return []route{
-		{path: "/login", public: true, get: (*App).loginPage},
+		{path: "/setup", public: true, get: (*App).setupPage, post: (*App).setup},
+		{path: "/login", public: true, get: (*App).loginPage, post: (*App).login},
+		{path: "/logout", public: true, post: (*App).logout},
+		{path: "/password", public: true, get: (*App).passwordPage, post: (*App).setPassword},
 		{path: "/theme", public: true, post: (*App).setTheme},
+		{path: "/workspaces", get: (*App).workspacesPage, post: (*App).createWorkspace},
+		{path: "/account", section: "account", get: (*App).accountPage, post: (*App).changeAccount},
+
+		{path: "/w/{ws}", get: (*App).workspaceStart},
+		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},
+
 		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
 		{path: "/w/{ws}/chat/options", scope: apikey.SessionsRead, get: (*App).chatOptions},
 		{path: "/w/{ws}/chat/{session}", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
@@ -39,6 +49,8 @@ func table() []route {
 		{path: "/w/{ws}/approvals/{approval}", scope: apikey.SessionsRead, change: apikey.SessionsRead, section: "approvals", get: (*App).approvalPage, post: (*App).decideApproval},
 		{path: "/w/{ws}/approvals/{approval}/card", scope: apikey.SessionsRead, get: (*App).approvalCard},
 		{path: "/w/{ws}/approvals/{approval}/preview", change: apikey.SessionsRead, post: (*App).previewPattern},
+
+		{path: "/admin/users", admin: true, section: "users", get: (*App).usersPage, post: (*App).changeUsers},
 	}
 }
 
@@ -88,6 +100,10 @@ func (a *App) serve(w http.ResponseWriter, r *http.Request, rt route) error {
 	}
 	if err != nil {
 		return err
+	}
+	if p.Visitor != nil && r.Method == http.MethodPost {
+		p.Request = p.WithContext(actor.With(p.Context(), actor.Actor{Kind: actor.Member, ID: p.Visitor.ID, Name: p.Visitor.Name,
+			Address: a.srv.ClientAddress(r).String(), RequestID: w.Header().Get("X-Request-Id")}))
 	}
 	return handle(a, w, p)
 }
@@ -139,21 +155,36 @@ func (a *App) open(r *http.Request, rt route) (*page, error) {
 	return p, nil
 }
 
+// visit returns the signed-in user of a request, or nil.
+func (a *App) visit(r *http.Request) (*Visitor, error) {
+	cookie, err := r.Cookie(a.srv.SessionCookie(r))
+	if err != nil {
+		return nil, nil
+	}
+	in, ok, err := a.accounts.Authenticate(r.Context(), cookie.Value, a.srv.ClientAddress(r).String())
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &Visitor{ID: in.ID, Name: in.DisplayName(), Email: in.Email, Admin: in.Admin, User: in.User, Session: in.Session}, nil
+}
+
 // enter finds the workspace of a page. One without this member is reported as missing.
 func (a *App) enter(ctx context.Context, p *page, slug string) error {
-	role, ok := p.Visitor.Roles[slug]
-	if p.Visitor.Admin {
-		role, ok = "owner", true
+	missing := fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q, or you are not a member of it.", slug)
+	role, ok, err := a.accounts.RoleIn(ctx, p.Visitor.User, slug)
+	if err != nil {
+		return err
 	}
-	if ok {
-		ws, err := a.srv.Workspaces.Find(ctx, slug)
-		if err == nil {
-			p.Workspace, p.Role, p.Scopes = ws, role, roleScopes(role)
-			return nil
-		}
-		if f := fault.From(err); f == nil || f.Code != fault.WorkspaceNotFound {
-			return err
-		}
+	if !ok {
+		return missing
 	}
-	return fault.New(fault.WorkspaceNotFound, "There is no workspace %q, or you are not a member of it.", slug)
+	ws, err := a.srv.Workspaces.Find(ctx, slug)
+	if f := fault.From(err); f != nil && f.Code == fault.WorkspaceNotFound {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	p.Workspace, p.Role, p.Scopes = ws, role, role.Scopes()
+	return nil
 }

@@ -5,32 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-server/parley/internal/server/rest"
-	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
 )
-
-// world is a server with the application.
-type world struct {
-	*apitest.Service
-	app *App
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	s := apitest.New(t, apitest.Options{})
-	srv := s.Server(t, nil)
-	api, err := rest.New(srv, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	app, err := newApp(srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Serve(t, srv.NewRouter(app.routes(), api))
-	return &world{s, app}
-}
 
 // TestErrorsArePages reads errors as a browser and as a client of the API.
 func TestErrorsArePages(t *testing.T) {

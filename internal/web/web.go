@@ -8,25 +8,27 @@
 package web
 
 import (
+	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
 	"sync"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/store/account"
 )
 
 // App serves the pages.
 type App struct {
-	srv    *server.Server // writes errors as pages
-	json   *server.Server // writes errors in the envelope of the API
-	pages  map[string]*template.Template
-	assets assets
-	root   string // path of the public address, before every link
-	known  map[string]bool
-	guard  http.CrossOriginProtection
-	visit  func(*http.Request) (*Visitor, error) // nil visitor: not signed in
-	manual func() (*manual, error)
+	srv      *server.Server // writes errors as pages
+	json     *server.Server // writes errors in the envelope of the API
+	pages    map[string]*template.Template
+	assets   assets
+	accounts *account.Store
+	root     string // path of the public address, before every link
+	known    map[string]bool
+	guard    http.CrossOriginProtection
+	manual   func() (*manual, error)
 }
 
 // New returns the routes of the application.
@@ -39,7 +41,10 @@ func New(srv *server.Server) (server.Routes, error) {
 }
 
 func newApp(srv *server.Server) (*App, error) {
-	a := &App{json: srv, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
+	if srv.Accounts == nil {
+		return nil, errors.New("web: the server has no accounts")
+	}
+	a := &App{json: srv, accounts: srv.Accounts, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
 	a.srv = srv.WithErrorPage(a.errorPage)
 	a.manual = sync.OnceValues(a.openManual)
 	var err error
@@ -52,7 +57,6 @@ func newApp(srv *server.Server) (*App, error) {
 	for _, rt := range table() {
 		a.known[rt.path] = true
 	}
-	a.visit = func(*http.Request) (*Visitor, error) { return nil, nil }
 	return a, nil
 }
 

@@ -19,8 +19,8 @@ import (
 // Principal identifies the sender of a request.
 type Principal struct {
 	Workspace uuid.UUID
-	Key       string // id of the key, or of the webhook_token
-	Name      string // of the key
+	Key       string // id of the key, of the webhook_token or, with MemberPrefix, of a signed-in user
+	Name      string // of the key or the user
 	Scopes    Scopes
 }
 
@@ -52,7 +52,11 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 			s.cache.forgetIf(id, sum) // it was valid earlier
 			return Principal{}, Invalid()
 		}
-		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Name: row.Name, Scopes: scopesOf(row.Scopes)}}
+		scopes := scopesOf(row.Scopes)
+		if row.MemberID != nil {
+			scopes = scopes.within(Role(found.Role))
+		}
+		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Name: row.Name, Scopes: scopes}}
 		s.cache.put(id, e)
 		if found.Unnoted {
 			if err := s.q.APIKeyUsed(ctx, id); err != nil {

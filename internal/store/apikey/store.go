@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/lapse"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -42,6 +43,7 @@ type Key struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RevokedAt  *time.Time `json:"revoked_at"`
 	ReplacedBy *string    `json:"replaced_by"`
+	Member     string     `json:"-"` // user whose personal token it is
 }
 
 // Store reads and writes keys.
@@ -50,7 +52,7 @@ type Store struct {
 	q     *db.Queries
 	log   *slog.Logger
 	cache cache
-	watch watch
+	watch lapse.Watch
 }
 
 // New returns a store. A nil logger discards.
@@ -69,6 +71,7 @@ type Grant struct {
 	Loopback  bool           // accepted from this machine only
 	Life      *time.Duration // from now, on PostgreSQL's clock; nil: for ever
 	By        *Principal     // creator of the key; nil for the command line, which may grant anything
+	Member    string         // user whose personal token it is; "": a key of the workspace
 
 	webhook bool
 }
@@ -131,6 +134,9 @@ func (s *Store) insertKey(ctx context.Context, q *db.Queries, g Grant) (Key, str
 	if g.By != nil {
 		arg.CreatedBy = &g.By.Key
 	}
+	if g.Member != "" {
+		arg.MemberID = &g.Member
+	}
 	row, err := q.APIKeyInsert(ctx, arg)
 	if err != nil {
 		return Key{}, "", fmt.Errorf("insert key: %w", err)
@@ -169,6 +175,9 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, over
 			return ErrOnlyOne
 		}
 		g := Grant{Workspace: workspace, Name: old.Name, Scopes: scopesOf(old.Scopes), Loopback: old.Loopback}
+		if old.MemberID != nil {
+			g.Member = *old.MemberID
+		}
 		if old.ExpiresAt != nil {
 			g.Life = new(old.ExpiresAt.Sub(old.CreatedAt))
 		}
@@ -205,7 +214,11 @@ func (s *Store) Revoke(ctx context.Context, workspace uuid.UUID, id string) erro
 }
 
 func keyOf(row db.APIKey) Key {
-	return Key{
+	member := ""
+	if row.MemberID != nil {
+		member = *row.MemberID
+	}
+	return Key{Member: member,
 		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback, Webhook: row.Webhook,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, LastUsedAt: row.LastUsedAt,
 		RevokedAt: row.RevokedAt, ReplacedBy: row.ReplacedBy,

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
@@ -49,6 +50,7 @@ type Service struct {
 	Pool       *pgxpool.Pool
 	Ring       *vault.Keyring
 	Keys       *apikey.Store
+	Accounts   *account.Store
 	Workspaces *workspace.Store
 	EventLog   *eventlog.Log
 	Sessions   *session.Store
@@ -93,7 +95,7 @@ func New(t testing.TB, opt Options) *Service {
 		pool = dbtest.New(t)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Wiki: wiki.New(pool)}
+	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Accounts: account.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Wiki: wiki.New(pool)}
 	if opt.Peer != nil {
 		s.Ring, s.Gate, s.Workspace, s.Key = opt.Peer.Ring, opt.Peer.Gate, opt.Peer.Workspace, opt.Peer.Key
 	} else {
@@ -116,7 +118,7 @@ func New(t testing.TB, opt Options) *Service {
 	}
 	s.Limits = ratelimit.New(pool, ratelimit.Options{Limits: opt.Limits, Node: s.EventLog.Node(), Log: log})
 	s.turns(t, opt)
-	for _, part := range []func(context.Context) error{s.EventLog.Run, s.Sessions.Run, s.Turns.Run, s.Keys.Run, s.Limits.Run} {
+	for _, part := range []func(context.Context) error{s.EventLog.Run, s.Sessions.Run, s.Turns.Run, s.Keys.Run, s.Accounts.Run, s.Limits.Run} {
 		Run(t, part)
 	}
 	return s
@@ -166,7 +168,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Config{
-		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
+		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Accounts: s.Accounts, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
 		Callbacks: s.Callbacks, Vault: s.Vault, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
 	}
 	if change != nil {

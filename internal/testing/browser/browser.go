@@ -22,6 +22,9 @@ import (
 // limit is how long a test may use a page.
 const limit = 2 * time.Minute
 
+// patience is how long a page may take to show something.
+const patience = 20 * time.Second
+
 var shared struct {
 	mu      sync.Mutex
 	browser *rod.Browser

@@ -144,11 +144,11 @@ func (p *Page) Loaded() {
 // See waits for an element that matches a selector and contains a text.
 func (p *Page) See(selector, text string) *rod.Element {
 	p.t.Helper()
-	element, err := p.ElementR(selector, regexp.QuoteMeta(text))
+	element, err := p.Timeout(patience).ElementR(selector, regexp.QuoteMeta(text))
 	if err != nil {
 		p.t.Fatalf("no %s contains %q: %v", selector, text, err)
 	}
-	return element
+	return element.CancelTimeout()
 }
 
 // Fill types a text into a field in place of its value.

@@ -50,7 +50,7 @@ document.addEventListener("change", (e) => {
 
 // The server renders a question as an open dialog in the page; here it becomes modal.
 for (const dialog of document.querySelectorAll("dialog[data-modal]")) {
-  dialog.close();
+  dialog.removeAttribute("open"); // close() would report its end later
   dialog.classList.remove("inline");
   dialog.showModal();
   dialog.addEventListener("close", () => {

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/go-rod/rod/lib/proto"
+
+	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/browser"
+)
+
+// world is a server with the application.
+type world struct {
+	*apitest.Service
+	app *App
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s := apitest.New(t, apitest.Options{})
+	srv := s.Server(t, nil)
+	api, err := rest.New(srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := newApp(srv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(t, srv.NewRouter(app.routes(), api))
+	return &world{s, app}
+}
+
+// cookie creates a user with a role in the workspace demo and returns the cookie of a browser.
+func (w *world) cookie(t *testing.T, n account.NewUser, role apikey.Role) *http.Cookie {
+	t.Helper()
+	u, err := w.Accounts.Create(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if role != "" {
+		if err := w.Accounts.SetRole(t.Context(), w.Workspace.ID, u.ID, role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value, err := w.Accounts.Begin(t.Context(), u.ID, "127.0.0.1", "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Cookie{Name: "parley_session", Value: value}
+}
+
+// signIn returns a page of a new user.
+func (w *world) signIn(t *testing.T, n account.NewUser, role apikey.Role) *browser.Page {
+	t.Helper()
+	c := w.cookie(t, n, role)
+	p := browser.New(t)
+	p.MustSetCookies(&proto.NetworkCookieParam{Name: c.Name, Value: c.Value, URL: w.URL})
+	return p
+}
+
+func cookieParam(c *proto.NetworkCookie, url string) *proto.NetworkCookieParam {
+	return &proto.NetworkCookieParam{Name: c.Name, Value: c.Value, URL: url}
+}
