@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(exampleRunner{m}) }
@@ -62,10 +64,17 @@ func startServer() (stop func() error, err error) {
 	go func() { served <- app.Serve(ctx, app.Options{Config: cfg, Ready: func(url string) { ready <- url }}) }()
 	stop = func() error {
 		cancel()
-		return errors.Join(<-served, drop())
+		select {
+		case err := <-served:
+			return errors.Join(err, drop())
+		case <-time.After(wait.Limit):
+			return errors.New("the server does not end")
+		}
 	}
 	select {
 	case options.URL = <-ready:
+	case <-time.After(wait.Limit):
+		return nil, errors.Join(errors.New("the server is not ready"), stop())
 	case err := <-served:
 		cancel()
 		return nil, errors.Join(err, drop())

@@ -6,6 +6,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // Tiny makes options for the plan that checks integrity and measures nothing.
@@ -43,15 +45,22 @@ const TamperedDeltas = 30
 
 // ReadTampered reads one answer of a server that tampers, over two connections.
 func ReadTampered(ctx context.Context, t Tamper) error {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithTimeout(ctx, wait.Limit)
 	ready := make(chan string, 1)
 	served := make(chan error, 1)
 	go func() { served <- serve(ctx, t, func(url string) { ready <- url }) }()
+	var url string
+	select {
+	case url = <-ready:
+	case err := <-served:
+		stop()
+		return err
+	}
 	defer func() {
 		stop()
 		<-served
 	}()
-	c, err := newClient(<-ready, slug, "")
+	c, err := newClient(url, slug, "")
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() { cmd.Process.Kill(); wait.Result(t, "the end of the server", cmd.Wait) })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "api  "); ok {
@@ -69,7 +69,7 @@ func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 			return cmd, at
 		}
 	}
-	err = cmd.Wait()
+	err = wait.Result(t, "the end of the server", cmd.Wait)
 	if os.Getenv("PARLEY_TEST_REQUIRE") != "all" && cmd.ProcessState.ExitCode() == 5 {
 		t.Skipf("no private PostgreSQL here: %v", err)
 	}
@@ -95,13 +95,13 @@ func TestAnAnswerSurvivesKill9(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Process.Kill()
-	server.Wait()
+	wait.Result(t, "the end of the server", server.Wait)
 	server, _ = dev(t, dir, listen)
 	rest, err := io.ReadAll(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := send.Wait(); err != nil {
+	if err := wait.Result(t, "the end of send", send.Wait); err != nil {
 		t.Errorf("send: %v", err)
 	}
 	var want strings.Builder
@@ -114,7 +114,7 @@ func TestAnAnswerSurvivesKill9(t *testing.T) {
 
 	// Ctrl-C stops the server and then the private PostgreSQL.
 	server.Process.Signal(os.Interrupt)
-	if err := server.Wait(); err != nil {
+	if err := wait.Result(t, "the end of the server", server.Wait); err != nil {
 		t.Errorf("Ctrl-C: %v", err)
 	}
 	reset := parley(t, dir, "dev", "reset", "--yes")
@@ -153,18 +153,18 @@ func TestSIGTERMHandsTheTurnOver(t *testing.T) {
 	defer cancel()
 	context.AfterFunc(ctx, func() { first.Process.Kill() })
 	first.Process.Signal(syscall.SIGTERM) // either server may run the turn; the second one serves the stream
-	if err := first.Wait(); err != nil {
+	if err := wait.Result(t, "the end of the first server", first.Wait); err != nil {
 		t.Errorf("SIGTERM: %v", err)
 	}
 	rest, err := io.ReadAll(answer)
 	if err != nil || !strings.HasSuffix(string(rest), "199........ The end.\n") {
 		t.Errorf("the answer ends %q, %v", rest[max(0, len(rest)-40):], err)
 	}
-	if err := send.Wait(); err != nil {
+	if err := wait.Result(t, "the end of send", send.Wait); err != nil {
 		t.Errorf("send: %v", err)
 	}
 	second.Process.Signal(syscall.SIGTERM)
-	if err := second.Wait(); err != nil {
+	if err := wait.Result(t, "the end of the second server", second.Wait); err != nil {
 		t.Errorf("SIGTERM of the last: %v", err)
 	}
 }

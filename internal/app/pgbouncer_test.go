@@ -18,6 +18,8 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestServeThroughPgBouncer starts on an empty database behind PgBouncer in session mode, which
@@ -98,7 +100,7 @@ func bounce(t *testing.T, program string, server *dbtest.Server) (address string
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = wait.Result(t, "the end of PgBouncer", cmd.Wait)
 	})
 	t.Cleanup(func() {
 		if printed, _ := os.ReadFile(out.Name()); t.Failed() {

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/parley-server/parley/internal/cli"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // pty opens a terminal. The test types at keyboard and reads the echoed output there.
@@ -110,7 +112,7 @@ func (p *person) types(text string) {
 
 func (p *person) ends(code int) {
 	p.t.Helper()
-	if got := <-p.code; got != code {
+	if got := wait.Receive(p.t, "the end of the command", p.code); got != code {
 		p.t.Errorf("exit code %d, want %d: %s%s", got, code, p.out, p.screen)
 	}
 }

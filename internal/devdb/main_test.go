@@ -109,7 +109,7 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 		if !ended {
 			ended = true
 			stdin.Close()
-			cmd.Wait()
+			wait.Result(t, "the end of the other process", cmd.Wait)
 		}
 	}
 	t.Cleanup(o.end)

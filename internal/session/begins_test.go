@@ -95,7 +95,7 @@ func TestBeginsOfOneTransaction(t *testing.T) {
 	wait.For(t, "the last one queues", func() bool { return session.BeginsWaiting(s.Store) == 4 })
 	giveUp()
 	release()
-	if err := done.Wait(); err != nil {
+	if err := wait.Result(t, "the changes", done.Wait); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []*opening{one, two} {
@@ -157,7 +157,7 @@ func TestLostAnswerToBegins(t *testing.T) {
 		received.Store(committed)
 		armed.Store(true)
 		release()
-		if err := done.Wait(); err != nil {
+		if err := wait.Result(t, "the changes", done.Wait); err != nil {
 			t.Fatal(err)
 		}
 		armed.Store(false)

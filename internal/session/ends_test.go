@@ -153,7 +153,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 		}
 		done, release := w.gather(ctx, t, s, s, all)
 		release()
-		if err := done.Wait(); err != nil {
+		if err := wait.Result(t, "the changes", done.Wait); err != nil {
 			t.Fatal(err)
 		}
 		if rejected != nil && (rejected.ended || !pgerr.IsRefused(rejected.err)) {
@@ -228,7 +228,7 @@ func TestLostAnswerToEnds(t *testing.T) {
 		}
 		armed.Store(&hook)
 		release()
-		if err := done.Wait(); err != nil {
+		if err := wait.Result(t, "the changes", done.Wait); err != nil {
 			t.Fatal(err)
 		}
 		armed.Store(nil)

@@ -28,6 +28,8 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/turn"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -116,11 +118,11 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 		}
 		stopped = true
 		stopTurns()
-		if err := <-log2; err != nil {
+		if err := wait.Receive(t, "the end of the turns", log2); err != nil {
 			t.Errorf("turns: %v", err)
 		}
 		stopLog()
-		if err := <-log1; err != nil {
+		if err := wait.Receive(t, "the end of the log", log1); err != nil {
 			t.Errorf("events: %v", err)
 		}
 	}

@@ -32,7 +32,7 @@ func TestTurnsOutliveAChangeOfTheSchema(t *testing.T) {
 		for i := range turns {
 			all.Go(func() { running[i] = w.start(t, r, "book it") })
 		}
-		all.Wait()
+		wait.Until(t, "the starts of the turns", all.Wait)
 		return running
 	}
 	for _, st := range round() { // prepares the statements of a turn

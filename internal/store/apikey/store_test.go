@@ -216,7 +216,7 @@ func TestRevokedKeyIsDeadEverywhere(t *testing.T) {
 	if _, err := here.Authenticate(t.Context(), text, outside); !refused(err) {
 		t.Errorf("right after: %v", err)
 	}
-	<-ctx.Done()
+	wait.Receive(t, "the end of the stream", ctx.Done())
 	if cause := context.Cause(ctx); !errors.Is(cause, apikey.ErrDead) {
 		t.Errorf("the held stream ended with %v", cause)
 	}

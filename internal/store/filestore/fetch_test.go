@@ -238,7 +238,7 @@ func TestRunFetches(t *testing.T) {
 		go func() { done <- w.Run(ctx) }()
 		return func() {
 			cancel()
-			if err := <-done; err != nil {
+			if err := wait.Receive(t, "the end of the fetcher", done); err != nil {
 				t.Error(err)
 			}
 		}

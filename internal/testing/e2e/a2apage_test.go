@@ -85,7 +85,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = wait.Result(t, "the end of the receiver", cmd.Wait)
 		if t.Failed() {
 			t.Logf("the receiver prints: %s", said.bytes())
 		}

@@ -134,7 +134,7 @@ func (c *chaosRun) execute() {
 	}
 	over := time.Since(c.healed)
 	stop()
-	<-finished
+	wait.Receive(c.t, "the end of the clients", finished)
 	c.check()
 	c.report(time.Since(start), over)
 }

@@ -199,7 +199,7 @@ func (w *world) betweenPage(t *testing.T, server, page string) (string, *record)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = wait.Result(t, "the end of the page's server", cmd.Wait)
 		t.Logf("%s", log.bytes())
 	})
 	address := "http://127.0.0.1:" + port

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // exampleRun is an example of a page that reads a stream itself.
@@ -84,7 +86,7 @@ func (x exampleRun) isAsked(t *testing.T, url, key string) {
 		}
 		_ = res.Body.Close()
 	}
-	if err := cmd.Wait(); err != nil || !asked || !strings.Contains(out.String(), "The call went through.") {
+	if err := wait.Result(t, "the end of the client", cmd.Wait); err != nil || !asked || !strings.Contains(out.String(), "The call went through.") {
 		t.Errorf("asked %v, %v\n%s", asked, err, out.String())
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/testing/slow"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // lines reads a stream in Python line by line, as httpx-sse and sseclient do, and writes each frame
@@ -109,7 +111,7 @@ func TestLineReaders(t *testing.T) {
 				}
 				got = append(got, frame{ID: f["id"], Event: f["event"], Data: f["data"]})
 			}
-			if err := cmd.Wait(); err != nil {
+			if err := wait.Result(t, "the end of the client", cmd.Wait); err != nil {
 				t.Error(err)
 			}
 			if question == "" {

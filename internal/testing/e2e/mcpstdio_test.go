@@ -44,7 +44,7 @@ func TestMCPOnStdio(t *testing.T) {
 	}
 	until := func(text string) {
 		t.Helper()
-		for !strings.Contains(<-progress, text) {
+		for !strings.Contains(wait.Receive(t, text, progress), text) {
 		}
 	}
 	if got, err := send(t.Context(), "@say Grüße 👩‍🚀", "one"); err != nil || !strings.Contains(got, `"output":"Grüße 👩‍🚀"`) {

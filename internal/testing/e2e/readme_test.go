@@ -44,7 +44,7 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = dev.Process.Signal(syscall.SIGTERM)
-		_ = dev.Wait()
+		_ = wait.Result(t, "the end of the server", dev.Wait)
 	})
 	wait.For(t, "the key is written", func() bool {
 		_, err := os.Stat(filepath.Join(dir, ".parley", "dev.env"))

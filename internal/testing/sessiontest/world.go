@@ -74,7 +74,7 @@ func (r *Replica) Start(t testing.TB) {
 	parts.Go(func() error { return r.Store.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		if err := parts.Wait(); err != nil {
+		if err := wait.Result(t, "the end of the replica", parts.Wait); err != nil {
 			t.Errorf("replica: %v", err)
 		}
 	})

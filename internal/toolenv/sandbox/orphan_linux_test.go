@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestOrphansAreSwept creates the leftovers of a service that was killed at the one moment at which
@@ -57,7 +59,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	_ = wait.Result(t, "the end of the process", cmd.Wait)
 	open(t, sandbox.Config{})
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
