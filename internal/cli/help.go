@@ -53,7 +53,7 @@ func (c *command) polishCommand(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			err := args(cmd, given)
-			if _, told := errors.AsType[*problem](err); err != nil && !told {
+			if _, explained := errors.AsType[*problem](err); err != nil && !explained {
 				return usageError(cmd, "Invalid arguments of "+cmd.CommandPath()+".", err.Error()+".")
 			}
 			return err

@@ -60,7 +60,7 @@ func (r *run) branch(n *node, value any, at *place, seen names) []finding {
 // meant, it reports that one's violations.
 func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any, at *place, seen names) {
 	fitting, meant := 0, 0
-	var told []finding
+	var chosen []finding
 	for _, n := range nodes {
 		found := r.branch(n, value, at, seen)
 		switch {
@@ -70,7 +70,7 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 			}
 		case fitting == 0 && !r.foreign(n, value):
 			meant++
-			told = found
+			chosen = found
 		}
 	}
 	switch {
@@ -78,7 +78,7 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 	case fitting > 1:
 		bad.addFinding(at, "fits %d of the %d alternatives, exactly one is needed", fitting, len(nodes))
 	case meant == 1:
-		bad.add(told)
+		bad.add(chosen)
 	default:
 		bad.addFinding(at, "fits none of the %d alternatives", len(nodes))
 	}

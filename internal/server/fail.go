@@ -24,15 +24,15 @@ type Failure struct {
 
 // FailureOf converts a fault to a Failure.
 func FailureOf(f *fault.Error) Failure {
-	told := Failure{Type: f.Code.Type(), Code: f.Code, Message: f.Message, Param: f.Param, Detail: f.Detail}
+	failure := Failure{Type: f.Code.Type(), Code: f.Code, Message: f.Message, Param: f.Param, Detail: f.Detail}
 	wait := f.Detail.RetryAfter
 	if wait == 0 && (f.Code == fault.Unavailable || f.Code.Type() == fault.RateLimit) {
 		wait = time.Second
 	}
 	if wait > 0 {
-		told.RetryAfter = max(1, ceilSeconds(wait))
+		failure.RetryAfter = max(1, ceilSeconds(wait))
 	}
-	return told
+	return failure
 }
 
 // Fault returns the error for the caller. It logs errors that the caller cannot correct, once, with
@@ -73,20 +73,20 @@ func (s *Server) refuse(a *answer, r *http.Request, f *fault.Error) {
 		s.errorPage(a, r, f)
 		return
 	}
-	told := FailureOf(f)
+	failure := FailureOf(f)
 	body := struct {
 		Error     any    `json:"error"`
 		RequestID string `json:"request_id"`
-	}{told, a.id}
-	if s.nullParams && told.Param == "" {
+	}{failure, a.id}
+	if s.nullParams && failure.Param == "" {
 		body.Error = struct {
 			Failure
 			Param *string `json:"param"`
-		}{Failure: told}
+		}{Failure: failure}
 	}
 	h := a.Header()
-	if told.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(told.RetryAfter))
+	if failure.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(failure.RetryAfter))
 	}
 	if c := challenge(f); c != "" {
 		h.Set("WWW-Authenticate", c)

@@ -88,7 +88,7 @@ func (k *asker) list(ctx context.Context, statuses []string, cursor string, n in
 func (p *page) approvalID() (uuid.UUID, error) {
 	id, ok := request.ID(p.PathValue("approval"))
 	if !ok {
-		return id, fault.New(fault.ApprovalNotFound, "There is no such approval in this workspace.")
+		return id, fault.New(fault.ApprovalNotFound, "The approval does not exist in this workspace.")
 	}
 	return id, nil
 }

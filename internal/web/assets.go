@@ -79,7 +79,7 @@ func (a *App) static(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	data, ok := a.assets.files[name]
 	if !ok || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return fault.New(fault.RouteNotFound, "There is no such file.")
+		return fault.New(fault.RouteNotFound, "The file does not exist.")
 	}
 	h := w.Header()
 	setHeaders(h)

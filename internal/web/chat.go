@@ -13,7 +13,7 @@ import (
 func (a *App) chatPage(w http.ResponseWriter, p *page) error {
 	if id := p.PathValue("session"); id != "" {
 		if _, ok := request.ID(id); !ok {
-			return fault.New(fault.SessionNotFound, "There is no such session in this workspace.")
+			return fault.New(fault.SessionNotFound, "The session does not exist in this workspace.")
 		}
 	}
 	return a.render(w, p, "chat", nil)

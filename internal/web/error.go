@@ -26,9 +26,9 @@ var errorTitles = map[int]string{
 
 // errorPage responds with an error in the look of the application.
 func (a *App) errorPage(w http.ResponseWriter, r *http.Request, f *fault.Error) {
-	told := server.FailureOf(f)
-	if told.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(told.RetryAfter))
+	body := server.FailureOf(f)
+	if body.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(body.RetryAfter))
 	}
 	status := f.Code.Status()
 	view := failure{Status: status, Title: errorTitles[status], Message: f.Message, Code: string(f.Code), Request: w.Header().Get("X-Request-Id")}
@@ -49,7 +49,7 @@ func (a *App) errorPage(w http.ResponseWriter, r *http.Request, f *fault.Error) 
 // missing.
 func (a *App) front(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path != "/" {
-		return fault.New(fault.RouteNotFound, "There is nothing at this path. GET /api/v1/openapi lists what there is.")
+		return fault.New(fault.RouteNotFound, "The path does not exist. GET /api/v1/openapi lists all paths.")
 	}
 	return a.serve(w, r, route{path: "/", get: (*App).start})
 }

@@ -170,7 +170,7 @@ func (a *App) visit(r *http.Request) (*Visitor, error) {
 
 // enter finds the workspace of a page. One without this member is reported as missing.
 func (a *App) enter(ctx context.Context, p *page, slug string) error {
-	missing := fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q, or you are not a member of it.", slug)
+	missing := fault.New(fault.WorkspaceNotFound, "Workspace %.80q does not exist, or you are not a member of it.", slug)
 	role, ok, err := a.accounts.RoleIn(ctx, p.Visitor.User, slug)
 	if err != nil {
 		return err

@@ -17,16 +17,16 @@ func (n Names) TranslateError(err error) error {
 	if f == nil || len(n) == 0 {
 		return err
 	}
-	told := *f
-	told.Message, told.Param = n.message(f.Message, f.Param), n.param(f.Param)
-	told.Detail.Violations = nil
+	translated := *f
+	translated.Message, translated.Param = n.message(f.Message, f.Param), n.param(f.Param)
+	translated.Detail.Violations = nil
 	for _, v := range f.Detail.Violations {
 		if name, pointer := strings.CutPrefix(v.Param, "/"); pointer {
 			v.Message, v.Param = n.message(v.Message, name), "/"+n.param(name)
 		}
-		told.Detail.Violations = append(told.Detail.Violations, v)
+		translated.Detail.Violations = append(translated.Detail.Violations, v)
 	}
-	return &told
+	return &translated
 }
 
 // param translates a path, whose first step may have another name.

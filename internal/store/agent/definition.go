@@ -108,7 +108,7 @@ func (d Definition) Violations() []fault.Violation {
 }
 
 func unknownTool(at, tool string) fault.Violation {
-	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown", Message: fmt.Sprintf("There is no tool %.100q.", tool)}
+	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown", Message: fmt.Sprintf("Unknown tool %.100q.", tool)}
 	if near := search.Nearest(tool, permission.Tools(), 1); len(near) > 0 {
 		v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 		v.Suggestion = near[0]

@@ -56,7 +56,7 @@ export class EventStream {
 
   start() { this.#run(); return this; }
 
-  /** stop closes the stream; the turn goes on. */
+  /** stop closes the stream; the turn continues. */
   stop() { this.#stopped = true; this.#abort?.abort(); this.#wake?.(); }
 
   /** drop closes the connection as a lost network does; the stream resumes at its cursor. */
