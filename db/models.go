@@ -378,6 +378,8 @@ type Workspace struct {
 	StorageQuota       int64
 	SeparateApprover   bool
 	AdminPatterns      bool
+	PausedAt           *time.Time
+	PausedBy           *string
 }
 
 type WorkspaceStorage struct {

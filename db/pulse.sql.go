@@ -18,18 +18,22 @@ SELECT clock_timestamp()::timestamptz AS now,
        EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        EXISTS (SELECT FROM callback_deliveries d WHERE d.status = 'pending')::boolean AS deliveries,
        EXISTS (SELECT FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now())::boolean AS fetches,
-       EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams
+       EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams,
+       EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)::boolean AS server_paused,
+       EXISTS (SELECT FROM workspaces w WHERE w.paused_at IS NOT NULL)::boolean AS workspace_paused
 `
 
 type PulseReadRow struct {
-	Now        time.Time
-	Seq        int64
-	Running    bool
-	Queued     bool
-	Overdue    bool
-	Deliveries bool
-	Fetches    bool
-	Streams    bool
+	Now             time.Time
+	Seq             int64
+	Running         bool
+	Queued          bool
+	Overdue         bool
+	Deliveries      bool
+	Fetches         bool
+	Streams         bool
+	ServerPaused    bool
+	WorkspacePaused bool
 }
 
 // PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
@@ -47,6 +51,8 @@ func (q *Queries) PulseRead(ctx context.Context) (PulseReadRow, error) {
 		&i.Deliveries,
 		&i.Fetches,
 		&i.Streams,
+		&i.ServerPaused,
+		&i.WorkspacePaused,
 	)
 	return i, err
 }

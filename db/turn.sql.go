@@ -1057,7 +1057,8 @@ WITH asked AS (
 ), room AS (
     SELECT w.id, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
-    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default WHERE w.id IN (SELECT workspace_id FROM want)
+    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default
+    WHERE w.id IN (SELECT workspace_id FROM want) AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = $1::int, started_at = clock_timestamp(),
@@ -1265,13 +1266,45 @@ func (q *Queries) TurnsLinedUp(ctx context.Context, sessionID uuid.UUID) (int64,
 	return count, err
 }
 
+const turnsPaused = `-- name: TurnsPaused :many
+SELECT t.id, t.session_id FROM turns t JOIN workspaces w ON w.id = t.workspace_id
+WHERE t.state = 'running' AND (w.paused_at IS NOT NULL OR EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL))
+LIMIT 500
+`
+
+type TurnsPausedRow struct {
+	ID        uuid.UUID
+	SessionID uuid.UUID
+}
+
+// TurnsPaused are running turns of workspaces that an administrator has paused.
+func (q *Queries) TurnsPaused(ctx context.Context) ([]TurnsPausedRow, error) {
+	rows, err := q.db.Query(ctx, turnsPaused)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsPausedRow
+	for rows.Next() {
+		var i TurnsPausedRow
+		if err := rows.Scan(&i.ID, &i.SessionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsPlace = `-- name: TurnsPlace :execrows
 WITH placeable AS (
     SELECT t.id, t.n
     FROM (SELECT DISTINCT q.workspace_id FROM turns q
           WHERE q.state = 'queued' AND q.job_id IS NULL
             AND q.workspace_id <> ALL($1::uuid[])) b
-    JOIN workspaces w ON w.id = b.workspace_id
+    JOIN workspaces w ON w.id = b.workspace_id AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
     CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
     CROSS JOIN LATERAL (
         SELECT q.id, a.running + row_number() OVER (ORDER BY q.created_at) AS n

@@ -12,6 +12,34 @@ import (
 	"github.com/google/uuid"
 )
 
+const serverPause = `-- name: ServerPause :exec
+UPDATE server_state
+SET paused_at = CASE WHEN $1::text IS NOT NULL THEN coalesce(paused_at, clock_timestamp()) END,
+    paused_by = CASE WHEN $1::text IS NOT NULL THEN coalesce(paused_by, $1::text) END
+`
+
+// ServerPause is WorkspacePause for all workspaces.
+func (q *Queries) ServerPause(ctx context.Context, by *string) error {
+	_, err := q.db.Exec(ctx, serverPause, by)
+	return err
+}
+
+const serverPaused = `-- name: ServerPaused :one
+SELECT paused_at, paused_by FROM server_state
+`
+
+type ServerPausedRow struct {
+	PausedAt *time.Time
+	PausedBy *string
+}
+
+func (q *Queries) ServerPaused(ctx context.Context) (ServerPausedRow, error) {
+	row := q.db.QueryRow(ctx, serverPaused)
+	var i ServerPausedRow
+	err := row.Scan(&i.PausedAt, &i.PausedBy)
+	return i, err
+}
+
 const storageAll = `-- name: StorageAll :many
 SELECT workspace_id, files, folders, documents FROM workspace_storage
 `
@@ -68,7 +96,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -92,12 +120,14 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.StorageQuota,
 		&i.SeparateApprover,
 		&i.AdminPatterns,
+		&i.PausedAt,
+		&i.PausedBy,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -121,6 +151,8 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.StorageQuota,
 		&i.SeparateApprover,
 		&i.AdminPatterns,
+		&i.PausedAt,
+		&i.PausedBy,
 	)
 	return i, err
 }
@@ -143,7 +175,7 @@ INSERT INTO workspaces (id, slug, name, instructions, model, max_response_second
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
         coalesce($7::int, 50), coalesce($8::int, 24000))
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by
 `
 
 type WorkspaceInsertParams struct {
@@ -188,8 +220,27 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.StorageQuota,
 		&i.SeparateApprover,
 		&i.AdminPatterns,
+		&i.PausedAt,
+		&i.PausedBy,
 	)
 	return i, err
+}
+
+const workspacePause = `-- name: WorkspacePause :execrows
+UPDATE workspaces
+SET paused_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(paused_at, clock_timestamp()) END,
+    paused_by = CASE WHEN $2::text IS NOT NULL THEN coalesce(paused_by, $2::text) END
+WHERE id = $1
+`
+
+// WorkspacePause stops the agents of a workspace, or lets them run again if by is null. The time of
+// an earlier pause stays.
+func (q *Queries) WorkspacePause(ctx context.Context, iD uuid.UUID, by *string) (int64, error) {
+	result, err := q.db.Exec(ctx, workspacePause, iD, by)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const workspaceUpdate = `-- name: WorkspaceUpdate :one
@@ -209,7 +260,7 @@ SET name = COALESCE($1, name),
     admin_patterns = COALESCE($13, admin_patterns),
     updated_at = now()
 WHERE id = $14 AND ($15::timestamptz IS NULL OR updated_at = $15)
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by
 `
 
 type WorkspaceUpdateParams struct {
@@ -269,12 +320,14 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.StorageQuota,
 		&i.SeparateApprover,
 		&i.AdminPatterns,
+		&i.PausedAt,
+		&i.PausedBy,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -304,6 +357,8 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.StorageQuota,
 			&i.SeparateApprover,
 			&i.AdminPatterns,
+			&i.PausedAt,
+			&i.PausedBy,
 		); err != nil {
 			return nil, err
 		}

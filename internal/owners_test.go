@@ -18,7 +18,7 @@ var owners = map[string]string{
 	"erasures": "session", "idempotency_keys": "session", "idempotent_answers": "session",
 	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
-	"workspaces": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",
+	"workspaces": "store/workspace", "server_state": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",
 	"api_keys": "store/apikey",
 	"users":    "store/account", "members": "store/account", "web_sessions": "store/account", "login_links": "store/account", "oidc_states": "store/account",
 	"allowlist": "store/permission", "tool_rules": "store/permission",

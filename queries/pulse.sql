@@ -9,4 +9,6 @@ SELECT clock_timestamp()::timestamptz AS now,
        EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        EXISTS (SELECT FROM callback_deliveries d WHERE d.status = 'pending')::boolean AS deliveries,
        EXISTS (SELECT FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now())::boolean AS fetches,
-       EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams;
+       EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams,
+       EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)::boolean AS server_paused,
+       EXISTS (SELECT FROM workspaces w WHERE w.paused_at IS NOT NULL)::boolean AS workspace_paused;

@@ -170,7 +170,8 @@ WITH asked AS (
 ), room AS (
     SELECT w.id, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
-    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default WHERE w.id IN (SELECT workspace_id FROM want)
+    FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default
+    WHERE w.id IN (SELECT workspace_id FROM want) AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = sqlc.arg(node)::int, started_at = clock_timestamp(),
@@ -209,7 +210,7 @@ WITH placeable AS (
     FROM (SELECT DISTINCT q.workspace_id FROM turns q
           WHERE q.state = 'queued' AND q.job_id IS NULL
             AND q.workspace_id <> ALL(sqlc.arg(full_here)::uuid[])) b
-    JOIN workspaces w ON w.id = b.workspace_id
+    JOIN workspaces w ON w.id = b.workspace_id AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
     CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
     CROSS JOIN LATERAL (
         SELECT q.id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
@@ -228,6 +229,12 @@ WITH placeable AS (
     RETURNING river_job.id, (args->>'turn_id')::uuid AS turn_id
 )
 UPDATE turns SET job_id = jobs.id FROM jobs WHERE turns.id = jobs.turn_id;
+
+-- name: TurnsPaused :many
+-- TurnsPaused are running turns of workspaces that an administrator has paused.
+SELECT t.id, t.session_id FROM turns t JOIN workspaces w ON w.id = t.workspace_id
+WHERE t.state = 'running' AND (w.paused_at IS NOT NULL OR EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL))
+LIMIT 500;
 
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.

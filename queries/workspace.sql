@@ -48,3 +48,20 @@ SELECT * FROM workspace_storage;
 -- name: WorkspaceDelete :execrows
 -- WorkspaceDelete removes a workspace, and with it all rows that belong to it.
 DELETE FROM workspaces WHERE id = $1;
+
+-- name: WorkspacePause :execrows
+-- WorkspacePause stops the agents of a workspace, or lets them run again if by is null. The time of
+-- an earlier pause stays.
+UPDATE workspaces
+SET paused_at = CASE WHEN sqlc.narg(by)::text IS NOT NULL THEN coalesce(paused_at, clock_timestamp()) END,
+    paused_by = CASE WHEN sqlc.narg(by)::text IS NOT NULL THEN coalesce(paused_by, sqlc.narg(by)::text) END
+WHERE id = $1;
+
+-- name: ServerPause :exec
+-- ServerPause is WorkspacePause for all workspaces.
+UPDATE server_state
+SET paused_at = CASE WHEN sqlc.narg(by)::text IS NOT NULL THEN coalesce(paused_at, clock_timestamp()) END,
+    paused_by = CASE WHEN sqlc.narg(by)::text IS NOT NULL THEN coalesce(paused_by, sqlc.narg(by)::text) END;
+
+-- name: ServerPaused :one
+SELECT paused_at, paused_by FROM server_state;

@@ -28,8 +28,7 @@ func (c *command) sessionsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list sessions",
-		Example: `  parley sessions list
-  parley sessions list --status thinking
+		Example: `  parley sessions list --status thinking
   parley sessions list --user anna@example.com --metadata plan=gold
   parley sessions list --q "travel policy" --json`,
 		Args: nothing,
@@ -108,7 +107,7 @@ func (c *command) sessionsUpdate() *cobra.Command {
 	var metadata []string
 	cmd := &cobra.Command{
 		Use:   "update SESSION",
-		Short: "change the title, user or metadata of a session",
+		Short: "update the title, user or metadata of a session",
 		Example: `  parley sessions update 0192f0aa-0000-7000-8000-000000000001 --title "Travel policy"
   parley sessions update 0192f0aa-0000-7000-8000-000000000001 --user anna@example.com --metadata plan=gold`,
 		Args: exactArguments("SESSION"),

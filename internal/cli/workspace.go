@@ -21,7 +21,7 @@ func (c *command) workspaceCommand() *cobra.Command {
 		Example: `  parley workspace create sales --instructions @sales.md
   parley workspace update sales --model openai/gpt-5-mini --max-running 32
   parley workspace list`,
-	}, c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspaceDelete())
+	}, c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspacePause(), c.workspaceResume(), c.workspaceDelete())
 }
 
 func (c *command) workspaceCreate() *cobra.Command {
@@ -88,6 +88,7 @@ func (w workspaceShown) printedLines() [][2]string {
 		{"history tokens", strconv.Itoa(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
+		{"paused", yesNo(w.PausedAt != nil)},
 		{"created", formatDay(&w.CreatedAt)}, {"updated", formatDay(&w.UpdatedAt)},
 	}
 }
@@ -293,6 +294,8 @@ type workspaceShown struct {
 
 	Storage *workspace.Storage `json:"storage,omitempty"` // what is stored, in bytes
 
+	PausedAt *time.Time `json:"paused_at"` // null: its agents run
+
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
@@ -311,7 +314,7 @@ func shownWorkspace(w workspace.Workspace) workspaceShown {
 		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, PausedAt: w.Paused.At,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }

@@ -16,13 +16,14 @@ const (
 	SkillFailed             Code = "skill_failed"
 	BudgetExceeded          Code = "budget_exceeded"
 	RunnerLost              Code = "runner_lost"
+	AgentsStopped           Code = "agents_stopped"
 	InternalError           Code = "internal_error"
 )
 
 // Codes lists every code, in the order of the documentation.
 var Codes = []Code{
 	SessionGone, Canceled, TimedOut, MaxTurnsExceeded, ModelError, ModelOverloaded,
-	ContentRefused, StructuredOutputInvalid, SkillFailed, BudgetExceeded, RunnerLost, InternalError,
+	ContentRefused, StructuredOutputInvalid, SkillFailed, BudgetExceeded, RunnerLost, AgentsStopped, InternalError,
 }
 
 // Recoverable reports whether sending the message again can succeed.

@@ -50,6 +50,7 @@ const (
 	QueueFull               Code = "QUEUE_FULL"
 	Internal                Code = "INTERNAL"
 	Unavailable             Code = "UNAVAILABLE"
+	AgentsStopped           Code = "AGENTS_STOPPED"
 )
 
 type class struct {
@@ -102,6 +103,7 @@ var classes = map[Code]class{
 	QueueFull:               {http.StatusTooManyRequests, RateLimit},
 	Internal:                {http.StatusInternalServerError, API},
 	Unavailable:             {http.StatusServiceUnavailable, API},
+	AgentsStopped:           {http.StatusServiceUnavailable, API},
 }
 
 // Codes returns every declared code.

@@ -35,17 +35,19 @@ type Work struct {
 	Deliveries bool // callbacks wait for an attempt
 	Fetches    bool // files wait for a fetch
 	Streams    bool // a replica has open streams
+	Paused     bool // an administrator has paused a workspace or the server
 	Written    bool // turns run, or events may have been committed since the last beat
 }
 
 // unknown is the work that a beat reports after a failed reading.
-var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Written: true}
+var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Paused: true, Written: true}
 
 // Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
 // reaches a beat reads for all.
 type Pulse struct {
 	pool   *pgxpool.Pool
 	began  time.Time
+	paused atomic.Bool  // the server was paused at the newest reading
 	offset atomic.Int64 // nanoseconds by which PostgreSQL's clock is ahead of the process's
 
 	mu   sync.Mutex // held while reading
@@ -61,6 +63,9 @@ func New(pool *pgxpool.Pool) *Pulse { return &Pulse{pool: pool, began: time.Now(
 
 // Offset returns how far PostgreSQL's clock was ahead of the process's at the newest reading.
 func (p *Pulse) Offset() time.Duration { return time.Duration(p.offset.Load()) }
+
+// IsPaused reports whether an administrator had paused the server at the newest reading.
+func (p *Pulse) IsPaused() bool { return p.paused.Load() }
 
 // Beats yields the work at once and then at every beat, until ctx ends or the caller breaks the
 // loop. The error is that of the reading. After a failed reading, and after a beat that the caller
@@ -116,10 +121,11 @@ func (p *Pulse) ask(ctx context.Context) (Work, error) {
 		return unknown, err
 	}
 	took := time.Since(asked)
+	p.paused.Store(row.ServerPaused)
 	p.offset.Store(int64(row.Now.Sub(asked.Add(took / 2))))
 	if row.Seq != p.seq {
 		p.seq, p.drew = row.Seq, asked
 	}
 	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Deliveries: row.Deliveries, Fetches: row.Fetches,
-		Streams: row.Streams, Written: row.Running || asked.Sub(p.drew) < settled}, nil
+		Streams: row.Streams, Paused: row.ServerPaused || row.WorkspacePaused, Written: row.Running || asked.Sub(p.drew) < settled}, nil
 }

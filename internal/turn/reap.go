@@ -57,6 +57,9 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 		if work.Deliveries {
 			s.runStep(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
+		if work.Paused {
+			s.runStep(ctx, "stop the turns of paused workspaces", s.stopPaused)
+		}
 		if work.Overdue {
 			s.runStep(ctx, "end overdue waits", s.expireOverdue)
 		}

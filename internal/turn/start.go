@@ -43,6 +43,9 @@ func (s *Service) startTurn(ctx context.Context, req Request) (Started, error) {
 			return started, err
 		}
 	}
+	if err := s.checkPause(req.Workspace); err != nil {
+		return Started{}, err
+	}
 	started := Started{Turn: uuid.Must(uuid.NewV7())}
 	n, err := s.newTurn(ctx, req, started.Turn)
 	if err != nil {

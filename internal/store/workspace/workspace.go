@@ -38,6 +38,8 @@ type Workspace struct {
 	CallsPerMinute    *int
 	OpenStreams       *int
 
+	Paused Pause
+
 	SeparateApprover bool
 	AdminPatterns    bool
 }
@@ -48,6 +50,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), MaxRunning: int(r.MaxRunning),
 		HistoryTokens: int(r.HistoryTokens), StorageQuota: r.StorageQuota,
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
+		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns,
 	}
 }

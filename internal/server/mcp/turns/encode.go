@@ -71,6 +71,7 @@ var waysOut = map[event.Code]string{
 	event.SkillFailed:             "The skill cannot be run as it is stored. A person has to push it again.",
 	event.BudgetExceeded:          "It would cost more than it may. Ask for less, or ask a person to raise the limit.",
 	event.RunnerLost:              "Where its programs run was lost. Send the message again.",
+	event.AgentsStopped:           "An administrator has stopped the agents. Send the message again when a person says that they run.",
 	event.InternalError:           "Something went wrong in the service. Send the message again; if that does not help, a person has to look at its log.",
 }
 
