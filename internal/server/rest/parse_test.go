@@ -127,7 +127,7 @@ func TestDocumentMustFitTheHandlers(t *testing.T) {
 		}
 	}
 	doc, _, err := load(openapi, server.Config{Version: "1", BaseURL: "https://chat.example/parley/"}, handlers)
-	if err != nil || !strings.Contains(string(doc.json), `"servers":[{"url":"https://chat.example/parley","description":"This server."}]`) {
+	if err != nil || !strings.Contains(string(doc.JSON), `"servers":[{"url":"https://chat.example/parley","description":"This server."}]`) {
 		t.Errorf("the public address is missing: %v", err)
 	}
 }

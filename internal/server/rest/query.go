@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/document"
 )
 
 // params parses a query string and collects its mistakes. A parameter must have a value: an empty
@@ -36,10 +37,10 @@ func (r *apiRequest) query() *params {
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
 		known := name
 		if base, _, ok := pairName(name); ok {
-			known = base + anyKey
+			known = base + document.AnyKey
 		}
-		if !slices.Contains(r.op.params, known) {
-			p.Unknown("parameter", request.Pointer(name), name, r.op.params)
+		if !slices.Contains(r.op.Params, known) {
+			p.Unknown("parameter", request.Pointer(name), name, r.op.Params)
 		}
 	}
 	return p
@@ -124,9 +125,6 @@ func (p *params) words(name string) string {
 	}
 	return *s
 }
-
-// anyKey follows the name of a parameter that has keys in the route table.
-const anyKey = "[key]"
 
 // pairName splits the name of a parameter such as metadata[plan].
 func pairName(name string) (base, key string, ok bool) {

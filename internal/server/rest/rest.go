@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/rest/document"
 )
 
 // Limits of a request's headers, for http.Server.
@@ -26,7 +27,7 @@ const (
 type api struct {
 	*server.Server
 	isReady   func(context.Context) error
-	document  document
+	document  document.Encoded
 	readiness *outage.Log
 }
 

@@ -35,10 +35,10 @@ func (r *apiRequest) session() (uuid.UUID, error) {
 func (s *api) routes(ops []*operation) server.Routes {
 	paths := make(map[string]map[string]server.Operation)
 	for _, op := range ops {
-		if paths[op.path] == nil {
-			paths[op.path] = make(map[string]server.Operation)
+		if paths[op.Path] == nil {
+			paths[op.Path] = make(map[string]server.Operation)
 		}
-		paths[op.path][op.method] = op.shared()
+		paths[op.Path][op.Method] = shared(op)
 	}
 	routes := make(server.Routes)
 	for path, methods := range paths {
@@ -48,9 +48,9 @@ func (s *api) routes(ops []*operation) server.Routes {
 }
 
 // shared returns the operation as package server defines it.
-func (op *operation) shared() server.Operation {
-	return server.Operation{Public: op.public(), Scope: op.Scope, Class: op.Class, Serve: func(w http.ResponseWriter, r *server.Request) error {
-		return op.handle(w, &apiRequest{Request: r.Request, op: op, caller: r.Caller})
+func shared(op *operation) server.Operation {
+	return server.Operation{Public: op.Public(), Scope: op.Scope, Class: op.Class, Serve: func(w http.ResponseWriter, r *server.Request) error {
+		return op.Handle(w, &apiRequest{Request: r.Request, op: op, caller: r.Caller})
 	}}
 }
 

@@ -1,0 +1,68 @@
+package rest
+
+import (
+	_ "embed"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/document"
+)
+
+// openapi is the route table: a path that it does not name is not served, and every operation in it
+// must have a handler, here or in the package of the protocol that x-served-by names.
+//
+//go:embed openapi.yaml
+var openapi []byte
+
+// operation is one entry of the route table.
+type operation = document.Operation[handler]
+
+// load parses the document and binds its operations to handlers.
+func load(source []byte, cfg server.Config, handlers map[string]handler) (document.Encoded, []*operation, error) {
+	d, err := document.Parse(source)
+	if err != nil {
+		return document.Encoded{}, nil, err
+	}
+	ops, err := document.Bind(d, handlers)
+	if err != nil {
+		return document.Encoded{}, nil, err
+	}
+	doc, err := encodeDocument(d, cfg)
+	return doc, ops, err
+}
+
+// Document returns the OpenAPI document in JSON, as this configuration serves it.
+func Document(cfg server.Config) ([]byte, error) {
+	d, err := document.Parse(openapi)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := encodeDocument(d, cfg)
+	return doc.JSON, err
+}
+
+// encodeDocument sets the values of the configuration and encodes the document.
+func encodeDocument(d *document.Document, cfg server.Config) (document.Encoded, error) {
+	d.Set(cfg.Version, "info", "version")
+	if cfg.BaseURL != "" {
+		d.Set(strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // clients append paths to it unchanged
+	}
+	for name, value := range documentLimits(cfg) {
+		d.Set(value, "x-limits", name)
+	}
+	return d.Encode()
+}
+
+// getOpenAPI returns the document. It needs no key and no database.
+func (s *api) getOpenAPI(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	if err := r.query().Err(); err != nil {
+		return err
+	}
+	s.document.Write(w, r.Request)
+	return nil
+}
