@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -196,6 +197,7 @@ func TestDocumentsGoInAndComeOut(t *testing.T) {
 
 func TestMigrateTellsAndDoes(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates a database")
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.Empty(t)}}
 	out, errs, code := sh.run("migrate", "status")
 	if code != 1 || !strings.Contains(out, "missing") || !strings.Contains(errs, "parley migrate up") {

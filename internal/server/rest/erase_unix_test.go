@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -129,6 +130,7 @@ func (s *service) work(t *testing.T, session, name, content string) {
 // files. The other session's word is unchanged.
 func TestErasingLeavesNothing(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	server := dbtest.NewServer(t)
 	dsn := server.DSN()
 	s := process(t, dbtest.Pool(t, dsn), nil, nil, asking(time.Minute))

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -240,6 +241,7 @@ func TestEqualPatternsRaceToOneEntry(t *testing.T) {
 
 func TestAllowListIsBounded(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "adds the most patterns")
 	w := open(t)
 	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		for i := range permission.MaxEntries {

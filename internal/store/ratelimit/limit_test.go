@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -105,6 +106,7 @@ func TestAQuotaCanBeUsedAtOnceAndComesBackEvenly(t *testing.T) {
 
 func TestAWholeQuotaIsGiven(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "makes a thousand requests")
 	w := newWorld(t)
 	for _, size := range []int{1, 7, 59, 61, 997} {
 		s, key := w.store(), w.issue(t)

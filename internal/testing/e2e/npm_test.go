@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 var installing sync.Mutex // two tests may install the same packages
@@ -16,6 +18,7 @@ var installing sync.Mutex // two tests may install the same packages
 // itself needs nothing from npm, so the packages are never required.
 func install(t *testing.T, dir string) string {
 	t.Helper()
+	slow.Test(t, "runs npm")
 	const why = "; it is needed for this check alone, and never required"
 	npm, err := exec.LookPath("npm")
 	if err != nil {
