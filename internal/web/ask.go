@@ -92,7 +92,7 @@ func (k ask) First() string {
 	}
 	for _, op := range k.Ops {
 		if op.Asks {
-			return flat(op.Tool) + " " + flat(op.Summary)
+			return flat(op.Tool) + " " + strings.TrimPrefix(flat(op.Summary), flat(op.Tool)+" ")
 		}
 	}
 	return ""
