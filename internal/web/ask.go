@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/text"
@@ -27,7 +28,7 @@ type ask struct {
 	SessionID uuid.UUID   `json:"session_id"`
 	TurnID    uuid.UUID   `json:"turn_id"`
 	Title     string      `json:"title"`
-	From      string      `json:"from"` // who sent the message
+	From      string      `json:"from"` // by whom or with which key the message was sent
 	Says      []string    `json:"says,omitempty"`
 	Answer    *askAnswer  `json:"answer,omitempty"`
 
@@ -141,6 +142,7 @@ func (k *asker) card(ctx context.Context, a session.Approval) (ask, error) {
 	if v.From, err = k.name(ctx, sender); err != nil {
 		return v, err
 	}
+	v.From = map[bool]string{true: "with ", false: "by "}[strings.HasPrefix(v.From, "key ")] + v.From
 	if a.Kind == event.InputSecret {
 		v.Says = said(req.Reason)
 		err = k.secret(ctx, &v)
@@ -260,6 +262,13 @@ func (k *asker) name(ctx context.Context, id string) (string, error) {
 		for _, key := range keys {
 			k.names[key.ID] = "key " + text.Mask(key.Name)
 		}
+	}
+	if k.names[id] == "" && strings.HasPrefix(id, apikey.MemberPrefix) {
+		u, err := k.App.accounts.User(ctx, id)
+		if err != nil && fault.From(err) == nil {
+			return "", err
+		}
+		k.names[id] = text.Mask(u.DisplayName()) // "" for a user who was removed
 	}
 	if name := k.names[id]; name != "" {
 		return name, nil

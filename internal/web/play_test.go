@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/rand"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +79,21 @@ func TestSendAndRead(t *testing.T) {
 	p.See(".prose strong", "Hello")
 	p.See("#state", "done")
 	p.Review("chat")
+	same := p.MustEval(`async (module) => {
+		const { createParser } = await import(module);
+		const text = "\uFEFFretry: 5\r\n: ping\nevent: text\rid: 7\ndata: a\r\ndata:  b\n\nid: 8\ndata\n\nevent: lost";
+		for (let at = 0; at <= text.length; at++) {
+			const got = [];
+			const parse = createParser({ frame: (f) => got.push(f.event, f.id, f.data), retry: (ms) => got.push(ms), comment: () => got.push("ping") });
+			parse(text.slice(0, at));
+			parse(text.slice(at));
+			if (got.join("|") !== "5|ping|text|7|a\n b|message|8|") return at + ": " + got.join("|");
+		}
+		return "";
+	}`, w.app.assets.path("stream.js"))
+	if same.Str() != "" {
+		t.Errorf("a stream that is split at byte %s", same.Str())
+	}
 }
 
 // hostile is the input of a call with everything that a card must not hide.

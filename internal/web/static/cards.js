@@ -63,7 +63,7 @@ export function card(view, ctx) {
     el("span.ask-t", {}, el("span", {}, secret ? "skipped in" : "denied in"), " ", el("b", { role: "timer" }, " "))),
   el("form", { method: "post", action: `${ctx.api.pages}/approvals/${view.id}`, novalidate: true },
     defaultButton(secret),
-    el("div.ask-b", {}, el("p.dim", {}, "Sent with " + view.from), body(view)),
+    el("div.ask-b", {}, el("p.dim", {}, "Sent " + view.from), body(view)),
     el("div.ask-f", {},
       view.deny ? el("button.btn", { type: "submit", name: "decision", value: secret ? "skip" : "deny" }, view.deny) : null,
       el("span.hint", {}, view.note ?? ""),

@@ -117,7 +117,7 @@ function frame(f, data) {
 /** ended reads what the list says about the turns, and follows the next one if there is one. */
 async function ended() {
   const turn = conversation.active;
-  await refresh();
+  await refreshed();
   if (turn?.ended) speak(turn.status === "completed" ? `Answer complete, ${turn.text.trim().split(/\s+/).length} words.` : `The answer ended: ${turn.status}.`);
   stopping = false;
   badge(); list();
@@ -126,7 +126,7 @@ async function ended() {
 
 /** vanished shows what is left of a session whose events are not available any more. */
 async function vanished(replay) {
-  await refresh();
+  await refreshed();
   if (conversation.active && replay) { follow({ replay: "" }); return; }
   gone = Boolean(conversation.active) || !conversation.turns.length;
   badge();
@@ -163,6 +163,16 @@ async function refresh() {
   older ??= page.next_cursor;
   conversation.load(page.data.toReversed());
   conversation.finish();
+}
+
+/** refreshed is refresh that waits for a server that is away. */
+async function refreshed() {
+  for (let wait = 500; ; wait = Math.min(2 * wait, 8000)) {
+    try { return await refresh(); } catch (err) {
+      if (err.status && err.status < 500) { problem(err); return null; }
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  }
 }
 
 function adopt(id) {
@@ -251,7 +261,7 @@ async function list() {
 
 /** catchUp shows a turn that another client has started. */
 async function catchUp() {
-  await refresh();
+  await refreshed();
   if (conversation.active) follow({ cursor: stream?.cursor || conversation.turns[0].firstSeq });
 }
 
