@@ -696,3 +696,41 @@ func (q *Queries) SecretsRetire(ctx context.Context, workspaceID uuid.UUID, over
 	_, err := q.db.Exec(ctx, secretsRetire, workspaceID, overlap)
 	return err
 }
+
+const secretsState = `-- name: SecretsState :many
+SELECT id, shown, created_at, expires_at FROM callback_secrets
+WHERE workspace_id = $1 AND (expires_at IS NULL OR expires_at > now()) ORDER BY expires_at IS NULL DESC, id DESC
+`
+
+type SecretsStateRow struct {
+	ID        uuid.UUID
+	Shown     bool
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+}
+
+// SecretsState are the secrets that sign now, newest first, without their values.
+func (q *Queries) SecretsState(ctx context.Context, workspaceID uuid.UUID) ([]SecretsStateRow, error) {
+	rows, err := q.db.Query(ctx, secretsState, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SecretsStateRow
+	for rows.Next() {
+		var i SecretsStateRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Shown,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -198,6 +198,13 @@ type EgressRequest struct {
 	Times       int32
 }
 
+type Erasure struct {
+	SessionID   uuid.UUID
+	WorkspaceID uuid.UUID
+	By          string
+	At          time.Time
+}
+
 type File struct {
 	ID             uuid.UUID
 	WorkspaceID    uuid.UUID

@@ -40,6 +40,42 @@ func (q *Queries) ErasureInsert(ctx context.Context, sessionID uuid.UUID, worksp
 	return err
 }
 
+const erasuresPage = `-- name: ErasuresPage :many
+SELECT session_id, workspace_id, by, at FROM erasures WHERE workspace_id = $1 AND ($2::timestamptz IS NULL OR (at, session_id) < ($2, $3::uuid))
+ORDER BY at DESC, session_id DESC LIMIT $4
+`
+
+// ErasuresPage is one page of the record of erasures, newest first.
+func (q *Queries) ErasuresPage(ctx context.Context, workspaceID uuid.UUID, beforeAt *time.Time, beforeID uuid.UUID, n int32) ([]Erasure, error) {
+	rows, err := q.db.Query(ctx, erasuresPage,
+		workspaceID,
+		beforeAt,
+		beforeID,
+		n,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Erasure
+	for rows.Next() {
+		var i Erasure
+		if err := rows.Scan(
+			&i.SessionID,
+			&i.WorkspaceID,
+			&i.By,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const idempotencyErase = `-- name: IdempotencyErase :exec
 DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_id = t.id
 `
@@ -171,6 +207,18 @@ func (q *Queries) SessionPast(ctx context.Context, iD uuid.UUID, auditSeconds fl
 	return result.RowsAffected(), nil
 }
 
+const sessionToErase = `-- name: SessionToErase :one
+SELECT id FROM sessions WHERE workspace_id = $1 AND (id = $2::uuid OR caller_id = $3::text)
+`
+
+// SessionToErase finds a session of a workspace by its id or its caller.
+func (q *Queries) SessionToErase(ctx context.Context, workspaceID uuid.UUID, iD *uuid.UUID, callerID *string) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, sessionToErase, workspaceID, iD, callerID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const sessionsOf = `-- name: SessionsOf :many
 SELECT id FROM sessions WHERE workspace_id = $1 LIMIT 100
 `
@@ -253,4 +301,30 @@ UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash =
 func (q *Queries) TurnsErase(ctx context.Context, sessionID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, turnsErase, sessionID)
 	return err
+}
+
+const turnsOpen = `-- name: TurnsOpen :one
+SELECT count(*) FILTER (WHERE state = 'running')::int AS running, count(*) FILTER (WHERE state = 'waiting')::int AS waiting,
+       count(*) FILTER (WHERE state = 'queued')::int AS queued, count(*) FILTER (WHERE state = 'lined_up')::int AS lined_up
+FROM turns WHERE workspace_id = $1 AND state IN ('lined_up', 'queued', 'running', 'waiting')
+`
+
+type TurnsOpenRow struct {
+	Running int32
+	Waiting int32
+	Queued  int32
+	LinedUp int32
+}
+
+// TurnsOpen counts the turns of a workspace that have not ended, by their state.
+func (q *Queries) TurnsOpen(ctx context.Context, workspaceID uuid.UUID) (TurnsOpenRow, error) {
+	row := q.db.QueryRow(ctx, turnsOpen, workspaceID)
+	var i TurnsOpenRow
+	err := row.Scan(
+		&i.Running,
+		&i.Waiting,
+		&i.Queued,
+		&i.LinedUp,
+	)
+	return i, err
 }

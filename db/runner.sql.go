@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -61,6 +62,31 @@ ON CONFLICT (workspace_id) DO UPDATE SET public = excluded.public, updated_at = 
 func (q *Queries) EgressPublic(ctx context.Context, workspaceID uuid.UUID, public bool) error {
 	_, err := q.db.Exec(ctx, egressPublic, workspaceID, public)
 	return err
+}
+
+const egressPut = `-- name: EgressPut :one
+INSERT INTO egress_policies AS p (workspace_id, hosts, public) VALUES ($1, $2::text[], $3)
+ON CONFLICT (workspace_id) DO UPDATE SET hosts = excluded.hosts, public = excluded.public, updated_at = now()
+WHERE $4::timestamptz IS NULL OR p.updated_at = $4
+RETURNING workspace_id, hosts, public, updated_at
+`
+
+// EgressPut replaces a policy. seen is the time of the change that the caller has read; null: any.
+func (q *Queries) EgressPut(ctx context.Context, workspaceID uuid.UUID, hosts []string, public bool, seen *time.Time) (EgressPolicy, error) {
+	row := q.db.QueryRow(ctx, egressPut,
+		workspaceID,
+		hosts,
+		public,
+		seen,
+	)
+	var i EgressPolicy
+	err := row.Scan(
+		&i.WorkspaceID,
+		&i.Hosts,
+		&i.Public,
+		&i.UpdatedAt,
+	)
+	return i, err
 }
 
 const egressRemove = `-- name: EgressRemove :execrows

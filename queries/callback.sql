@@ -137,6 +137,11 @@ ORDER BY d.id DESC LIMIT sqlc.arg(n);
 SELECT id, secret FROM callback_secrets
 WHERE workspace_id = $1 AND (expires_at IS NULL OR expires_at > now()) ORDER BY expires_at IS NULL DESC, id DESC LIMIT 2;
 
+-- name: SecretsState :many
+-- SecretsState are the secrets that sign now, newest first, without their values.
+SELECT id, shown, created_at, expires_at FROM callback_secrets
+WHERE workspace_id = $1 AND (expires_at IS NULL OR expires_at > now()) ORDER BY expires_at IS NULL DESC, id DESC;
+
 -- name: SecretInsert :execrows
 -- SecretInsert makes a workspace's first secret, or the next one after the newest was
 -- given an end.

@@ -85,5 +85,20 @@ UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash =
 -- SessionErase leaves a session of which only ids, times and counts are known.
 UPDATE sessions SET erased_at = now(), title = '', titled = false, caller_id = NULL, end_user = NULL, metadata = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at;
 
+-- name: ErasuresPage :many
+-- ErasuresPage is one page of the record of erasures, newest first.
+SELECT * FROM erasures WHERE workspace_id = $1 AND (sqlc.narg(before_at)::timestamptz IS NULL OR (at, session_id) < (sqlc.narg(before_at), sqlc.arg(before_id)::uuid))
+ORDER BY at DESC, session_id DESC LIMIT sqlc.arg(n);
+
+-- name: SessionToErase :one
+-- SessionToErase finds a session of a workspace by its id or its caller.
+SELECT id FROM sessions WHERE workspace_id = $1 AND (id = sqlc.narg(id)::uuid OR caller_id = sqlc.narg(caller_id)::text);
+
+-- name: TurnsOpen :one
+-- TurnsOpen counts the turns of a workspace that have not ended, by their state.
+SELECT count(*) FILTER (WHERE state = 'running')::int AS running, count(*) FILTER (WHERE state = 'waiting')::int AS waiting,
+       count(*) FILTER (WHERE state = 'queued')::int AS queued, count(*) FILTER (WHERE state = 'lined_up')::int AS lined_up
+FROM turns WHERE workspace_id = $1 AND state IN ('lined_up', 'queued', 'running', 'waiting');
+
 -- name: ErasureInsert :exec
 INSERT INTO erasures (session_id, workspace_id, by) VALUES ($1, $2, $3);

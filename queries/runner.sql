@@ -15,6 +15,13 @@ WHERE workspace_id = $1 AND sqlc.arg(host)::text = ANY(hosts);
 INSERT INTO egress_policies (workspace_id, public) VALUES ($1, $2)
 ON CONFLICT (workspace_id) DO UPDATE SET public = excluded.public, updated_at = now();
 
+-- name: EgressPut :one
+-- EgressPut replaces a policy. seen is the time of the change that the caller has read; null: any.
+INSERT INTO egress_policies AS p (workspace_id, hosts, public) VALUES ($1, sqlc.arg(hosts)::text[], sqlc.arg(public))
+ON CONFLICT (workspace_id) DO UPDATE SET hosts = excluded.hosts, public = excluded.public, updated_at = now()
+WHERE sqlc.narg(seen)::timestamptz IS NULL OR p.updated_at = sqlc.narg(seen)
+RETURNING *;
+
 -- name: EgressRequestInsert :one
 INSERT INTO egress_requests (workspace_id, session_id, turn_id, call_id, method, scheme, host, path, credentials, refused, decision)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/adminlog"
+	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/web"
 )
 
@@ -39,6 +40,9 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}
-	administration := admin.New(srv, admin.Stores{Log: adminlog.New(s.pool), CheckModel: CheckModel})
+	administration := admin.New(srv, admin.Stores{
+		Log: adminlog.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: CheckModel,
+		Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
+	})
 	return srv.NewRouter(pages, own, administration, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
 }

@@ -106,3 +106,14 @@ func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 func (s *service) agentTools(run *toolenv.Run) []tool.Tool {
 	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
 }
+
+// toolSpecs describes the agent's tools.
+func (s *service) toolSpecs() []tool.Spec {
+	run := s.runner.Open(toolenv.Turn{})
+	defer run.Close()
+	var specs []tool.Spec
+	for _, t := range s.agentTools(run) {
+		specs = append(specs, t.Spec())
+	}
+	return specs
+}

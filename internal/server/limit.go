@@ -29,7 +29,7 @@ func (s *Server) CountRequest(ctx context.Context, w http.ResponseWriter, c Call
 // The zero Quota is that of a caller without a limit, or of a request that could not be counted and
 // is accepted.
 func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ratelimit.Quota, error) {
-	size := s.limits(c.Workspace).Of(class)
+	size := s.KeyLimits(c.Workspace).Of(class)
 	if size == 0 {
 		return ratelimit.Quota{}, nil
 	}
@@ -45,7 +45,7 @@ func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ra
 // HoldStream counts an open stream of a caller until release is called. A waiting call also counts,
 // since it holds a connection.
 func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err error) {
-	most := s.limits(c.Workspace).Streams
+	most := s.KeyLimits(c.Workspace).Streams
 	if most == 0 {
 		return func() {}, nil
 	}
@@ -54,8 +54,8 @@ func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err 
 	return s.Limits.Hold(ctx, c.Key, most)
 }
 
-// limits returns the limits of a workspace's keys.
-func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
+// KeyLimits returns the limits of a workspace's keys.
+func (s *Server) KeyLimits(w workspace.Workspace) ratelimit.Limits {
 	if s.Limits == nil {
 		return ratelimit.Limits{}
 	}

@@ -20,6 +20,7 @@ const (
 	messagesList  byte = 'm'
 	approvalsList byte = 'a'
 	turnsList     byte = 't'
+	erasuresList  byte = 'e'
 )
 
 var cursors = base64.RawURLEncoding.Strict()

@@ -72,6 +72,9 @@ func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 // ReplayWindow is how long after its end a turn can be replayed.
 func (s *Store) ReplayWindow() time.Duration { return s.opt.Replay }
 
+// AuditRetention returns how long everything besides text deltas is kept.
+func (s *Store) AuditRetention() time.Duration { return s.opt.Audit }
+
 // Run does the housekeeping every hour until ctx ends: it creates the partitions of the log in
 // advance, deletes idempotency keys that are a day old, and removes expired data.
 func (s *Store) Run(ctx context.Context) error {

@@ -21,6 +21,8 @@ import (
 type Policy struct {
 	Hosts  []string // in the form of vault.Host, sorted
 	Public bool     // every public host
+	// UpdatedAt is the time of the last change; zero: the workspace has no policy yet.
+	UpdatedAt time.Time
 }
 
 // Policy reads a workspace's policy. Without one, no other host can be reached.
@@ -32,7 +34,7 @@ func (r *Runner) Policy(ctx context.Context, workspace uuid.UUID) (Policy, error
 	if err != nil {
 		return Policy{}, fmt.Errorf("read where requests may go: %w", err)
 	}
-	return Policy{Hosts: p.Hosts, Public: p.Public}, nil
+	return Policy{Hosts: p.Hosts, Public: p.Public, UpdatedAt: p.UpdatedAt}, nil
 }
 
 // maxHosts is the maximum number of hosts in a workspace's policy.

@@ -14,13 +14,25 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // Stores are the owners of what is administered, besides those of the server. All are required.
 type Stores struct {
-	Log *adminlog.Store
+	Log         *adminlog.Store
+	Permissions *permission.Store
+	Vault       *vault.Store
+	Runner      *toolenv.Runner
+	Wiki        *wiki.Store
+	Tools       func() []tool.Spec // the built-in tools of this server
+	// DeleteWorkspace removes a workspace with everything in it.
+	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
 	CheckModel func(workspace.Change) error
 }
@@ -67,6 +79,43 @@ func (s *api) operations() []operation {
 		{id: "updateWorkspace", method: "PATCH", path: own, scope: apikey.Admin, body: workspaceFields, do: s.updateWorkspace},
 		{id: "listAdminLog", method: "GET", path: own + "/admin-log", scope: apikey.Admin, query: logQuery, do: s.listWorkspaceLog},
 		{id: "listServerLog", method: "GET", path: all + "/log", scope: apikey.ServerAdmin, query: append(logQuery, "workspace_id"), do: s.listServerLog},
+
+		{id: "getLimits", method: "GET", path: own + "/limits", scope: apikey.ConfigRead, do: s.getLimits},
+		{id: "listModelPrices", method: "GET", path: own + "/models", scope: apikey.ConfigRead, query: pageQuery, do: s.listModels},
+		{id: "eraseSession", method: "POST", path: own + "/erasures", scope: apikey.Admin, body: []string{"session_id", "caller_id"}, do: s.erase},
+		{id: "listErasures", method: "GET", path: own + "/erasures", scope: apikey.Admin, query: pageQuery, do: s.listErasures},
+		{id: "listWorkspaces", method: "GET", path: all + "/workspaces", scope: apikey.ServerAdmin, query: pageQuery, do: s.listWorkspaces},
+		{id: "createWorkspace", method: "POST", path: all + "/workspaces", scope: apikey.ServerAdmin, body: append([]string{"slug"}, workspaceFields...), status: http.StatusCreated, do: s.createWorkspace},
+		{id: "deleteWorkspace", method: "DELETE", path: all + "/workspaces/{workspaceId}", scope: apikey.ServerAdmin, do: s.deleteWorkspace},
+		{id: "getRetention", method: "GET", path: all + "/retention", scope: apikey.ServerAdmin, do: s.getRetention},
+
+		{id: "listCredentials", method: "GET", path: own + "/credentials", scope: apikey.ConfigRead, query: pageQuery, do: s.listCredentials},
+		{id: "putCredential", method: "PUT", path: own + "/credentials/{name}", scope: apikey.Admin, body: []string{"value", "allowed_hosts", "in_query", "in_body", "allow_http"}, do: s.putCredential},
+		{id: "deleteCredential", method: "DELETE", path: own + "/credentials/{name}", scope: apikey.Admin, do: s.deleteCredential},
+		{id: "getCallbackSecret", method: "GET", path: own + "/callback-secret", scope: apikey.Admin, do: s.getCallbackSecret},
+		{id: "rollCallbackSecret", method: "POST", path: own + "/callback-secret/roll", scope: apikey.Admin, body: []string{"overlap_seconds"}, status: http.StatusCreated, do: s.rollCallbackSecret},
+
+		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ConfigRead, query: pageQuery, do: s.listTools},
+		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
+		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
+		{id: "listAllowlist", method: "GET", path: own + "/allowlist", scope: apikey.ConfigRead, query: pageQuery, do: s.listAllowlist},
+		{id: "addPattern", method: "POST", path: own + "/allowlist", scope: apikey.ConfigWrite, body: []string{"pattern"}, status: http.StatusCreated, do: s.addPattern},
+		{id: "previewPattern", method: "POST", path: own + "/allowlist/preview", scope: apikey.ConfigRead, body: []string{"pattern"}, do: s.previewPattern},
+		{id: "revokePattern", method: "DELETE", path: own + "/allowlist/{allowlistId}", scope: apikey.ConfigWrite, do: s.revokePattern},
+		{id: "getEgress", method: "GET", path: own + "/egress", scope: apikey.ConfigRead, do: s.getEgress},
+		{id: "putEgress", method: "PUT", path: own + "/egress", scope: apikey.ConfigWrite, body: []string{"hosts", "public"}, do: s.putEgress},
+		{id: "listEgressRequests", method: "GET", path: own + "/egress/requests", scope: apikey.ConfigRead, query: []string{"limit", "session_id"}, do: s.listRequests},
+
+		{id: "listSkills", method: "GET", path: own + "/skills", scope: apikey.ConfigRead, query: pageQuery, do: s.listSkills},
+		{id: "getSkill", method: "GET", path: own + "/skills/{skill}", scope: apikey.ConfigRead, query: []string{"version"}, do: s.getSkill},
+		{id: "putSkill", method: "PUT", path: own + "/skills/{skill}", scope: apikey.ConfigWrite, body: []string{"document", "draft"}, do: s.putSkill},
+		{id: "listSkillChanges", method: "GET", path: own + "/skills/{skill}/changes", scope: apikey.ConfigRead, query: pageQuery, do: s.listSkillChanges},
+		{id: "publishSkill", method: "POST", path: own + "/skills/{skill}/publish", scope: apikey.ConfigWrite, body: []string{"version"}, do: s.publishSkill},
+		{id: "archiveSkill", method: "POST", path: own + "/skills/{skill}/archive", scope: apikey.ConfigWrite, do: s.archiveSkill},
+		{id: "listDocuments", method: "GET", path: own + "/documents", scope: apikey.ConfigRead, query: append([]string{"prefix"}, pageQuery...), do: s.listDocuments},
+		{id: "getDocument", method: "GET", path: own + "/documents/content", scope: apikey.ConfigRead, query: []string{"path"}, do: s.getDocument},
+		{id: "putDocument", method: "PUT", path: own + "/documents/content", scope: apikey.ConfigWrite, query: []string{"path"}, body: []string{"content"}, do: s.putDocument},
+		{id: "deleteDocument", method: "DELETE", path: own + "/documents/content", scope: apikey.ConfigWrite, query: []string{"path"}, do: s.deleteDocument},
 
 		{id: "listKeys", method: "GET", path: own + "/keys", scope: apikey.Admin, query: pageQuery, do: s.listKeys},
 		{id: "createKey", method: "POST", path: own + "/keys", scope: apikey.Admin, body: []string{"name", "scopes", "expires_in"}, status: http.StatusCreated, do: s.createKey},

@@ -60,10 +60,7 @@ func (s *api) getWorkspace(ctx context.Context, c *call) (any, error) {
 
 func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 	change := c.workspaceChange()
-	if tag := c.expected(); tag != "" {
-		micros, _ := strconv.ParseInt(tag, 36, 64) // 0 matches no version
-		change.Seen = new(time.UnixMicro(micros))
-	}
+	change.Seen = c.expectedTime()
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

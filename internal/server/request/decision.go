@@ -32,7 +32,7 @@ var decisionFields = []Field[turn.Answer]{
 
 var secretFields = []Field[turn.Answer]{
 	{"action", outcomeField(map[string]event.Outcome{"provide": event.Provided, "skip": event.Skipped}, "provide", "skip")},
-	{"value", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) { a.Value = c.secret(at, raw) }},
+	{"value", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) { a.Value = c.Value(at, raw) }},
 	actorField,
 }
 
@@ -103,8 +103,8 @@ func (c *Checks) actor(param string, raw json.RawMessage) string {
 	return s
 }
 
-// secret parses a value, which must be stored unchanged or rejected.
-func (c *Checks) secret(param string, raw json.RawMessage) vault.Value {
+// Value parses the value of a secret, which must be stored unchanged or rejected.
+func (c *Checks) Value(param string, raw json.RawMessage) vault.Value {
 	plain, ok := c.Text(param, raw)
 	if !ok {
 		return vault.Value{}

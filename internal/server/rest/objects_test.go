@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/testing/apicheck"
 )
 
@@ -29,6 +31,11 @@ var objects = map[string]func(testing.TB, *service) string{
 	"fileId":                  aFile,
 	"chatId":                  aChat,
 	"keyId":                   aKey,
+	"name":                    aCredential,
+	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
+	"allowlistId":             aPattern,
+	"skill":                   aSkill,
+	"workspaceId":             aWorkspace,
 	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
 }
 
@@ -47,6 +54,18 @@ var bodies = map[string]string{
 	"createKey":       `{"name":"another","scopes":["config:read"]}`,
 	"updateKey":       `{"name":"another"}`,
 	"rollKey":         `{}`,
+
+	"eraseSession":       `{"session_id":"{sessionId}"}`,
+	"createWorkspace":    `{"slug":"demo"}`,
+	"putCredential":      `{"allowed_hosts":["api.example.com"]}`,
+	"rollCallbackSecret": `{}`,
+	"putToolRule":        `{"rule":"ask"}`,
+	"addPattern":         `{"pattern":"bash(ls)"}`,
+	"previewPattern":     `{"pattern":"bash(ls)"}`,
+	"putEgress":          `{"hosts":[]}`,
+	"putSkill":           `{"document":"---\nname: triage\ndescription: Sort.\n---\nSort it.\n"}`,
+	"publishSkill":       `{}`,
+	"putDocument":        `{"content":"Trains first."}`,
 
 	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 	"callA2A":              `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{sessionId}"}}`,
@@ -87,6 +106,38 @@ func anAnswer(t testing.TB, s *service) [2]string {
 	made := [2]string{id, messages[1].TurnID}
 	answers.Store(s, made)
 	return made
+}
+
+func aCredential(t testing.TB, s *service) string {
+	s.register(t, "GITHUB_TOKEN")
+	return "GITHUB_TOKEN"
+}
+
+func aPattern(t testing.TB, s *service) string {
+	permissions := permission.New(s.Pool)
+	if _, err := permissions.AddPattern(t.Context(), s.Workspace.ID, "bash(ls)"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := permissions.List(t.Context(), s.Workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0].ID.String()
+}
+
+func aSkill(t testing.TB, s *service) string {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: "---\nname: triage\ndescription: Sort.\n---\nSort it.\n"}); err != nil {
+		t.Fatal(err)
+	}
+	return "triage"
+}
+
+func aWorkspace(t testing.TB, s *service) string {
+	w, err := s.Workspaces.Create(t.Context(), "spare", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.ID.String()
 }
 
 // aChat creates a chat whose turn waits for an approval.

@@ -50,6 +50,28 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Du
 	return FormatSecret(secret), err
 }
 
+// SecretState is the public data of a signing secret that signs now.
+type SecretState struct {
+	ID        uuid.UUID  `json:"secret_id"`
+	Shown     bool       `json:"shown"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"` // null: the newest
+}
+
+// Secrets lists the signing secrets of a workspace, newest first. There is none before the first
+// callback.
+func (s *Store) Secrets(ctx context.Context, workspace uuid.UUID) ([]SecretState, error) {
+	rows, err := s.q.SecretsState(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("list signing secrets: %w", err)
+	}
+	list := make([]SecretState, len(rows))
+	for i, r := range rows {
+		list[i] = SecretState{r.ID, r.Shown, r.CreatedAt.UTC(), utcTime(r.ExpiresAt)}
+	}
+	return list, nil
+}
+
 // openSecrets returns the secrets that a workspace signs with now, newest first. The first call
 // creates one.
 func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte, error) {

@@ -73,13 +73,16 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 // AddPattern is Add for an administrator, in a transaction of its own. It returns the pattern as it
 // is stored.
 func (s *Store) AddPattern(ctx context.Context, workspace uuid.UUID, pattern string) (string, error) {
-	p, err := Parse(pattern)
+	return s.AddRule(ctx, Rule{Workspace: workspace, Pattern: pattern})
+}
+
+// AddRule is AddPattern with the key of the administrator.
+func (s *Store) AddRule(ctx context.Context, r Rule) (string, error) {
+	p, err := Parse(r.Pattern)
 	if err != nil {
 		return "", err
 	}
-	return p.String(), replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		return s.Add(ctx, tx, Rule{Workspace: workspace, Pattern: pattern})
-	})
+	return p.String(), replan.InTx(ctx, s.pool, func(tx pgx.Tx) error { return s.Add(ctx, tx, r) })
 }
 
 // List returns a workspace's allow-list, oldest first, including revoked entries.

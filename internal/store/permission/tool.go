@@ -52,6 +52,12 @@ func alwaysVerdict(v Verdict) func(json.RawMessage, []string) (Verdict, string) 
 // wikiScope is the scope for writing the wiki.
 const wikiScope = "wiki:write"
 
+// IsTool reports whether a built-in tool has this name.
+func IsTool(name string) bool {
+	_, known := tools[name]
+	return known
+}
+
 // RequiredScope returns the scope that a key needs to allow a call of a tool, or "". A key cannot
 // allow an action that it may not do itself.
 func RequiredScope(tool string) string { return tools[tool].scope }

@@ -19,6 +19,9 @@ type Upload struct {
 	Document string
 	Draft    bool   // store it without changing the running version
 	By       string // actor for the record: "cli:anna"
+	// Expected is the number of the newest version that the document was made from; nil: any. If
+	// there is a newer one, Push fails with PRECONDITION_FAILED.
+	Expected *int
 }
 
 // Pushed is the result of a push.
@@ -58,6 +61,9 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 		row, err := q.SkillLock(ctx, uuid.Must(uuid.NewV7()), workspace, k.Name, fold)
 		if err != nil {
 			return fmt.Errorf("lock skill: %w", err)
+		}
+		if up.Expected != nil && int(row.Newest) != *up.Expected {
+			return fault.New(fault.PreconditionFailed, "The newest version of %s is %d. Read it, and repeat your change.", row.Name, row.Newest)
 		}
 		if err := checkSpelling(ctx, q, row, k.Name); err != nil {
 			return err

@@ -42,7 +42,11 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 // page. ok is false if the page is at another version by now, or, with version 0, does not exist.
 // Writing the same content again is a success: a write may be repeated if its outcome is unknown.
 func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error) {
-	name := PageKey(page)
+	return s.Write(ctx, workspace, PageKey(page), content, expected)
+}
+
+// Write is WritePage for any document, by its path.
+func (s *Store) Write(ctx context.Context, workspace uuid.UUID, name, content string, expected int) (version int, ok bool, err error) {
 	title, err := s.admitDocument(ctx, workspace, name, content)
 	if err != nil {
 		return 0, false, err

@@ -7,6 +7,7 @@ package apitest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/egress"
@@ -183,7 +185,14 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 
 // Administration returns the stores of the administration API.
 func (s *Service) Administration() admin.Stores {
-	return admin.Stores{Log: adminlog.New(s.Pool)}
+	return admin.Stores{
+		Log: adminlog.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: toolenv.New(toolenv.Config{Pool: s.Pool}), Wiki: s.Wiki,
+		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
+		DeleteWorkspace: func(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {
+			sessions, canceled, err = s.Sessions.EraseAll(ctx, id, by)
+			return sessions, canceled, errors.Join(err, s.Workspaces.Delete(ctx, id))
+		},
+	}
 }
 
 // Asking makes tools without a rule need an approval.

@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/workspace"
+)
+
+// limitsView are the limits of a workspace with their present use.
+type limitsView struct {
+	MaxRunning   int               `json:"max_running"`
+	Turns        session.OpenTurns `json:"turns"`
+	StorageQuota int64             `json:"storage_quota"` // bytes; 0: none
+	Storage      workspace.Storage `json:"storage"`
+
+	// Limits of each key, with those of the server where the workspace has none of its own.
+	MessagesPerMinute int `json:"messages_per_minute"`
+	CallsPerMinute    int `json:"calls_per_minute"`
+	OpenStreams       int `json:"open_streams"`
+}
+
+func (s *api) getLimits(ctx context.Context, c *call) (any, error) {
+	ws := c.Caller.Workspace
+	turns, err := s.Sessions.OpenTurns(ctx, ws.ID)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.Workspaces.Storage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := s.KeyLimits(ws)
+	return limitsView{ws.MaxRunning, turns, ws.StorageQuota, stored[ws.ID], keys.Messages, keys.Calls, keys.Streams}, nil
+}
+
+// modelView is a model with its price, in US dollars per million tokens.
+type modelView struct {
+	Name        string  `json:"name"`
+	Input       float64 `json:"input_usd"`
+	CachedInput float64 `json:"cached_input_usd"`
+	Output      float64 `json:"output_usd"`
+	Source      string  `json:"source"`
+}
+
+func (s *api) listModels(_ context.Context, c *call) (any, error) {
+	var list []modelView
+	for _, name := range model.Priced() {
+		p, _ := model.Price(name)
+		list = append(list, modelView{name, p.Input, p.CachedInput, p.Output, model.PricesSource})
+	}
+	return paged(c, list, func(m modelView) string { return m.Name })
+}
