@@ -382,3 +382,18 @@ func (q *Queries) ApprovalsPage(ctx context.Context, arg ApprovalsPageParams) ([
 	}
 	return items, nil
 }
+
+const approverIsSameMember = `-- name: ApproverIsSameMember :one
+SELECT coalesce((SELECT k.member_id FROM api_keys k WHERE k.workspace_id = $1 AND k.id = $2::text), $2::text)
+     = coalesce((SELECT k.member_id FROM api_keys k WHERE k.workspace_id = $1 AND k.id = $3::text), $3::text)
+       AS same
+`
+
+// ApproverIsSameMember reports whether two ids belong to one member: each is that of an API key or of
+// a member, and a member's personal tokens are keys.
+func (q *Queries) ApproverIsSameMember(ctx context.Context, workspaceID uuid.UUID, sender string, approver string) (bool, error) {
+	row := q.db.QueryRow(ctx, approverIsSameMember, workspaceID, sender, approver)
+	var same bool
+	err := row.Scan(&same)
+	return same, err
+}

@@ -96,3 +96,10 @@ WHERE a.workspace_id = $1 AND a.id = $2 AND a.request IS NOT NULL;
 -- of the turn.
 SELECT w.separate_approver, w.admin_patterns, coalesce(t.key_id, '') AS sender
 FROM turns t JOIN workspaces w ON w.id = t.workspace_id WHERE t.id = $1;
+
+-- name: ApproverIsSameMember :one
+-- ApproverIsSameMember reports whether two ids belong to one member: each is that of an API key or of
+-- a member, and a member's personal tokens are keys.
+SELECT coalesce((SELECT k.member_id FROM api_keys k WHERE k.workspace_id = sqlc.arg(workspace_id) AND k.id = sqlc.arg(sender)::text), sqlc.arg(sender)::text)
+     = coalesce((SELECT k.member_id FROM api_keys k WHERE k.workspace_id = sqlc.arg(workspace_id) AND k.id = sqlc.arg(approver)::text), sqlc.arg(approver)::text)
+       AS same;

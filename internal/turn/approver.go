@@ -66,16 +66,19 @@ func checkScopes(a Answer, ops []event.Operation) error {
 	return nil
 }
 
-// checkSender rejects the key that sent the message of the turn. Keys that replaced each other by
-// rotation count as one, in both directions: the older one works until its overlap ends.
+// checkSender rejects the key or the member that sent the message of the turn. A member and the
+// member's personal tokens count as one. So do keys that replaced each other by rotation, in both
+// directions: the older one works until its overlap ends.
 func (s *Service) checkSender(ctx context.Context, tx *session.Tx, sender string, a Answer) error {
 	q, workspace := s.q.WithTx(tx.Tx), tx.WorkspaceID()
-	same := sender == a.Key
+	same, err := q.ApproverIsSameMember(ctx, workspace, sender, a.Key)
+	if err != nil {
+		return fmt.Errorf("compare the approver with the sender: %w", err)
+	}
 	for _, pair := range [][2]string{{sender, a.Key}, {a.Key, sender}} {
 		if same {
 			break
 		}
-		var err error
 		if same, err = q.APIKeySucceeds(ctx, pair[1], workspace, pair[0]); err != nil {
 			return fmt.Errorf("compare the approver with the sender: %w", err)
 		}

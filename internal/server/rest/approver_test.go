@@ -49,6 +49,40 @@ func TestSenderIsNotTheApprover(t *testing.T) {
 	}
 }
 
+// TestMemberIsNotTheirOwnApprover checks that a member who sent a message cannot allow its calls with
+// another of their personal tokens, whether the message came with a token or from a browser.
+func TestMemberIsNotTheirOwnApprover(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, asking(time.Minute))
+	require(t, s, workspace.Change{SeparateApprover: new(true)})
+	sent, other := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat)
+	for _, sql := range []string{
+		`INSERT INTO users (id, email) VALUES ('mbr_a', 'a@example.com'), ('mbr_b', 'b@example.com')`,
+		`INSERT INTO members (workspace_id, user_id, role) SELECT w.id, u.id, 'owner' FROM workspaces w, users u`,
+		`UPDATE api_keys SET member_id = 'mbr_a' WHERE id IN ('` + sent[4:12] + `', '` + other[4:12] + `')`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sender := range []string{sent[4:12], "mbr_a"} {
+		q := s.open(t, call{method: "POST", path: "messages", key: sent, body: body(t, "@call gate {}\n@say Done.")}).asked()
+		if _, err := s.pool.Exec(t.Context(), `UPDATE turns SET key_id = $1 WHERE state = 'waiting'`, sender); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: other, body: allow}); r.status != 403 || r.Error.Code != "APPROVER_IS_SENDER" {
+			t.Errorf("sent by %s: %d %s", sender, r.status, r.text)
+		}
+		if _, err := s.pool.Exec(t.Context(), `UPDATE turns SET key_id = 'mbr_b' WHERE state = 'waiting'`); err != nil {
+			t.Fatal(err)
+		}
+		s.Gate.Leave <- struct{}{}
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: other, body: allow}); r.status != 200 {
+			t.Errorf("sent by another member: %d %s", r.status, r.text)
+		}
+	}
+}
+
 // TestPatternsOfAdministrators checks a workspace that accepts patterns only from administrators: a
 // decision adds none.
 func TestPatternsOfAdministrators(t *testing.T) {
