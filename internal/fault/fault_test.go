@@ -18,7 +18,7 @@ func TestEveryCodeHasAFittingType(t *testing.T) {
 	want := map[int][]fault.Type{
 		400: {fault.InvalidRequest}, 401: {fault.Authentication}, 403: {fault.Permission}, 404: {fault.NotFound},
 		405: {fault.InvalidRequest}, 406: {fault.InvalidRequest}, 409: {fault.Conflict}, 410: {fault.Conflict, fault.NotFound},
-		413: {fault.InvalidRequest}, 415: {fault.InvalidRequest}, 416: {fault.InvalidRequest}, 422: {fault.Idempotency, fault.InvalidRequest},
+		412: {fault.Conflict}, 413: {fault.InvalidRequest}, 415: {fault.InvalidRequest}, 416: {fault.InvalidRequest}, 422: {fault.Idempotency, fault.InvalidRequest},
 		429: {fault.RateLimit}, 500: {fault.API}, 503: {fault.API},
 	}
 	for _, c := range fault.Codes() {

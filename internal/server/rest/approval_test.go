@@ -425,7 +425,7 @@ func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 	if d, r := s.decide(t, st.asked().SecretURL, `{"action":"skip"}`); d.Status != "skipped" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if rest := st.rest(); !strings.Contains(rest[0].data, "decided not to provide STRIPE_KEY") {
+	if rest := st.rest(); !strings.Contains(rest[0].data, "STRIPE_KEY will not be provided") {
 		t.Errorf("%v", rest)
 	}
 	late := s.say(t, script)

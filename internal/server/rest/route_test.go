@@ -88,7 +88,7 @@ func TestHostilePaths(t *testing.T) {
 	id := uuid.NewString()
 	for _, path := range []string{
 		"/", "//", "/api", "/api/v1", "/api/v1/", "/api/v1/openapi/", "/api//v1/openapi", "/api/v1/../v1/openapi", "/api/v1/./openapi", "/%61pi/v1/openapi/x",
-		"/api/v1/workspaces/", "/api/v1/workspaces//sessions", "/api/v1/workspaces/demo", "/api/v1/workspaces/demo/", "/api/v1/workspaces/demo/sessions/",
+		"/api/v1/workspaces/", "/api/v1/workspaces//sessions", "/api/v1/workspaces/demo/", "/api/v1/workspaces/demo/sessions/",
 		"/api/v1/workspaces/demo/sessions//events", "/api/v1/workspaces/demo%2Fsessions", "/api/v1/workspaces/demo/sessions/%2F..%2F..%2F/events",
 		"/api/v1/workspaces/%00/sessions", "/api/v1/workspaces/%ff/sessions", "/api/v1/workspaces/demo%00/sessions", "/api/v1/workspaces/%E2%80%AE/sessions",
 		"/api/v1/workspaces/demo/sessions/%00/events", "/api/v1/workspaces/demo/sessions/%ff/messages", "/api/v1/workspaces/demo/sessions/" + id + "%00/events",
