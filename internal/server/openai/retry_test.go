@@ -217,7 +217,7 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 			retry = "true"
 		}
 		if r.Status != 503 || r.Code != "UNAVAILABLE" || r.Header.Get("X-Should-Retry") != retry || r.Header.Get("Retry-After") == "" ||
-			!strings.Contains(r.Text, "The message was taken") || !strings.Contains(r.Text, on) || !strings.Contains(r.Text, again) {
+			!strings.Contains(r.Text, "The message was accepted") || !strings.Contains(r.Text, on) || !strings.Contains(r.Text, again) {
 			t.Errorf("%s %v: %d %v %s", calls[i].Body, calls[i].Header, r.Status, r.Header, r.Text)
 		}
 	}
