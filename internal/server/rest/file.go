@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -21,11 +20,40 @@ const (
 	maxMIME      = 127  // characters
 )
 
-// ticketFields and downloadFields are all names that the bodies may have.
-var (
-	ticketFields   = []string{"filename", "mime", "size", "sha256", "origin_url"}
-	downloadFields = []string{"file_id", "session_id", "turn_id", "filename"}
-)
+// ticketFields are the fields of a ticket's request.
+var ticketFields = []request.Field[filestore.Request]{
+	{Name: "filename", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
+		n.Filename = filename(c, at, raw)
+	}},
+	{Name: "mime", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
+		n.MIME = c.Word(at, raw, maxMIME)
+	}},
+	{Name: "size", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
+		n.Size = new(int64(c.Integer(at, raw, 0, 1<<53)))
+	}},
+	{Name: "sha256", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
+		n.SHA256 = hashOf(c, at, raw)
+	}},
+	{Name: "origin_url", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
+		n.OriginURL = c.Word(at, raw, request.MaxURL)
+	}},
+}
+
+// downloadFields are the fields of downloadFiles.
+var downloadFields = []request.Field[downloadQuery]{
+	{Name: "file_id", Parse: func(c *request.Checks, at string, raw json.RawMessage, q *downloadQuery) {
+		q.file = new(c.UUID(at, raw))
+	}},
+	{Name: "session_id", Parse: func(c *request.Checks, at string, raw json.RawMessage, q *downloadQuery) {
+		q.session = new(c.UUID(at, raw))
+	}},
+	{Name: "turn_id", Parse: func(c *request.Checks, at string, raw json.RawMessage, q *downloadQuery) {
+		q.turn = new(c.UUID(at, raw))
+	}},
+	{Name: "filename", Parse: func(c *request.Checks, at string, raw json.RawMessage, q *downloadQuery) {
+		q.filename = new(filename(c, at, raw))
+	}},
+}
 
 // createFile returns a ticket: the address to upload the bytes of a file to, or the confirmation
 // that the service downloads them itself.
@@ -64,25 +92,7 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 // violations in c first.
 func parseTicket(c request.Checks, body []request.Member, h http.Header) (filestore.Request, error) {
 	var n filestore.Request
-	given := make(map[string]bool)
-	for _, f := range body {
-		param := request.Pointer(f.Name)
-		given[f.Name] = true
-		switch f.Name {
-		case "filename":
-			n.Filename = filename(&c, param, f.Value)
-		case "mime":
-			n.MIME = c.Word(param, f.Value, maxMIME)
-		case "size":
-			n.Size = new(int64(c.Integer(param, f.Value, 0, 1<<53)))
-		case "sha256":
-			n.SHA256 = hashOf(&c, param, f.Value)
-		case "origin_url":
-			n.OriginURL = c.Word(param, f.Value, request.MaxURL)
-		default:
-			c.Unknown("field", param, f.Name, ticketFields)
-		}
-	}
+	given := request.ParseMembers(&c, "", body, &n, ticketFields, nil)
 	for _, name := range []string{"filename", "mime", "size"} {
 		if !given[name] && (name == "filename" || !given["origin_url"]) {
 			c.Add(fault.Violation{Param: "/" + name, Rule: "required", Message: name + " is missing."})
@@ -94,15 +104,7 @@ func parseTicket(c request.Checks, body []request.Member, h http.Header) (filest
 
 // filename parses a name. The store makes a safe name of any text.
 func filename(c *request.Checks, param string, raw json.RawMessage) string {
-	s, ok := c.Text(param, raw)
-	switch {
-	case !ok:
-	case strings.TrimSpace(s) == "":
-		c.Add(fault.Violation{Param: param, Rule: "min_length", Message: param[1:] + " is empty.", Expected: 1})
-	case len([]rune(s)) > maxGivenName:
-		c.Longer(param, "characters", maxGivenName)
-	}
-	return filestore.Name(s)
+	return filestore.Name(c.Prose(param, raw, maxGivenName))
 }
 
 func hashOf(c *request.Checks, param string, raw json.RawMessage) []byte {
@@ -121,21 +123,7 @@ type downloadQuery struct {
 }
 
 func parseDownload(c request.Checks, body []request.Member) (q downloadQuery, err error) {
-	for _, f := range body {
-		param := request.Pointer(f.Name)
-		switch f.Name {
-		case "file_id":
-			q.file = new(c.UUID(param, f.Value))
-		case "session_id":
-			q.session = new(c.UUID(param, f.Value))
-		case "turn_id":
-			q.turn = new(c.UUID(param, f.Value))
-		case "filename":
-			q.filename = new(filename(&c, param, f.Value))
-		default:
-			c.Unknown("field", param, f.Name, downloadFields)
-		}
-	}
+	request.ParseMembers(&c, "", body, &q, downloadFields, nil)
 	if c.Err() == nil && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
 		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
 	}
