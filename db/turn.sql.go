@@ -1216,44 +1216,6 @@ func (q *Queries) TurnsEarlier(ctx context.Context, sessionID uuid.UUID, startSe
 	return items, nil
 }
 
-const turnsLabels = `-- name: TurnsLabels :many
-SELECT id, end_user, metadata, rejected FROM turns
-WHERE id = ANY($1::uuid[]) AND (end_user IS NOT NULL OR metadata IS NOT NULL OR rejected IS NOT NULL)
-`
-
-type TurnsLabelsRow struct {
-	ID       uuid.UUID
-	EndUser  *string
-	Metadata []byte
-	Rejected []byte
-}
-
-// TurnsLabels are the users, the metadata and the rejected attachments of those turns that have some.
-func (q *Queries) TurnsLabels(ctx context.Context, ids []uuid.UUID) ([]TurnsLabelsRow, error) {
-	rows, err := q.db.Query(ctx, turnsLabels, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TurnsLabelsRow
-	for rows.Next() {
-		var i TurnsLabelsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.EndUser,
-			&i.Metadata,
-			&i.Rejected,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const turnsLinedUp = `-- name: TurnsLinedUp :one
 SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up'
 `
@@ -1264,6 +1226,49 @@ func (q *Queries) TurnsLinedUp(ctx context.Context, sessionID uuid.UUID) (int64,
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const turnsOfMessages = `-- name: TurnsOfMessages :many
+SELECT id, end_user, metadata, rejected, agent, agent_version, skill_version FROM turns WHERE id = ANY($1::uuid[])
+`
+
+type TurnsOfMessagesRow struct {
+	ID           uuid.UUID
+	EndUser      *string
+	Metadata     []byte
+	Rejected     []byte
+	Agent        *string
+	AgentVersion *int32
+	SkillVersion *int32
+}
+
+// TurnsOfMessages is what lists of messages show of their turns.
+func (q *Queries) TurnsOfMessages(ctx context.Context, ids []uuid.UUID) ([]TurnsOfMessagesRow, error) {
+	rows, err := q.db.Query(ctx, turnsOfMessages, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsOfMessagesRow
+	for rows.Next() {
+		var i TurnsOfMessagesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.EndUser,
+			&i.Metadata,
+			&i.Rejected,
+			&i.Agent,
+			&i.AgentVersion,
+			&i.SkillVersion,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const turnsPaused = `-- name: TurnsPaused :many

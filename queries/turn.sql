@@ -148,10 +148,9 @@ WHERE session_id = $1 AND start_seq < sqlc.arg(start_seq)::bigint AND end_seq > 
 SELECT id FROM turns
 WHERE session_id = $1 AND start_seq < sqlc.arg(seq)::bigint AND (end_seq IS NULL OR end_seq > sqlc.arg(seq)::bigint);
 
--- name: TurnsLabels :many
--- TurnsLabels are the users, the metadata and the rejected attachments of those turns that have some.
-SELECT id, end_user, metadata, rejected FROM turns
-WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND (end_user IS NOT NULL OR metadata IS NOT NULL OR rejected IS NOT NULL);
+-- name: TurnsOfMessages :many
+-- TurnsOfMessages is what lists of messages show of their turns.
+SELECT id, end_user, metadata, rejected, agent, agent_version, skill_version FROM turns WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 
 -- name: TurnActive :one
 -- TurnActive is the session's turn that has not ended.

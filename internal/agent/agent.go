@@ -26,6 +26,7 @@ type Agent struct {
 	Model        model.Model
 	Tools        []tool.Tool
 	Instructions string
+	Effort       string   // of the model: minimal, low, medium or high; "": the model's own
 	MaxTurns     int      // model calls in one turn; at least 1
 	MaxCostUSD   *float64 // limit for one turn, if the model's price is known; nil: no limit
 	Permit       Permit   // which calls may run; nil: all
@@ -125,7 +126,7 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.checkBudget(); err != nil {
 			return err
 		}
-		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial}
+		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial, Effort: r.Effort}
 		if correction != "" {
 			messages = append(messages, model.Message{Role: model.User, Text: correction})
 			req.Tools, req.Output = nil, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}

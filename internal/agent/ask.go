@@ -163,8 +163,10 @@ func (s *state) approvalTime(c event.ToolCall) string {
 	}
 }
 
-// requestSecret is the name of the tool that requests a credential from a user.
-const requestSecret = "request_secret"
+// SecretTool is the name of the tool that requests a credential from a user.
+const SecretTool = "request_secret"
+
+const requestSecret = SecretTool
 
 type secretInput struct {
 	KeyName string `json:"key_name" jsonschema:"name of a registered credential"`

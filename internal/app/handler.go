@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/adminlog"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/web"
 )
@@ -21,7 +22,7 @@ import (
 func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
 		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Accounts: s.accounts,
-		Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
+		Turns: s.turns, Skills: s.skills, Agents: agent.New(s.pool), Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
 		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, Local: s.DevDir != "", Log: s.Log, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
 	})

@@ -34,6 +34,9 @@ type Request struct {
 	Output *Output
 	// MaxTokens limits the reply; zero means the provider's own limit or a sane default.
 	MaxTokens int
+	// Effort is how much a reasoning model thinks: minimal, low, medium or high; "": the model's own.
+	// Other models may reject it.
+	Effort string
 }
 
 // Output is a JSON Schema that a reply must fit. The caller checks it.

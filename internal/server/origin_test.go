@@ -9,6 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -47,7 +48,7 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 		{"127.0.0.1:8080", "", []string{"Origin", "null"}, 403},
 	} {
 		d, err := server.New(server.Config{
-			EventLog: &eventlog.Log{}, Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{},
+			EventLog: &eventlog.Log{}, Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{}, Agents: &agent.Store{},
 			Files: &filestore.Store{}, Callbacks: &callback.Store{}, BaseURL: c.base, Local: true,
 		})
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -41,6 +42,7 @@ type Config struct {
 	Keys       *apikey.Store
 	Turns      *turn.Service
 	Skills     *skill.Store
+	Agents     *agent.Store
 	Files      *filestore.Store
 	Callbacks  *callback.Store
 	Vault      *vault.Store // for the names of secrets and their hosts; nil: none are shown
@@ -77,8 +79,8 @@ type Server struct {
 // New returns a server. Streams end when the request's context ends: end it with the process.
 // Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (*Server, error) {
-	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Files == nil || cfg.Callbacks == nil {
-		return nil, errors.New("server: EventLog, Sessions, Workspaces, Keys, Turns, Skills, Files and Callbacks are required")
+	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Agents == nil || cfg.Files == nil || cfg.Callbacks == nil {
+		return nil, errors.New("server: EventLog, Sessions, Workspaces, Keys, Turns, Skills, Agents, Files and Callbacks are required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

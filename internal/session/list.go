@@ -155,29 +155,32 @@ func orEmpty(metadata []byte) json.RawMessage {
 
 // Message is a message of one side, as lists show it.
 type Message struct {
-	MessageID        uuid.UUID       `json:"message_id"`
-	User             *string         `json:"user,omitempty"`     // of a user's message
-	Metadata         json.RawMessage `json:"metadata,omitempty"` // likewise
-	Named            string          `json:"-"`                  // the sender's name for it; "" if unnamed
-	TurnID           uuid.UUID       `json:"turn_id"`
-	Role             string          `json:"role"`
-	Content          *string         `json:"content"`
-	Output           *string         `json:"output"` // text of the turn's last step with text; nil: a user's message, or the turn has not ended
-	Label            *string         `json:"label,omitempty"`
-	Skill            *string         `json:"skill,omitempty"`
-	Status           string          `json:"status"`
-	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
-	ToolCalls        json.RawMessage `json:"tool_calls"`
-	Attachments      []event.File    `json:"attachments"`
-	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"` // attachments of the user's message
-	References       json.RawMessage `json:"references,omitempty"`
-	Usage            json.RawMessage `json:"usage,omitempty"`
-	Error            *string         `json:"error"`
-	Failure          string          `json:"-"` // message of the error event; "" for none
-	FirstSeq         int64           `json:"first_seq"`
-	LastSeq          int64           `json:"last_seq"`
-	CreatedAt        time.Time       `json:"created_at"`
-	Erased           bool            `json:"erased,omitempty"` // its content was removed
+	MessageID        uuid.UUID           `json:"message_id"`
+	User             *string             `json:"user,omitempty"`     // of a user's message
+	Metadata         json.RawMessage     `json:"metadata,omitempty"` // likewise
+	Named            string              `json:"-"`                  // the sender's name for it; "" if unnamed
+	TurnID           uuid.UUID           `json:"turn_id"`
+	Role             string              `json:"role"`
+	Content          *string             `json:"content"`
+	Output           *string             `json:"output"` // text of the turn's last step with text; nil: a user's message, or the turn has not ended
+	Label            *string             `json:"label,omitempty"`
+	Skill            *string             `json:"skill,omitempty"`
+	SkillVersion     *int32              `json:"skill_version,omitempty"`
+	Agent            string              `json:"agent,omitempty"` // "": a turn of an earlier release that has not started
+	AgentVersion     *event.AgentVersion `json:"agent_version,omitempty"`
+	Status           string              `json:"status"`
+	StructuredResult json.RawMessage     `json:"structured_result,omitempty"`
+	ToolCalls        json.RawMessage     `json:"tool_calls"`
+	Attachments      []event.File        `json:"attachments"`
+	Rejected         json.RawMessage     `json:"rejected_attachments,omitempty"` // attachments of the user's message
+	References       json.RawMessage     `json:"references,omitempty"`
+	Usage            json.RawMessage     `json:"usage,omitempty"`
+	Error            *string             `json:"error"`
+	Failure          string              `json:"-"` // message of the error event; "" for none
+	FirstSeq         int64               `json:"first_seq"`
+	LastSeq          int64               `json:"last_seq"`
+	CreatedAt        time.Time           `json:"created_at"`
+	Erased           bool                `json:"erased,omitempty"` // its content was removed
 }
 
 // MessageQuery orders the list of a session's messages.
@@ -214,27 +217,36 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
 		}
 	}
-	if err := s.addLabels(ctx, items); err != nil {
+	if err := s.addTurns(ctx, items); err != nil {
 		return Page[Message]{}, err
 	}
 	return trimPage(items, q.Limit, func(last Message) string { return q.nextCursor(id, last) }), nil
 }
 
-// addRejected adds to the user's messages the attachments that could not be used.
-func (s *Store) addLabels(ctx context.Context, messages []Message) error {
-	asked := make(map[uuid.UUID]*Message)
-	for i := range messages {
-		if m := &messages[i]; m.Role == "user" {
-			asked[m.TurnID] = m
-		}
+// addTurns adds to messages the agent that answers them and its version, and to the user's messages
+// their user, their metadata and the attachments that could not be used.
+func (s *Store) addTurns(ctx context.Context, messages []Message) error {
+	turns := make(map[uuid.UUID]db.TurnsOfMessagesRow)
+	for _, m := range messages {
+		turns[m.TurnID] = db.TurnsOfMessagesRow{}
 	}
-	rows, err := s.q.TurnsLabels(ctx, slices.Collect(maps.Keys(asked)))
+	rows, err := s.q.TurnsOfMessages(ctx, slices.Collect(maps.Keys(turns)))
 	if err != nil {
-		return fmt.Errorf("read labels of messages: %w", err)
+		return fmt.Errorf("read the turns of messages: %w", err)
 	}
 	for _, r := range rows {
-		m := asked[r.ID]
-		m.User, m.Metadata, m.Rejected = r.EndUser, r.Metadata, r.Rejected
+		turns[r.ID] = r
+	}
+	for i := range messages {
+		m := &messages[i]
+		t := turns[m.TurnID]
+		if m.Role == "user" {
+			m.User, m.Metadata, m.Rejected = t.EndUser, t.Metadata, t.Rejected
+		}
+		if t.Agent != nil && t.AgentVersion != nil {
+			m.Agent, m.AgentVersion = *t.Agent, new(event.AgentVersion(*t.AgentVersion))
+		}
+		m.SkillVersion = t.SkillVersion
 	}
 	return nil
 }

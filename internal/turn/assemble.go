@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
@@ -53,8 +55,8 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
-		Permit: s.permitOf(t), Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
+		Permit: s.permitOf(t, claimed.Agent), Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err
@@ -65,7 +67,22 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)
 	}
+	offerTools(ag, claimed.Agent.Tools)
 	return ag, conv, run, nil
+}
+
+// offerTools leaves only the tools of the agent's version; labels is nil if it offers every tool.
+func offerTools(ag *agent.Agent, labels map[string]string) {
+	if labels == nil {
+		return
+	}
+	ag.Tools = slices.DeleteFunc(ag.Tools, func(t tool.Tool) bool {
+		_, offered := labels[t.Spec().Name]
+		return !offered
+	})
+	if _, offered := labels[agent.SecretTool]; !offered {
+		ag.Secrets = nil
+	}
 }
 
 // logOf returns the log of a claimed turn.
@@ -130,8 +147,9 @@ func (s *Service) addFilePaths(ctx context.Context, t session.Turn, conv *agent.
 	return nil
 }
 
-// permitOf applies the workspace's rules, as they are when a tool is called.
-func (s *Service) permitOf(t session.Turn) agent.Permit {
+// permitOf applies the rules of the agent's version, and the workspace's as they are when a tool is
+// called.
+func (s *Service) permitOf(t session.Turn, own session.Agent) agent.Permit {
 	if s.cfg.Permissions == nil {
 		return nil
 	}
@@ -140,7 +158,7 @@ func (s *Service) permitOf(t session.Turn) agent.Permit {
 		if err != nil {
 			return agent.Verdict{}, err
 		}
-		switch v, reason := rules.Decide(name, input, t.Scopes); v {
+		switch v, reason := rules.WithAgent(own.Tools, own.Rules).Decide(name, input, t.Scopes); v {
 		case permission.Allow:
 			return agent.Verdict{}, nil
 		case permission.Ask:

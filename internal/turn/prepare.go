@@ -3,23 +3,39 @@ package turn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	agents "github.com/parley-server/parley/internal/store/agent"
 )
 
 // promptPurpose is the purpose that a turn's prompt is sealed for.
 const promptPurpose = "turn prompt"
 
+// draftScope is the scope for messages to the draft of an agent.
+const draftScope = "config:write"
+
 // newTurn validates a request against its workspace, and returns the initial data of its turn.
 func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
-	limits := req.Limits.loweredTo(req.Workspace)
+	limits := req.Limits.orLargest()
 	n := session.NewTurn{
 		ID: turn, Message: event.Message{Content: req.Command}, Labels: req.Labels, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
+	}
+	if req.Agent != "" || req.AgentVersion != agents.Published {
+		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, draftScope) {
+			return n, &fault.Error{Code: fault.InsufficientScope, Param: "agent_version", Detail: fault.Detail{RequiredScope: draftScope},
+				Message: "This key lacks the scope " + draftScope + ", so it cannot try a draft."}
+		}
+		var err error
+		if n.AgentVersion, err = s.agents.Resolve(ctx, req.Workspace.ID, req.Agent, req.AgentVersion); err != nil {
+			return n, err
+		}
 	}
 	if req.Skill != "" {
 		if err := s.sealPrompt(ctx, req, &n); err != nil {
@@ -64,5 +80,6 @@ func (s *Service) sealPrompt(ctx context.Context, req Request, n *session.NewTur
 	}
 	label := k.Label(req.Input)
 	n.Message = event.Message{Content: label, Label: label, Skill: k.Name}
+	n.SkillVersion = k.Version
 	return nil
 }

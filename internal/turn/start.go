@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,7 +12,6 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // Start stores a message and queues its turn. When it returns without an error the message is
@@ -186,16 +184,23 @@ func startedOf(e session.Earlier) Started {
 	return Started{Session: e.From.Session, Turn: e.Turn, From: e.From, Callback: e.Callback, Replayed: true}
 }
 
-// loweredTo lowers a workspace's limits to those of the request.
-func (l Limits) loweredTo(w workspace.Workspace) Limits {
-	l.MaxResponseSeconds = lowerLimit(l.MaxResponseSeconds, w.MaxResponseSeconds)
-	l.MaxTurns = lowerLimit(l.MaxTurns, w.MaxTurns)
+// The largest limits that a version of an agent can have.
+const (
+	longestResponse = 3600
+	mostTurns       = 200
+)
+
+// orLargest replaces limits that a message does not set. The version of the agent lowers them when
+// the turn is stored.
+func (l Limits) orLargest() Limits {
+	l.MaxResponseSeconds = positiveOr(l.MaxResponseSeconds, longestResponse)
+	l.MaxTurns = positiveOr(l.MaxTurns, mostTurns)
 	return l
 }
 
-func lowerLimit(asked, limit int) int {
-	if asked <= 0 {
-		asked = math.MaxInt
+func positiveOr(n, other int) int {
+	if n <= 0 {
+		return other
 	}
-	return min(asked, limit)
+	return n
 }

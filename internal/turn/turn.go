@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -25,6 +26,9 @@ type Request struct {
 	CallerID  string    // "" for none
 	Session   uuid.UUID // uuid.Nil for none; takes precedence over CallerID
 
+	Agent        string      // name of an agent; "": the default agent
+	AgentVersion agent.Which // zero: the published one; a draft requires the scope config:write
+
 	Command     string                     // free text; "" if a skill is called
 	Skill       string                     // name of a skill, in any of its spellings
 	Input       map[string]json.RawMessage // for the skill
@@ -32,7 +36,7 @@ type Request struct {
 	Schema      json.RawMessage            // schema of the final answer; nil: any answer
 	Attachments []uuid.UUID                // ids of files
 	Callback    *Callback                  // nil for none
-	Limits      Limits                     // may only lower the workspace's
+	Limits      Limits                     // may only lower those of the agent's version
 	Multitask   Multitask
 
 	Labels         session.Labels
@@ -44,7 +48,7 @@ type Request struct {
 
 // isPlain reports whether a message begins a new session and creates only its turn.
 func (r Request) isPlain() bool {
-	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Skill == "" && len(r.Secrets) == 0 &&
+	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" && r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
 		r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
@@ -73,7 +77,7 @@ func (r Request) onceOf() session.Once {
 	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash, Caller: r.Key}
 }
 
-// Limits bound one turn. Zero means the workspace's value.
+// Limits bound one turn. Zero means the value of the agent's version.
 type Limits struct {
 	MaxResponseSeconds int
 	MaxTurns           int

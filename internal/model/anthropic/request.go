@@ -18,6 +18,13 @@ func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 		MaxTokens: int64(cmp.Or(max(req.MaxTokens, 0), longest(m.service.Model))),
 		Messages:  convertMessages(provider.Messages(req)),
 	}
+	switch req.Effort {
+	case "":
+	case "minimal":
+		p.OutputConfig.Effort = anthropic.OutputConfigEffortLow
+	default:
+		p.OutputConfig.Effort = anthropic.OutputConfigEffort(req.Effort)
+	}
 	if strings.TrimSpace(req.System) != "" {
 		p.System = []anthropic.TextBlockParam{{Text: req.System}}
 	}

@@ -13,7 +13,7 @@ const failed = "Error: "
 
 func (m *Model) requestParams(req model.Request) chatRequest {
 	p := chatRequest{
-		Model: m.service.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		Model: m.service.Model, ReasoningEffort: req.Effort, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
 	if req.System != "" {
 		p.Messages = append(p.Messages, chatMessage{Role: "system", Content: req.System})

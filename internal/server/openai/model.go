@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// model is an OpenAI model: a workspace, or one of its skills.
+// model is an OpenAI model: a workspace, or one of its agents or skills.
 type model struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
@@ -26,7 +26,16 @@ func (s *api) models(r *server.Request) ([]model, error) {
 	if err != nil {
 		return nil, err
 	}
+	agents, err := s.Agents.List(ctx, w.ID)
+	if err != nil {
+		return nil, err
+	}
 	list := []model{{ID: w.Slug, Object: "model", Created: w.CreatedAt.Unix(), OwnedBy: "parley", Description: w.Name}}
+	for _, a := range agents {
+		if !a.Default {
+			list = append(list, model{w.Slug + "/" + a.Name, "model", a.CreatedAt.Unix(), "parley", "The agent " + a.Name + "."})
+		}
+	}
 	for _, k := range skills {
 		if k.Status == skill.Active {
 			list = append(list, model{w.Slug + "/" + k.Name, "model", k.CreatedAt.Unix(), "parley", k.Description})

@@ -3,10 +3,12 @@ package request
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
@@ -35,6 +37,8 @@ const (
 // messageFields are the fields of a message.
 var messageFields = []Field[Message]{
 	{"command", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Command = c.Prose(at, raw, MaxCommand) }},
+	{"agent", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Agent = c.Word(at, raw, MaxName) }},
+	{"agent_version", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.AgentVersion = c.agentVersion(at, raw) }},
 	{"skill", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Skill = c.Word(at, raw, MaxName) }},
 	{"input", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Input = c.input(at, raw) }},
 	{"secret_input", func(c *Checks, at string, raw json.RawMessage, m *Message) {
@@ -63,6 +67,15 @@ var messageFields = []Field[Message]{
 	{onceField, func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.IdempotencyKey = c.IdempotencyKey(at, raw)
 	}},
+}
+
+// agentVersion parses the number of an agent's version, or "draft".
+func (c *Checks) agentVersion(at string, raw json.RawMessage) agent.Which {
+	if len(raw) > 0 && raw[0] == '"' {
+		c.OneOf(at, raw, "draft")
+		return agent.Draft
+	}
+	return agent.Which(c.Integer(at, raw, 1, math.MaxInt32))
 }
 
 // onceField is a field only where a protocol has no header for it.

@@ -186,6 +186,7 @@ type reply struct {
 	Error  struct {
 		Type, Code, Message, Param string
 		Violations                 []violation
+		Candidates                 []string
 		RequiredScope              string `json:"required_scope"`
 		RetryAfter                 int    `json:"retry_after"`
 		Turn                       map[string]any

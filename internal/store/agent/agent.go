@@ -125,6 +125,21 @@ func readVersion(ctx context.Context, q *db.Queries, a Agent, which Which) (Vers
 	return versionOf(row)
 }
 
+// Resolve returns the id of the version that a turn runs with.
+func (s *Store) Resolve(ctx context.Context, workspace uuid.UUID, name string, which Which) (uuid.UUID, error) {
+	a, err := s.Find(ctx, workspace, name)
+	switch {
+	case err != nil:
+		return uuid.Nil, err
+	case which == Published && a.published != nil:
+		return *a.published, nil
+	case which == Draft && a.draft != nil:
+		return *a.draft, nil
+	}
+	v, err := s.Version(ctx, a, which)
+	return v.ID, err
+}
+
 // Versions returns a page of an agent's published versions, newest first, without their
 // instructions. before is the number after the page; 0: it begins with the newest.
 func (s *Store) Versions(ctx context.Context, a Agent, before, limit int) ([]Version, error) {

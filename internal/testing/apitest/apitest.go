@@ -28,6 +28,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/adminlog"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -57,6 +58,7 @@ type Service struct {
 	EventLog   *eventlog.Log
 	Sessions   *session.Store
 	Skills     *skill.Store
+	Agents     *agent.Store
 	Wiki       *wiki.Store
 	Vault      *vault.Store
 	Files      *filestore.Store
@@ -97,7 +99,7 @@ func New(t testing.TB, opt Options) *Service {
 		pool = dbtest.New(t)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Accounts: account.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Wiki: wiki.New(pool)}
+	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Accounts: account.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Agents: agent.New(pool), Wiki: wiki.New(pool)}
 	if opt.Peer != nil {
 		s.Ring, s.Gate, s.Workspace, s.Key = opt.Peer.Ring, opt.Peer.Gate, opt.Peer.Workspace, opt.Peer.Key
 	} else {
@@ -170,7 +172,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Config{
-		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Accounts: s.Accounts, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
+		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Accounts: s.Accounts, Turns: s.Turns, Skills: s.Skills, Agents: s.Agents, Files: s.Files,
 		Callbacks: s.Callbacks, Vault: s.Vault, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
 	}
 	if change != nil {

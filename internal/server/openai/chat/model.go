@@ -14,7 +14,7 @@ import (
 // other workspaces and for unknown names.
 func NoModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
-		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
+		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" or \"" + own.Slug + "/AGENT\" for each skill and agent."}
 }
 
 // invoke turns a message into a call of a skill, with the text as its input.

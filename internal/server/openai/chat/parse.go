@@ -231,7 +231,8 @@ func (in *Incoming) schema(r *server.Request, raw json.RawMessage) {
 	in.Given["response_schema"] = schema
 }
 
-// resolve finds the workspace or skill of the model's name.
+// resolve finds the workspace, agent or skill of the model's name. An agent comes before a skill of
+// the same name.
 func (s Service) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {
@@ -242,6 +243,13 @@ func (s Service) resolve(r *server.Request, q requestBody, given map[string]json
 	}
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
+	switch _, err := s.Agents.Find(ctx, r.Caller.Workspace.ID, name); {
+	case err == nil:
+		r.Names["agent"], given["agent"] = "model", request.QuoteText(name)
+		return nil
+	case fault.From(err) == nil:
+		return err
+	}
 	r.Names["skill"] = "model"
 	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)
 	if err == nil {
