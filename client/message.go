@@ -1,15 +1,21 @@
 package client
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Message is a message to the workspace's agent: a command, or a skill with its inputs.
 type Message struct {
-	Command     string   `json:"command,omitempty"`
-	Skill       string   `json:"skill,omitempty"`
-	Input       Input    `json:"input,omitempty"`
-	SecretInput []string `json:"secret_input,omitempty"` // names of credentials that the turn may use
-	SessionID   string   `json:"session_id,omitempty"`   // continues this session
-	CallerID    string   `json:"caller_id,omitempty"`    // continues this caller's session
+	Command string `json:"command,omitempty"`
+	Agent   string `json:"agent,omitempty"` // "": the workspace's default agent
+	// AgentVersion is a number or "draft"; "": the published one.
+	AgentVersion AgentVersion `json:"agent_version,omitempty"`
+	Skill        string       `json:"skill,omitempty"`
+	Input        Input        `json:"input,omitempty"`
+	SecretInput  []string     `json:"secret_input,omitempty"` // names of credentials that the turn may use
+	SessionID    string       `json:"session_id,omitempty"`   // continues this session
+	CallerID     string       `json:"caller_id,omitempty"`    // continues this caller's session
 	// ResponseSchema is a JSON Schema for the final answer, which arrives as a structured
 	// frame.
 	ResponseSchema json.RawMessage `json:"response_schema,omitempty"`
@@ -27,6 +33,17 @@ type Message struct {
 	// IdempotencyKey identifies the message: the server runs it once, however often it is sent.
 	// Each call draws a key if this is empty.
 	IdempotencyKey string `json:"-"`
+}
+
+// AgentVersion is a version of an agent: a number in decimal digits, or "draft".
+type AgentVersion string
+
+// MarshalJSON encodes a number as one.
+func (v AgentVersion) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.Atoi(string(v)); err == nil {
+		return strconv.AppendInt(nil, int64(n), 10), nil
+	}
+	return json.Marshal(string(v))
 }
 
 // Input holds the inputs of a skill by name, each as JSON.

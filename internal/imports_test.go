@@ -25,7 +25,7 @@ var ours = map[string]string{
 	"internal":                              "",
 	"internal/actor":                        "",
 	"internal/agent":                        "internal/event internal/model internal/text internal/text/render internal/tool",
-	"internal/app":                          "* internal/store/agent",
+	"internal/app":                          "*",
 	"internal/app/demo":                     "",
 	"internal/cli":                          "*",
 	"internal/devdb":                        "",
@@ -139,7 +139,7 @@ var doors = map[string]string{
 	"github.com/ulikunitz/xz":                  "internal/devdb",
 	"golang.org/x/crypto":                      "internal/store/account",
 	"golang.org/x/net":                         "internal/egress internal/testing/egresstest",
-	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/browser internal/testing/dbtest internal/testing/dbtest/with-postgres",
+	"os/exec":                                  "internal/cli internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/browser internal/testing/dbtest internal/testing/dbtest/with-postgres",
 	"github.com/go-rod/rod":                    "internal/testing/browser",
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -36,6 +37,7 @@ type Stores struct {
 	Accounts    *account.Store
 	Wiki        *wiki.Store
 	Skills      *skill.Store
+	Agents      *agent.Store
 	Permissions *permission.Store
 	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
 	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
@@ -79,7 +81,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	}
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
 	s.Accounts = account.New(s.pool, nil)
-	s.Skills, s.Permissions = skill.New(s.pool), permission.New(s.pool)
+	s.Skills, s.Agents, s.Permissions = skill.New(s.pool), agent.New(s.pool), permission.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})

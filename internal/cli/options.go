@@ -21,6 +21,7 @@ type optionFlags struct {
 	callback string
 	ifBusy   string
 	limits   client.Limits
+	agent    agentChoice
 	cost     float64
 	metadata []string
 }
@@ -29,6 +30,7 @@ var strategies = []string{"reject", "enqueue", "interrupt"}
 
 func (o *optionFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	o.agent.flags(f)
 	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may use; may be repeated")
 	f.StringSliceVar(&o.files, "attach", nil, "the id of an uploaded file, see parley files upload; may be repeated")
 	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema of the answer")
@@ -47,6 +49,7 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 		return usageError(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")
 	}
 	m.MultitaskStrategy, m.SecretInput = o.ifBusy, o.secrets
+	m.Agent, m.AgentVersion = o.agent.name, client.AgentVersion(o.agent.version)
 	for _, id := range o.files {
 		m.Attachments = append(m.Attachments, client.Attached{FileID: id})
 	}

@@ -414,8 +414,8 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 }
 
 // verbs are the imperatives that the short help begins with.
-const verbs = "add allow archive cancel check continue create delete deny download encrypt export follow forward generate list manage print " +
-	"pause provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use watch write apply"
+const verbs = "add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow forward generate list manage " +
+	"pause print provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use watch write"
 
 // TestHelpIsOneLinePerCommand reads every line of the lists of commands: an imperative verb in lower
 // case, no full stop.
