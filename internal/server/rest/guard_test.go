@@ -82,30 +82,30 @@ func (p principal) answer(op operation) int {
 	return 0
 }
 
-// principals returns, for every scope, a key with only that scope: valid, revoked, expired and of
-// another workspace; and bearer tokens that are not such keys.
+// principals returns a key with each scope alone, keys with all scopes that are revoked, expired or of
+// another workspace, and bearer tokens that are not such keys.
 func (s *service) principals(t *testing.T) []principal {
 	t.Helper()
 	ctx := t.Context()
 	other, _ := s.Another(t)
 	list := []principal{{name: "no key", key: "-", status: 401}, {name: "a malformed key", key: "prl_nonsense", status: 401}}
 	for _, scope := range apikey.All {
-		only := apikey.Scopes{scope}
-		revoked := s.Issue(t, s.Workspace, scope)
-		if err := s.Keys.Revoke(ctx, s.Workspace.ID, revoked[4:12]); err != nil {
-			t.Fatal(err)
-		}
-		_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: only, Life: new(-time.Second)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list,
-			principal{"a key with " + string(scope), s.Issue(t, s.Workspace, scope), 0, only},
-			principal{"a revoked key with " + string(scope), revoked, 401, nil},
-			principal{"an expired key with " + string(scope), expired, 401, nil},
-			principal{"another workspace's key with " + string(scope), s.Issue(t, other, scope), 404, only},
-		)
+		list = append(list, principal{"a key with " + string(scope), s.Issue(t, s.Workspace, scope), 0, apikey.Scopes{scope}})
 	}
+	// A dead or foreign key is rejected before its scopes count, so it has all of them.
+	dead := s.Issue(t, s.Workspace, apikey.All...)
+	if err := s.Keys.Revoke(ctx, s.Workspace.ID, dead[4:12]); err != nil {
+		t.Fatal(err)
+	}
+	_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: apikey.All, Life: new(-time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = append(list,
+		principal{"a revoked key", dead, 401, nil},
+		principal{"an expired key", expired, 401, nil},
+		principal{"another workspace's key", s.Issue(t, other, apikey.All...), 404, apikey.All},
+	)
 	_, revoked, err := s.Keys.CreateWebhookToken(ctx, s.Workspace.ID)
 	if err == nil {
 		_, err = s.Keys.RevokeWebhookToken(ctx, s.Workspace.ID)
