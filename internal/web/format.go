@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // ago renders a time for a list: relative, with the absolute time as its title.
@@ -91,6 +93,28 @@ func money(amount float64, digits int) string {
 	s := strconv.FormatFloat(amount, 'f', digits, 64)
 	whole, rest, _ := strings.Cut(s, ".")
 	return num(whole) + "." + rest
+}
+
+// maskText writes characters that cannot be seen as escapes: with them a text could look like another.
+func maskText(s any) string {
+	hidden := func(r rune) bool { return text.IsInvisible(r) && r != '\n' && r != '\t' }
+	switch s := s.(type) {
+	case *string:
+		if s != nil {
+			return text.EscapeFunc(*s, hidden)
+		}
+	case string:
+		return text.EscapeFunc(s, hidden)
+	}
+	return ""
+}
+
+// costText renders what turns cost, which may be unknown.
+func costText(usd *float64) string {
+	if usd == nil {
+		return "–"
+	}
+	return money(*usd, 4)
 }
 
 // byteSize renders a size.

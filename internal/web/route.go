@@ -40,6 +40,8 @@ func table() []route {
 		{path: "/account", section: "account", get: (*App).accountPage, post: (*App).changeAccount},
 
 		{path: "/w/{ws}", get: (*App).workspaceStart},
+		{path: "/w/{ws}/sessions", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionsPage},
+		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionPage},
 		{path: "/w/{ws}/settings/developer", scope: apikey.ConfigRead, change: apikey.Admin, section: "developer", get: (*App).keysPage, post: (*App).changeKeys},
 		{path: "/w/{ws}/settings/developer/connect", scope: apikey.ConfigRead, section: "developer", get: (*App).connectPage},
 		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},

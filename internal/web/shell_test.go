@@ -1,10 +1,15 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/browser"
 )
 
@@ -54,4 +59,52 @@ func TestStyleSheetIsSmall(t *testing.T) {
 	if scripts > 80<<10 {
 		t.Errorf("our scripts have %d bytes", scripts)
 	}
+}
+
+// TestSessionsAreListed sends messages and reads their sessions in the list and in each tab.
+func TestSessionsAreListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.signIn(t, account.NewUser{Email: "vera@halden.example", Name: "Vera Holm"}, apikey.Viewer)
+	p.Go(w.URL + "/w/demo/sessions")
+	p.Review("sessions-none")
+	for _, text := range []string{"What can you do?", "@say <script>alert(1)</script> & \u202e"} {
+		body, err := json.Marshal(map[string]string{"command": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+w.Key)
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, res.Body) // until the turn has ended
+		res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status, err)
+		}
+	}
+	p.Go(w.URL + "/w/demo/sessions")
+	p.See("td", "What can you do?")
+	p.Review("sessions")
+	p.Press("a.t", "<script>")
+	p.See("pre", "<script>alert(1)</script>")
+	p.Review("session")
+	p.Press(".tabs a", "Events")
+	p.See("td", "done")
+	if strings.ContainsRune(p.MustElement("body").MustText(), '\u202e') {
+		t.Error("a character that turns the text around is not escaped")
+	}
+	p.Review("session-events")
+	p.Press(".tabs a", "SQL")
+	p.Review("session-sql")
+	p.Go(w.URL + "/w/demo/sessions?q=nothing-like-this&status=failed")
+	p.See("h2", "No session matches")
+	p.Go(w.URL + "/w/demo/sessions/00000000-0000-0000-0000-000000000000")
+	p.See("h1", "Page not found")
 }
