@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
@@ -312,4 +313,45 @@ func TestHostileTexts(t *testing.T) {
 	p.See(".rows b", "Allowed")
 	check("inbox")
 	p.Review("approvals-answered")
+}
+
+// TestComposerExplainsMistakes starts a skill from its form, with mistakes first, and sends a schema
+// and a user.
+func TestComposerExplainsMistakes(t *testing.T) {
+	t.Parallel()
+	w := playWorld(t, 0)
+	doc := "---\nname: monthly_report\ndescription: Drafts a report for one month.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true}\n" +
+		"    team: {type: enum, values: [sales, support], required: true}\n    highlights: {type: array, items: {type: string}}\n---\nDraft it.\n"
+	if _, err := w.Skills.Push(t.Context(), w.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.openPlay(t, "chat")
+	p.Review("chat-empty")
+	p.Allow("400 (Bad Request)")
+	find(t, p, "#skill-list button")
+	find(t, p, "#msg").MustFocus()
+	p.Keyboard.MustType(input.Slash)
+	p.See("#skill-list button", "monthly_report").MustClick()
+	find(t, p, "#send").MustClick()
+	p.See("#p-skill .err", "month is required")
+	p.Review("chat-skill-error")
+	find(t, p, "#in-month").MustEval(`function () { this.value = "2026-01"; }`)
+	find(t, p, "#in-highlights").MustInput("One\nTwo")
+	find(t, p, "#show-user").MustClick()
+	find(t, p, "#user").MustInput("u-2210")
+	find(t, p, "#send").MustClick()
+	p.See(".msg-u", "/monthly_report (month, team, highlights)")
+	p.See("#state", "done")
+	var user string
+	if err := w.Pool.QueryRow(t.Context(), `SELECT coalesce(end_user, '') FROM sessions`).Scan(&user); err != nil || user != "u-2210" {
+		t.Errorf("the session is of %q, %v", user, err)
+	}
+	find(t, p, "#show-schema").MustClick()
+	find(t, p, "#schema").MustInput(`{"type":"nonsense"}`)
+	find(t, p, "#msg").MustInput("Hello")
+	find(t, p, "#send").MustClick()
+	p.MustWait(`() => !document.getElementById("schema-err").hidden`)
+	if got := find(t, p, "#msg").MustEval(`function () { return this.value; }`).Str(); got != "Hello" {
+		t.Errorf("the rejected message is %q", got)
+	}
 }
