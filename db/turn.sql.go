@@ -1108,7 +1108,8 @@ type TurnsClaimRow struct {
 
 // TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
 // oldest first. With each turn comes its agent, as of its message and, for a turn of an earlier
-// release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
+// release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the
+// locks of the sessions and of the workspaces' queues.
 func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]TurnsClaimRow, error) {
 	rows, err := q.db.Query(ctx, turnsClaim,
 		arg.Node,

@@ -159,7 +159,8 @@ SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'wa
 -- name: TurnsClaim :many
 -- TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
 -- oldest first. With each turn comes its agent, as of its message and, for a turn of an earlier
--- release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
+-- release, as of now, and, on its first attempt and unless it is large, its log. The caller holds the
+-- locks of the sessions and of the workspaces' queues.
 WITH asked AS (
     SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(epochs)::bigint[]) AS epoch
 ), want AS (
