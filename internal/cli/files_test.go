@@ -74,7 +74,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 		"files up none.txt":                    {"cannot be read", 2},
 		"files up .":                           {"cannot be read", 2},
 		"files up report.csv --mime image/png": {"looks like text/plain", 2},
-		"files down 0192f0aa-0000-7000-8000-000000000001":           {"no such file", 2},
+		"files down 0192f0aa-0000-7000-8000-000000000001":           {"The file does not exist", 2},
 		"files down nonsense":                                       {"not a UUID", 2},
 		"files down --session 0192f0aa-0000-7000-8000-000000000001": {"does not exist in this workspace", 2},
 		"files list --direction up":                                 {"direction can be in, out", 2},
