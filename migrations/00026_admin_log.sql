@@ -104,7 +104,7 @@ SELECT admin_log_on('api_keys', '{secret_hash}', '{last_used_at}');
 SELECT admin_log_on('credentials', '{value}', '{key_id}');
 SELECT admin_log_on('skills');
 SELECT admin_log_on('skill_versions');
-SELECT admin_log_on('documents');
+SELECT admin_log_on('documents', '{content}'); -- agents write them too: the log must not keep what is erased
 SELECT admin_log_on('tool_rules');
 SELECT admin_log_on('allowlist', '{}', '{hits,last_hit_at}');
 SELECT admin_log_on('egress_policies');

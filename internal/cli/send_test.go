@@ -157,7 +157,7 @@ func TestCtrlCCancelsTheTurn(t *testing.T) {
 		if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 			t.Errorf("%s: exit code %d: %s", output, code, k.errs)
 		}
-		if got := sh.must("sessions", "list", "--caller", output); !strings.Contains(got, "completed") {
+		if got := sh.must("sessions", "list", "--caller", output); !strings.Contains(got, "canceled") {
 			t.Errorf("%s: the turn still runs: %s", output, got)
 		}
 	}

@@ -70,12 +70,16 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	for _, table := range tables {
+		if table == "admin_log" { // stays, without the content of documents
+			continue
+		}
 		if n := count(`SELECT count(*) FROM `+pgx.Identifier{table}.Sanitize()+` WHERE workspace_id::text = $1`, id); n != 0 {
 			t.Errorf("%s has %d rows of the workspace", table, n)
 		}
 	}
 	for _, sql := range []string{
 		`SELECT count(*) FROM workspaces WHERE slug = 'test'`, `SELECT count(*) FROM file_uploads`, `SELECT count(*) FROM file_chunks`,
+		`SELECT count(*) FROM admin_log WHERE before::text LIKE '%marmalade%' OR after::text LIKE '%marmalade%'`,
 		`SELECT count(*) FROM events WHERE data::text LIKE '%marmalade%' OR delta`, `SELECT count(*) FROM river_job WHERE args::text LIKE '%marmalade%'`,
 	} {
 		if n := count(sql); n != 0 {
