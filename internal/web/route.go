@@ -46,6 +46,8 @@ func table() []route {
 		{path: "/w/{ws}/settings/developer/connect", scope: apikey.ConfigRead, section: "developer", get: (*App).connectPage},
 		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},
 
+		{path: "/w/{ws}/agent", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "agent", get: (*App).agentPage, post: (*App).changeAgent},
+
 		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
 		{path: "/w/{ws}/chat/options", scope: apikey.SessionsRead, get: (*App).chatOptions},
 		{path: "/w/{ws}/chat/{session}", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},

@@ -1,0 +1,77 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// TestAgentIsEdited saves a draft, publishes it and rolls back. A change of another administrator
+// in between is not overwritten, and a viewer has no form.
+func TestAgentIsEdited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.signIn(t, account.NewUser{Email: "edda@halden.example", Name: "Edda Berg"}, apikey.Editor)
+	address := w.URL + "/w/demo/agent"
+	published := func(want string) {
+		t.Helper()
+		ag, err := w.app.srv.Agents.Find(t.Context(), w.Workspace.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := w.app.srv.Agents.Version(t.Context(), ag, agent.Published)
+		if err != nil || v.Instructions != want {
+			t.Errorf("published %q, %v; want %q", v.Instructions, err, want)
+		}
+	}
+	const first = "You answer freight forwarders.\n\nShort sentences.\n"
+	p.Go(address)
+	p.Fill("#ins", first)
+	p.Fill("[name=note]", "The first text")
+	p.Press("button.primary", "Publish v2")
+	p.See(".note", "Version 2 published")
+	published(first)
+	p.Fill("#ins", "You answer freight forwarders <b>kindly</b>.\n\nShort sentences.\n")
+	p.Press("button", "Save draft")
+	p.See(".note", "Draft saved")
+	p.See(".diff ins", "<b>kindly</b>")
+	p.Review("agent-draft")
+	published(first)
+
+	other := agent.Edit{Workspace: w.Workspace.ID, Author: "cli:anna"}
+	if _, err := w.app.srv.Agents.SaveDraft(t.Context(), other, func(d agent.Definition) (agent.Definition, error) {
+		d.Instructions = "Another text."
+		return d, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.Press("button.primary", "Publish v3")
+	p.See(".note.bad", "changed by another administrator")
+	if text := p.MustElement("#ins").MustProperty("value").Str(); !strings.Contains(text, "kindly") {
+		t.Errorf("the text of the form is lost: %q", text)
+	}
+	published(first)
+
+	p.Go(address)
+	p.Fill("#f-max_turns", "1000")
+	p.Press("button", "Save draft")
+	p.See(".note.bad", "max_turns is 1 to 200")
+	p.Go(address)
+	p.Press("button.primary", "Publish v3")
+	published("Another text.")
+	p.Press(".vers a", "v2")
+	p.Review("agent-version")
+	p.Press("button.primary", "Roll back to v2")
+	p.See(".note", "Version 4 published")
+	published(first)
+
+	viewer := w.signIn(t, account.NewUser{Email: "vera@halden.example", Name: "Vera Holm"}, apikey.Viewer)
+	viewer.Go(address)
+	viewer.See("h2", "Versions")
+	if n := len(viewer.MustElements("main button:not([hidden]), header .primary")); n != 0 {
+		t.Errorf("a viewer has %d buttons", n)
+	}
+}
