@@ -189,9 +189,10 @@ func TestGuard(t *testing.T) {
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles"
-	const reads = "getDocument getEgress getLimits getSkill getWorkspace listAllowlist listCredentials listDocuments listEgressRequests " +
-		"listModelPrices listSkillChanges listSkills listTools previewPattern"
-	const writes = "addPattern archiveSkill deleteDocument deleteToolRule publishSkill putDocument putEgress putSkill putToolRule revokePattern"
+	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getWorkspace listAgentVersions listAgents " +
+		"listAllowlist listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listTools previewPattern"
+	const writes = "addPattern archiveSkill createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule publishAgent publishSkill putAgent putAgentDraft " +
+		"putDocument putEgress putSkill putToolRule revokePattern rollbackAgent"
 	const administers = "createKey deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"putCredential revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention listServerLog listWorkspaces"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
@@ -35,6 +36,8 @@ var objects = map[string]func(testing.TB, *service) string{
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
+	"agent":                   anAgent,
+	"version":                 func(testing.TB, *service) string { return "2000000001" }, // each agent has version 1
 	"workspaceId":             aWorkspace,
 	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
 }
@@ -65,6 +68,11 @@ var bodies = map[string]string{
 	"putEgress":          `{"hosts":[]}`,
 	"putSkill":           `{"document":"---\nname: triage\ndescription: Sort.\n---\nSort it.\n"}`,
 	"publishSkill":       `{}`,
+	"createAgent":        `{"name":"analyst"}`,
+	"putAgent":           `{}`,
+	"putAgentDraft":      `{"instructions":"Help."}`,
+	"publishAgent":       `{}`,
+	"rollbackAgent":      `{"version":1}`,
 	"putDocument":        `{"content":"Trains first."}`,
 
 	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
@@ -130,6 +138,22 @@ func aSkill(t testing.TB, s *service) string {
 		t.Fatal(err)
 	}
 	return "triage"
+}
+
+// anAgent creates an agent with a draft.
+func anAgent(t testing.TB, s *service) string {
+	e := agent.Edit{Workspace: s.Workspace.ID, Name: "support"}
+	if _, err := s.Agents.Create(t.Context(), e, agent.Defaults(), ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Agents.SaveDraft(t.Context(), e, func(d agent.Definition) (agent.Definition, error) {
+		d.Instructions = "Be kind."
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Name
 }
 
 func aWorkspace(t testing.TB, s *service) string {
