@@ -26,7 +26,7 @@ func TestStartWithAHalfOpenConnection(t *testing.T) {
 	slow.Test(t, "breaks connections")
 	chunks := startSilencing(t, 0)
 	var starts errgroup.Group // not t.Parallel: the starts wait most of the time
-	starts.SetLimit(30)
+	starts.SetLimit(16)
 	for k := 1; k <= chunks; k++ {
 		starts.Go(func() error {
 			t.Run(fmt.Sprint(k), func(t *testing.T) { startSilencing(t, k) })

@@ -47,8 +47,7 @@ func (c *command) agentEdit() *cobra.Command {
 		Short: "edit the draft of an agent",
 		Example: `  parley agent edit                                in the editor of VISUAL or EDITOR
   parley agent edit support --instructions @support.md --effort low
-  parley agent edit --rule bash=deny --tool all
-  parley agent edit --discard`,
+  parley agent edit --rule bash=deny --tool all`,
 		Args: atLeastArguments(0, "NAME"),
 	}
 	change := c.agentFlags(cmd)

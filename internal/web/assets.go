@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/parley-server/parley/internal/fault"
 )
@@ -25,7 +26,10 @@ type assets struct {
 	files map[string][]byte
 }
 
-func loadAssets() (assets, error) {
+// loadAssets returns the static files, which all servers of a process share.
+var loadAssets = sync.OnceValues(readAssets)
+
+func readAssets() (assets, error) {
 	a := assets{files: make(map[string][]byte)}
 	sum := sha256.New()
 	err := fs.WalkDir(staticFiles, "static", func(name string, d fs.DirEntry, err error) error {
