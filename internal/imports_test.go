@@ -117,7 +117,7 @@ var ours = map[string]string{
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
 	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/agent internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
-	"internal/web":                          "docs internal/actor internal/event internal/eventlog internal/fault internal/server internal/server/request internal/server/rest internal/session internal/store/account internal/store/apikey internal/store/permission internal/store/ratelimit internal/store/skill internal/store/workspace internal/text internal/text/render internal/turn internal/web/docsite",
+	"internal/web":                          "docs internal/actor internal/event internal/eventlog internal/fault internal/server internal/server/request internal/server/rest internal/session internal/store/account internal/store/agent internal/store/apikey internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/workspace internal/text internal/text/render internal/toolenv internal/turn internal/web/docsite",
 	"migrations":                            "internal/pgerr",
 }
 

@@ -21,13 +21,19 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s := apitest.New(t, apitest.Options{})
+	return serveWorld(t, apitest.New(t, apitest.Options{}))
+}
+
+// serveWorld listens with the application and the API.
+func serveWorld(t *testing.T, s *apitest.Service) *world {
+	t.Helper()
 	srv := s.Server(t, nil)
 	api, err := rest.New(srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := newApp(srv)
+	stores := s.Administration()
+	app, err := newApp(srv, Stores{Permissions: stores.Permissions, Runner: stores.Runner})
 	if err != nil {
 		t.Fatal(err)
 	}

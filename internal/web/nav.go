@@ -37,6 +37,7 @@ func navigation() []navGroup {
 		{"Settings", []navLink{
 			{Label: "Developer", Icon: "key", Section: "developer", path: "/w/{ws}/settings/developer", scope: "config:read"},
 			{Label: "Credentials", Icon: "lock", Section: "credentials", path: "/w/{ws}/settings/credentials", scope: "config:read"},
+			{Label: "Allow-list", Icon: "check", Section: "allowlist", path: "/w/{ws}/settings/allowlist", scope: "config:read"},
 			{Label: "Egress", Icon: "globe", Section: "egress", path: "/w/{ws}/settings/egress", scope: "config:read"},
 			{Label: "Callbacks", Icon: "callback", Section: "callbacks", path: "/w/{ws}/settings/callbacks", scope: "config:read"},
 			{Label: "Members", Icon: "members", Section: "members", path: "/w/{ws}/settings/members", scope: "config:read"},

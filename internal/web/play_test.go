@@ -11,7 +11,6 @@ import (
 	"github.com/go-rod/rod/lib/input"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/skill"
@@ -34,17 +33,7 @@ func playWorld(t *testing.T, window time.Duration) *world {
 			}
 		},
 	})
-	srv := s.Server(t, nil)
-	api, err := rest.New(srv, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	app, err := newApp(srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Serve(t, srv.NewRouter(app.routes(), api))
-	return &world{s, app}
+	return serveWorld(t, s)
 }
 
 // openPlay opens a page of the workspace.

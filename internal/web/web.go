@@ -16,10 +16,19 @@ import (
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/toolenv"
 )
+
+// Stores are the stores that only administration uses.
+type Stores struct {
+	Permissions *permission.Store
+	Runner      *toolenv.Runner
+}
 
 // App serves the pages.
 type App struct {
+	Stores
 	srv      *server.Server // writes errors as pages
 	json     *server.Server // writes errors in the envelope of the API
 	pages    map[string]*template.Template
@@ -32,19 +41,19 @@ type App struct {
 }
 
 // New returns the routes of the application.
-func New(srv *server.Server) (server.Routes, error) {
-	a, err := newApp(srv)
+func New(srv *server.Server, stores Stores) (server.Routes, error) {
+	a, err := newApp(srv, stores)
 	if err != nil {
 		return nil, err
 	}
 	return a.routes(), nil
 }
 
-func newApp(srv *server.Server) (*App, error) {
+func newApp(srv *server.Server, stores Stores) (*App, error) {
 	if srv.Accounts == nil {
 		return nil, errors.New("web: the server has no accounts")
 	}
-	a := &App{json: srv, accounts: srv.Accounts, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
+	a := &App{Stores: stores, json: srv, accounts: srv.Accounts, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
 	a.srv = srv.WithErrorPage(a.errorPage)
 	a.manual = sync.OnceValues(a.openManual)
 	var err error

@@ -1,0 +1,72 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// TestReachOfTools changes credentials, patterns and hosts. No page shows the value of a credential,
+// and a change of egress that another administrator has overtaken is rejected.
+func TestReachOfTools(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.signIn(t, account.NewUser{Email: "olga@halden.example", Name: "Olga Berg"}, apikey.Owner)
+	settings := w.URL + "/w/demo/settings/"
+	const value = "sk-7f3kQ2xYb81LmN0pRs5t"
+
+	p.Go(settings + "credentials")
+	p.Fill("#f-name", "GITHUB_TOKEN")
+	p.Fill("#f-value", value)
+	p.Press("button.primary", "Save credential")
+	p.See(".err", "host")
+	p.Fill("#f-allowed_hosts", "api.github.com\n*.example.com")
+	p.Fill("#f-value", value)
+	p.Press("button.primary", "Save credential")
+	p.See("td", "api.github.com")
+	p.Press("a.btn", "Change")
+	p.Fill("#f-allowed_hosts", "api.github.com")
+	p.Press("button.primary", "Save credential")
+	p.See(".note", "Credential GITHUB_TOKEN saved")
+	opened, err := w.Vault.Open(t.Context(), w.Workspace.ID, []string{"GITHUB_TOKEN"})
+	if err != nil || len(opened) != 1 || string(opened[0].Value.Reveal()) != value || len(opened[0].Hosts) != 1 {
+		t.Errorf("stored %+v, %v", opened, err)
+	}
+	if strings.Contains(p.MustHTML(), value) {
+		t.Error("the page shows the value")
+	}
+	p.Review("credentials")
+
+	p.Go(settings + "allowlist")
+	p.Fill("#f-pattern", "bash(")
+	p.Press("button.primary", "Add pattern")
+	p.See(".err", "in parentheses")
+	p.Fill("#f-pattern", "bash(git status)")
+	p.Press("button.primary", "Add pattern")
+	p.See("td", "git status")
+	p.See("td", "Olga Berg")
+	p.Review("allowlist")
+	p.Press("button.danger", "Revoke")
+	p.See("h2", "No pattern is in force")
+
+	p.Go(settings + "egress")
+	p.Fill("#f-hosts", "api.github.com\nnot a host!")
+	p.Press("button.primary", "Save hosts")
+	p.See(".err", "is not a host")
+	p.Go(settings + "egress")
+	p.Fill("#f-hosts", "api.github.com")
+	p.Press("button.primary", "Save hosts")
+	p.See(".note", "Saved")
+	p.Review("egress")
+	if err := w.app.Runner.SetPublic(t.Context(), w.Workspace.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	p.Fill("#f-hosts", "")
+	p.Press("button.primary", "Save hosts")
+	p.See(".note.bad", "has changed since you read it")
+	p.Go(settings + "credentials?delete=GITHUB_TOKEN")
+	p.Press("button.fill", "Delete credential")
+	p.See("h2", "No credentials yet")
+}
