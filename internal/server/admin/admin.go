@@ -77,6 +77,10 @@ func (s *api) operations() []operation {
 	return []operation{
 		{id: "getWorkspace", method: "GET", path: own, scope: apikey.ConfigRead, do: s.getWorkspace},
 		{id: "updateWorkspace", method: "PATCH", path: own, scope: apikey.Admin, body: workspaceFields, do: s.updateWorkspace},
+		{id: "pauseWorkspace", method: "POST", path: own + "/pause", scope: apikey.Admin, do: s.pauseWorkspace},
+		{id: "resumeWorkspace", method: "POST", path: own + "/resume", scope: apikey.Admin, do: s.resumeWorkspace},
+		{id: "pauseServer", method: "POST", path: all + "/pause", scope: apikey.ServerAdmin, do: s.pauseServer},
+		{id: "resumeServer", method: "POST", path: all + "/resume", scope: apikey.ServerAdmin, do: s.resumeServer},
 		{id: "listAdminLog", method: "GET", path: own + "/admin-log", scope: apikey.Admin, query: logQuery, do: s.listWorkspaceLog},
 		{id: "listServerLog", method: "GET", path: all + "/log", scope: apikey.ServerAdmin, query: append(logQuery, "workspace_id"), do: s.listServerLog},
 

@@ -28,6 +28,8 @@ type workspaceView struct {
 	CallsPerMinute    *int `json:"calls_per_minute"`
 	OpenStreams       *int `json:"open_streams"`
 
+	workspace.Pause // of this workspace; the server can be paused besides
+
 	SeparateApprover bool      `json:"separate_approver"`
 	AdminPatterns    bool      `json:"admin_patterns"`
 	CreatedAt        time.Time `json:"created_at"`
@@ -35,10 +37,13 @@ type workspaceView struct {
 }
 
 func viewWorkspace(w workspace.Workspace) workspaceView {
+	if w.Paused.At != nil {
+		w.Paused.At = new(w.Paused.At.UTC())
+	}
 	return workspaceView{
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens, StorageQuota: w.StorageQuota,
-		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams,
+		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, Pause: w.Paused,
 		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
 	}
 }
