@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -16,7 +17,38 @@ func (a *App) chatPage(w http.ResponseWriter, p *page) error {
 			return fault.New(fault.SessionNotFound, "The session does not exist in this workspace.")
 		}
 	}
-	return a.render(w, p, "chat", nil)
+	agents, err := a.agentChoices(p)
+	if err != nil {
+		return err
+	}
+	return a.render(w, p, "chat", agents)
+}
+
+// agentChoice is an agent, or its draft, to which the playground can send a message.
+type agentChoice struct {
+	Agent, Version string // members of the message; "": left out
+	Label          string
+}
+
+// agentChoices lists the agents, the default agent first. A member who cannot change the
+// configuration gets no drafts, which the API would reject.
+func (a *App) agentChoices(p *page) ([]agentChoice, error) {
+	list, err := a.srv.Agents.List(p.Context(), p.Workspace.ID)
+	if err != nil {
+		return nil, err
+	}
+	var choices []agentChoice
+	for _, e := range list {
+		name := e.Name
+		if e.Default {
+			name = ""
+		}
+		choices = append(choices, agentChoice{name, "", fmt.Sprintf("%s v%d", e.Name, e.Published)})
+		if e.HasDraft && p.Can("config:write") {
+			choices = append(choices, agentChoice{name, "draft", e.Name + " draft"})
+		}
+	}
+	return choices, nil
 }
 
 // chatOptions are what a message can name.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/vault"
@@ -61,14 +62,30 @@ func send(t *testing.T, p *browser.Page, text string) {
 	p.Keyboard.MustType(input.Enter)
 }
 
+// TestSendAndRead sends messages with the cookie of a member to the default agent, to another one and
+// to its draft.
 func TestSendAndRead(t *testing.T) {
 	t.Parallel()
 	w := playWorld(t, 0)
+	w.makeAgents(t)
 	p := w.openPlay(t, "chat")
 	send(t, p, "@say **Hello** from the agent.")
 	p.See(".prose strong", "Hello")
 	p.See("#state", "done")
 	p.Review("chat")
+	for _, label := range []string{"support v1", "support draft"} {
+		find(t, p, "#agent").MustSelect(label)
+		send(t, p, "@say From "+label+".")
+		p.MustWait(`(text) => [...document.querySelectorAll(".prose")].some((n) => n.textContent.includes(text))`, "From "+label)
+		p.See("#state", "done")
+	}
+	if got, want := w.asked(t), "default 1, support 1, support 0"; got != want {
+		t.Errorf("the messages went to %s, want %s", got, want)
+	}
+	viewer := w.signIn(t, account.NewUser{Email: "viewer@halden.example"}, apikey.Viewer).Go(w.URL + "/w/demo/chat")
+	if got := find(t, viewer, "#agent").MustEval(`function () { return this.textContent; }`).Str(); strings.Contains(got, "draft") || !strings.Contains(got, "support v1") {
+		t.Errorf("a viewer can choose %q", got)
+	}
 	same := p.MustEval(`async (module) => {
 		const { createParser } = await import(module);
 		const text = "\uFEFFretry: 5\r\n: ping\nevent: text\rid: 7\ndata: a\r\ndata:  b\n\nid: 8\ndata\n\nevent: lost";
@@ -84,6 +101,32 @@ func TestSendAndRead(t *testing.T) {
 	if same.Str() != "" {
 		t.Errorf("a stream that is split at byte %s", same.Str())
 	}
+}
+
+// makeAgents creates an agent with a draft.
+func (w *world) makeAgents(t *testing.T) {
+	t.Helper()
+	e := agent.Edit{Workspace: w.Workspace.ID, Name: "support", Author: "test"}
+	if _, err := w.Agents.Create(t.Context(), e, agent.Defaults(), ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Agents.SaveDraft(t.Context(), e, func(d agent.Definition) (agent.Definition, error) {
+		d.Instructions = "Help."
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asked lists the agents of the turns with the numbers of their versions, 0 being a draft.
+func (w *world) asked(t *testing.T) (list string) {
+	t.Helper()
+	err := w.Pool.QueryRow(t.Context(), `SELECT string_agg(agent || ' ' || agent_version, ', ' ORDER BY created_at) FROM turns`).Scan(&list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // hostile is the input of a call with everything that a card must not hide.
