@@ -42,6 +42,7 @@ func table() []route {
 		{path: "/w/{ws}", get: (*App).workspaceStart},
 		{path: "/w/{ws}/sessions", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionsPage},
 		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionPage},
+		{path: "/w/{ws}/sessions/{session}/export", scope: apikey.SessionsRead, get: (*App).exportSession},
 		{path: "/w/{ws}/settings/developer", scope: apikey.ConfigRead, change: apikey.Admin, section: "developer", get: (*App).keysPage, post: (*App).changeKeys},
 		{path: "/w/{ws}/settings/developer/connect", scope: apikey.ConfigRead, section: "developer", get: (*App).connectPage},
 		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},

@@ -32,6 +32,7 @@ type sessionsView struct {
 	Statuses []option
 	Periods  []option
 	Pager    map[string]string
+	CSV      string // address of the table
 }
 
 func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
@@ -52,6 +53,12 @@ func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
 		query.CreatedAfter = new(time.Now().Add(-back))
 	}
 	view.Filtered = query.Status != "" || query.Search != "" || query.CallerID != nil || query.CreatedAfter != nil
+	if q.Get("format") == "csv" {
+		return a.exportSessions(w, p, query)
+	}
+	table := without(q, "cursor")
+	table.Set("format", "csv")
+	view.CSV = "?" + table.Encode()
 	list, err := a.srv.Sessions.Summaries(p.Context(), p.Workspace.ID, query)
 	if err != nil {
 		return err
@@ -90,6 +97,7 @@ type sessionView struct {
 	More     int64 // seq after which more events follow
 	Gone     bool  // events were removed after the time that the settings name
 	SQL      []sqlQuery
+	Timeline []*timelineTurn
 }
 
 // eventRow is an event in the log.
@@ -115,6 +123,9 @@ func (a *App) sessionPage(w http.ResponseWriter, p *page) error {
 	switch view.Tab {
 	case "events":
 		err = a.readEvents(p, &view)
+	case "timeline":
+		err = a.readTimeline(p, &view)
+	case "export":
 	case "sql":
 		view.SQL = sqlOf(id)
 	default:

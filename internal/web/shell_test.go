@@ -101,10 +101,45 @@ func TestSessionsAreListed(t *testing.T) {
 		t.Error("a character that turns the text around is not escaped")
 	}
 	p.Review("session-events")
+	p.Press(".tabs a", "Timeline")
+	p.See("li", "model call 1")
+	p.Review("session-timeline")
+	p.Press(".tabs a", "Export")
+	p.See("a.btn", ".jsonl")
+	p.Review("session-export")
+	exports := w.URL + p.Path() + "/export?format="
 	p.Press(".tabs a", "SQL")
 	p.Review("session-sql")
+	for address, want := range map[string]string{exports + "md": "> @say <script>", exports + "json": `"event":"done"`, exports + "jsonl": `{"message":`,
+		w.URL + "/w/demo/sessions?format=csv&q=what": ",What can you do?,"} {
+		if got := download(t, p, address); !strings.Contains(got, want) {
+			t.Errorf("%s has no %q:\n%.2000s", address, want, got)
+		}
+	}
 	p.Go(w.URL + "/w/demo/sessions?q=nothing-like-this&status=failed")
 	p.See("h2", "No session matches")
 	p.Go(w.URL + "/w/demo/sessions/00000000-0000-0000-0000-000000000000")
 	p.See("h1", "Page not found")
+}
+
+// download returns a file that a page offers.
+func download(t *testing.T, p *browser.Page, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.MustCookies() {
+		r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Disposition"), "attachment; filename=") {
+		t.Fatalf("%s: %s, %q, %v", address, res.Status, res.Header.Get("Content-Disposition"), err)
+	}
+	return string(data)
 }
