@@ -115,7 +115,7 @@ func (c Config) listProblems() []string {
 			list = append(list, "PARLEY_MODEL: "+err.Error()+".")
 		}
 	}
-	return list
+	return append(list, c.listProviderProblems()...)
 }
 
 // newGuard returns the policy for the requests that callers cause.

@@ -67,6 +67,14 @@ type Config struct {
 	AdminEmail    string `env:"PARLEY_ADMIN_EMAIL" section:"Web application" doc:"Address of the first administrator, whom the server creates at its start if there is none. Without it the server prints a link with which the first administrator is created in the browser."`
 	AdminPassword Secret `env:"PARLEY_ADMIN_PASSWORD" secret:"true" doc:"Password of the first administrator, of at least 12 characters. A change of the setting changes no password."`
 
+	OIDCIssuer       string   `env:"PARLEY_OIDC_ISSUER" section:"Sign-in at an identity provider" doc:"Address of an OpenID Connect provider, exactly as it names itself. Its discovery page is below this address. Users can then sign in there; see docs/guides/sign-in.md."`
+	OIDCClientID     string   `env:"PARLEY_OIDC_CLIENT_ID" doc:"Id of the client that the provider has for this server, with the redirect address PARLEY_BASE_URL/login/oidc/callback."`
+	OIDCClientSecret Secret   `env:"PARLEY_OIDC_CLIENT_SECRET" secret:"true" doc:"Secret of the client. Without it the client is public and only PKCE protects the sign-in."`
+	OIDCName         string   `env:"PARLEY_OIDC_NAME" envDefault:"single sign-on" doc:"Name of the provider on the sign-in page: Continue with NAME."`
+	OIDCGroupsClaim  string   `env:"PARLEY_OIDC_GROUPS_CLAIM" envDefault:"groups" doc:"Claim of the id_token that lists the groups of the user. If the provider has a scope with this name, the server asks for it."`
+	OIDCRoles        []string `env:"PARLEY_OIDC_ROLES" doc:"Roles of groups, separated by commas: GROUP=ROLE@WORKSPACE with the role owner, editor, approver or viewer and * for every workspace, or GROUP=admin for administrators of the server. Example: admins=owner@*,support=approver@demo,it=admin."`
+	OIDCUnverified   bool     `env:"PARLEY_OIDC_UNVERIFIED_EMAIL" envDefault:"false" doc:"true: a new user may have an address that the provider has not verified. Such an address never signs in a user who exists."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

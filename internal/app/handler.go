@@ -37,7 +37,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
-	pages, err := web.New(srv, web.Stores{Permissions: permission.New(s.pool), Runner: s.runner})
+	pages, err := web.New(srv, web.Stores{Permissions: permission.New(s.pool), Runner: s.runner, Provider: s.Config.identityProvider()})
 	if err != nil {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}

@@ -38,7 +38,7 @@ func (a *App) loginPage(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	if !exists {
+	if !exists && !a.groupsGrantAdmin() {
 		return p.redirect(w, "/setup")
 	}
 	if p.Visitor != nil {
@@ -143,6 +143,3 @@ func tooMany(err error) string {
 	}
 	return fmt.Sprintf("Too many passwords were tried. Wait %d seconds, then try again.", max(1, int(f.Detail.RetryAfter.Seconds()+0.999)))
 }
-
-// SingleSignOn is the name of the identity provider, or "".
-func (p *page) SingleSignOn() string { return "" }

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/parley-server/parley/internal/actor"
 	"github.com/parley-server/parley/internal/fault"
@@ -23,7 +25,8 @@ type route struct {
 	admin   bool // needs an administrator of the server
 	scope   apikey.Scope
 	change  apikey.Scope
-	section string // entry of the navigation
+	wait    time.Duration // how long the page may take; 0: as long as other requests
+	section string        // entry of the navigation
 	get     handler
 	post    handler
 }
@@ -33,6 +36,8 @@ func table() []route {
 	return []route{
 		{path: "/setup", public: true, get: (*App).setupPage, post: (*App).setup},
 		{path: "/login", public: true, get: (*App).loginPage, post: (*App).login},
+		{path: "/login/oidc", public: true, wait: providerWait, get: (*App).beginOIDC},
+		{path: "/login/oidc/callback", public: true, wait: providerWait, get: (*App).finishOIDC},
 		{path: "/logout", public: true, post: (*App).logout},
 		{path: "/password", public: true, get: (*App).passwordPage, post: (*App).setPassword},
 		{path: "/theme", public: true, post: (*App).setTheme},
@@ -102,7 +107,7 @@ func (a *App) serve(w http.ResponseWriter, r *http.Request, rt route) error {
 			return err
 		}
 	}
-	ctx, cancel := a.srv.Brief(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.wait, a.srv.Timeout))
 	defer cancel()
 	p, err := a.open(r.WithContext(ctx), rt)
 	if errors.Is(err, errSignIn) {

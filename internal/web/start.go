@@ -89,7 +89,7 @@ func (a *App) sendToLogin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !exists {
+	if !exists && !a.groupsGrantAdmin() {
 		http.Redirect(w, r, a.root+"/setup", http.StatusSeeOther)
 		return nil
 	}

@@ -15,15 +15,17 @@ import (
 	"sync"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/sso"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
-// Stores are the stores that only administration uses.
+// Stores are the stores that only administration uses, and the identity provider.
 type Stores struct {
 	Permissions *permission.Store
 	Runner      *toolenv.Runner
+	Provider    *sso.Provider // nil: passwords only
 }
 
 // App serves the pages.

@@ -3,7 +3,8 @@
 //
 // It promises: passwords and the secrets of cookies and links are stored as hashes only; a wrong
 // password takes as long as an unknown user; a browser that is signed out loses its streams within a
-// second on every replica; a workspace that had an owner keeps one, and the server an administrator.
+// second on every replica; a workspace that had an owner keeps one, unless the groups of an identity
+// provider take the role away, and the server keeps an administrator.
 package account
 
 import (

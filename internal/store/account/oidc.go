@@ -1,10 +1,11 @@
 package account
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -38,88 +39,118 @@ func (s *Store) TakeFlow(ctx context.Context, state string) (Flow, error) {
 	return Flow{state, row.Nonce, row.Verifier, row.Next}, wrap("find a sign-in", err)
 }
 
-// Identity is what the identity provider asserts.
+// Identity is a user as the identity provider and the rules of its groups describe them.
 type Identity struct {
-	Subject  string // issuer and subject
-	Email    string
-	Verified bool // the address
-	Name     string
-	Admin    bool // by a group
-	Mapped   bool // groups decide about Admin and Roles; else they stay as they are
-	Roles    map[uuid.UUID]apikey.Role
+	Subject      string // issuer and subject
+	Email        string
+	Verified     bool // the address
+	Unverified   bool // addresses that are not verified create users, too
+	Name         string
+	DecidesAdmin bool // groups decide which users are administrators
+	Admin        bool // by a group
+	Roles        map[uuid.UUID]apikey.Role
 }
 
+// ErrNoRole is returned by SignInWith for a user without a role in any workspace.
+var ErrNoRole = errors.New("the user has no role")
+
 // SignInWith returns the user of an identity, whom it creates or finds by the verified address, and
-// brings the roles in line with the groups.
+// aligns the roles with the groups. A user without any role gets ErrNoRole and is not created; roles
+// that the groups do not give any more are removed nevertheless.
 func (s *Store) SignInWith(ctx context.Context, id Identity) (User, error) {
-	var u User
+	var row db.User
+	var roles int
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := q.UsersLock(ctx); err != nil {
 			return err
 		}
-		row, err := q.UserBySubject(ctx, id.Subject)
-		if isMissing(err) {
-			row, err = s.adopt(ctx, q, id)
+		var err error
+		if row, err = q.UserBySubject(ctx, id.Subject); isMissing(err) {
+			row, err = adoptIdentity(ctx, q, id)
 		}
 		if err != nil {
 			return err
 		}
 		if row.DisabledAt != nil {
-			return fault.New(fault.InsufficientScope, "This user is disabled. An administrator can enable it.")
+			return refused("This user is disabled. An administrator can enable it.")
 		}
-		if id.Mapped {
-			if row, err = alignRoles(ctx, q, row, id); err != nil {
-				return err
-			}
+		if row, err = alignRoles(ctx, q, row, id); err != nil {
+			return err
 		}
-		u = userOf(row)
-		return nil
+		list, err := q.MemberRoles(ctx, row.ID)
+		roles = len(list)
+		return err
 	})
-	return u, err
+	if fault.From(err) != nil || errors.Is(err, ErrNoRole) {
+		return User{}, err
+	}
+	if err == nil && roles == 0 && !row.IsAdmin {
+		return User{}, ErrNoRole
+	}
+	return userOf(row), wrap("sign in with an identity", err)
 }
 
-// adopt connects an identity to the user with its address, or creates one.
-func (s *Store) adopt(ctx context.Context, q *db.Queries, id Identity) (db.User, error) {
-	id.Email = strings.TrimSpace(id.Email)
-	if vs := emailViolations(id.Email); len(vs) > 0 || !id.Verified {
-		return db.User{}, fault.New(fault.InsufficientScope, "The identity provider asserts no verified email address. Ask its administrator to add one.")
+func refused(format string, args ...any) error {
+	return fault.New(fault.InsufficientScope, format, args...)
+}
+
+// adoptIdentity connects an identity to the user with its address, or creates one.
+func adoptIdentity(ctx context.Context, q *db.Queries, id Identity) (db.User, error) {
+	if len(emailViolations(id.Email)) > 0 {
+		return db.User{}, refused("The identity provider sends no email address. Ask its administrator to add one.")
 	}
 	row, err := q.UserByEmail(ctx, id.Email)
 	switch {
-	case isMissing(err):
-		if len(nameViolations(id.Name)) > 0 {
-			id.Name = ""
-		}
-		return q.UserInsert(ctx, db.UserInsertParams{ID: newID("mbr_"), Email: id.Email, Name: id.Name, OidcSubject: &id.Subject})
-	case err != nil:
+	case err != nil && !isMissing(err):
 		return db.User{}, err
+	case !id.Verified && (err == nil || !id.Unverified):
+		return db.User{}, refused("The identity provider has not verified the address %s. Verify it there, then sign in again.", id.Email)
+	case isMissing(err):
+		return createIdentity(ctx, q, id)
 	case row.OidcSubject != nil:
-		return db.User{}, fault.New(fault.InsufficientScope, "The address %s belongs to another identity. Ask an administrator.", id.Email)
+		return db.User{}, refused("The address %s belongs to another identity. Ask an administrator.", id.Email)
 	}
 	return q.UserUpdate(ctx, db.UserUpdateParams{ID: row.ID, OidcSubject: &id.Subject})
 }
 
-// alignRoles sets what the groups decide. Roles that an owner gave by hand stay in workspaces that no
-// group names.
+func createIdentity(ctx context.Context, q *db.Queries, id Identity) (db.User, error) {
+	if len(id.Roles) == 0 && !id.Admin {
+		return db.User{}, ErrNoRole
+	}
+	if len(nameViolations(id.Name)) > 0 {
+		id.Name = ""
+	}
+	row, err := q.UserInsert(ctx, db.UserInsertParams{ID: newID("mbr_"), Email: id.Email, Name: id.Name, OidcSubject: &id.Subject})
+	if isMissing(err) {
+		return db.User{}, emailInUse(id.Email)
+	}
+	return row, err
+}
+
+// alignRoles sets the roles that the groups give and removes those that they gave before. Roles that
+// an owner gave stay in workspaces that no group of the user names.
 func alignRoles(ctx context.Context, q *db.Queries, row db.User, id Identity) (db.User, error) {
-	for _, ws := range slices.SortedFunc(maps.Keys(id.Roles), func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) }) {
+	kept := slices.SortedFunc(maps.Keys(id.Roles), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for _, ws := range kept {
 		if err := q.MemberPut(ctx, ws, row.ID, string(id.Roles[ws]), true); err != nil {
 			return row, err
 		}
 	}
-	kept := slices.Collect(maps.Keys(id.Roles))
-	if kept == nil {
-		kept = []uuid.UUID{}
-	}
-	if err := q.MemberDeleteFromOIDC(ctx, row.ID, kept); err != nil {
+	if err := q.MemberDeleteFromOIDC(ctx, row.ID, append([]uuid.UUID{}, kept...)); err != nil {
 		return row, err
 	}
-	if row.IsAdmin == id.Admin {
+	if !id.DecidesAdmin || row.IsAdmin == id.Admin {
 		return row, nil
 	}
-	if !id.Admin && row.PasswordHash != nil {
-		return row, nil // made an administrator by hand
+	if !id.Admin {
+		err := keepAdmin(ctx, q, row.ID)
+		if fault.From(err) != nil {
+			return row, nil // the last one stays
+		}
+		if err != nil {
+			return row, err
+		}
 	}
 	return q.UserUpdate(ctx, db.UserUpdateParams{ID: row.ID, IsAdmin: &id.Admin})
 }
