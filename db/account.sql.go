@@ -112,18 +112,30 @@ func (q *Queries) MemberDeleteFromOIDC(ctx context.Context, userID string, kept 
 	return err
 }
 
-const memberOtherOwners = `-- name: MemberOtherOwners :one
-SELECT count(*) FROM (
-    SELECT user_id FROM members WHERE workspace_id = $1 AND role = 'owner' AND user_id <> $2 FOR UPDATE
-) others
+const memberOwnersLock = `-- name: MemberOwnersLock :many
+SELECT user_id FROM members WHERE workspace_id = $1 AND role = 'owner' ORDER BY user_id FOR UPDATE
 `
 
-// MemberOtherOwners locks the owners of a workspace besides one and counts them.
-func (q *Queries) MemberOtherOwners(ctx context.Context, workspaceID uuid.UUID, userID string) (int64, error) {
-	row := q.db.QueryRow(ctx, memberOtherOwners, workspaceID, userID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+// MemberOwnersLock locks the owners of a workspace in one order, so that two changes at the same time
+// wait for each other.
+func (q *Queries) MemberOwnersLock(ctx context.Context, workspaceID uuid.UUID) ([]string, error) {
+	rows, err := q.db.Query(ctx, memberOwnersLock, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var user_id string
+		if err := rows.Scan(&user_id); err != nil {
+			return nil, err
+		}
+		items = append(items, user_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const memberPut = `-- name: MemberPut :exec

@@ -68,11 +68,10 @@ FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = $1 ORDER 
 -- MemberRoles lists the workspaces of a user.
 SELECT w.id, w.slug, w.name, m.role FROM members m JOIN workspaces w ON w.id = m.workspace_id WHERE m.user_id = $1 ORDER BY w.slug;
 
--- name: MemberOtherOwners :one
--- MemberOtherOwners locks the owners of a workspace besides one and counts them.
-SELECT count(*) FROM (
-    SELECT user_id FROM members WHERE workspace_id = $1 AND role = 'owner' AND user_id <> $2 FOR UPDATE
-) others;
+-- name: MemberOwnersLock :many
+-- MemberOwnersLock locks the owners of a workspace in one order, so that two changes at the same time
+-- wait for each other.
+SELECT user_id FROM members WHERE workspace_id = $1 AND role = 'owner' ORDER BY user_id FOR UPDATE;
 
 -- name: WebSessionInsert :exec
 INSERT INTO web_sessions (id, user_id, secret_hash, address, agent) VALUES ($1, $2, $3, $4, $5);

@@ -75,19 +75,8 @@ func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, user string) er
 
 // keepOwner fails if the user is the last owner of a workspace.
 func keepOwner(ctx context.Context, q *db.Queries, workspace uuid.UUID, user string) error {
-	members, err := q.MembersList(ctx, workspace)
-	if err != nil {
-		return err
-	}
-	owner := false
-	for _, m := range members {
-		owner = owner || m.User.ID == user && m.Role == string(apikey.Owner)
-	}
-	if !owner {
-		return nil
-	}
-	others, err := q.MemberOtherOwners(ctx, workspace, user)
-	if err == nil && others == 0 {
+	owners, err := q.MemberOwnersLock(ctx, workspace)
+	if err == nil && len(owners) == 1 && owners[0] == user {
 		return fault.Invalid(fault.Violation{Param: "/role", Rule: "last_owner", Message: "This is the only owner of the workspace. Make another member an owner first."})
 	}
 	return err
