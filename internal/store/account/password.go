@@ -123,8 +123,9 @@ func isCommon(password, email string) bool {
 	}
 	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
 	company, _, _ := strings.Cut(domain, ".")
-	for _, text := range []string{plain, leet.Replace(plain)} {
-		core := strings.Trim(text, "0123456789 !@#$%^&*()_-+=.,?")
+	const around = "0123456789 !@#$%^&*()_-+=.,?"
+	for _, text := range []string{plain, leet.Replace(plain), leet.Replace(strings.Trim(plain, around))} {
+		core := strings.Trim(text, around)
 		if core == "" || common()[core] || core == local || core == company || text == strings.ToLower(email) {
 			return true
 		}
