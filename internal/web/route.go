@@ -55,6 +55,7 @@ func table() []route {
 		{path: "/w/{ws}/settings/credentials", scope: apikey.ConfigRead, change: apikey.Admin, section: "credentials", get: (*App).credentialsPage, post: (*App).changeCredentials},
 		{path: "/w/{ws}/settings/allowlist", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "allowlist", get: (*App).allowlistPage, post: (*App).changeAllowlist},
 		{path: "/w/{ws}/settings/egress", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "egress", get: (*App).egressPage, post: (*App).changeEgress},
+		{path: "/w/{ws}/usage", scope: apikey.ConfigRead, section: "usage", get: (*App).usagePage},
 		{path: "/w/{ws}/agent", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "agent", get: (*App).agentPage, post: (*App).changeAgent},
 
 		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},

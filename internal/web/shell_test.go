@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/browser"
@@ -115,6 +117,20 @@ func TestSessionsAreListed(t *testing.T) {
 		if got := download(t, p, address); !strings.Contains(got, want) {
 			t.Errorf("%s has no %q:\n%.2000s", address, want, got)
 		}
+	}
+	p.Go(w.URL + "/w/demo/usage")
+	p.See("dd", "2")
+	p.See("dd", "100.0 % completed")
+	p.Review("usage")
+	p.Press(".seg a", "Today")
+	p.See("h2", "per hour")
+	p.Review("usage-today")
+	other, _ := w.Another(t)
+	if rows, err := w.Sessions.Usage(t.Context(), other.ID, time.Now().Add(-time.Hour), session.ByDay, 10); err != nil || len(rows) != 0 {
+		t.Errorf("another workspace used %+v, %v", rows, err)
+	}
+	if got := download(t, p, w.URL+"/w/demo/usage?period=7&by=key&format=csv"); !strings.Contains(got, ",2,2,") {
+		t.Errorf("the table by key is\n%s", got)
 	}
 	p.Go(w.URL + "/w/demo/sessions?q=nothing-like-this&status=failed")
 	p.See("h2", "No session matches")
