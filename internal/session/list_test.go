@@ -174,10 +174,10 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	}
 	vary := []string{"message_id", "first_seq", "last_seq", "created_at"}
 	shape(t, messages.Data[0], `{"message_id":"","turn_id":"`+turn.String()+`","role":"user","content":"What is new?","output":null,"status":"completed",
-		"tool_calls":[],"attachments":[],"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
+		"agent":"default","agent_version":1,"tool_calls":[],"attachments":[],"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
 	shape(t, messages.Data[1], `{"message_id":"","turn_id":"`+turn.String()+`","role":"assistant","content":"Nothing much.","output":"Nothing much.","status":"completed",
 		"tool_calls":[{"tool":"wiki_read","summary":"news","ok":true,"tool_use_id":"t1","truncated":false}],"attachments":[],
-		"references":[{"path":"news.md","source":"wiki_read"}],"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25,"model":"m"},
+		"agent":"default","agent_version":1,"references":[{"path":"news.md","source":"wiki_read"}],"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25,"model":"m"},
 		"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
 	if _, answer, err := s.Answer(t.Context(), w.Workspace.ID, turn); err != nil || answer.MessageID != messages.Data[1].MessageID {
 		t.Errorf("answer %+v, %v", answer, err)
