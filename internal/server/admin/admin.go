@@ -9,6 +9,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server"
@@ -31,6 +32,8 @@ type Stores struct {
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
 	Tools       func() []tool.Spec // the built-in tools of this server
+	// System describes the process and its database, without the pause.
+	System func(context.Context) (System, error)
 	// DeleteWorkspace removes a workspace with everything in it.
 	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
@@ -91,6 +94,7 @@ func (s *api) operations() []operation {
 		{id: "listWorkspaces", method: "GET", path: all + "/workspaces", scope: apikey.ServerAdmin, query: pageQuery, do: s.listWorkspaces},
 		{id: "createWorkspace", method: "POST", path: all + "/workspaces", scope: apikey.ServerAdmin, body: append([]string{"slug"}, workspaceFields...), status: http.StatusCreated, do: s.createWorkspace},
 		{id: "deleteWorkspace", method: "DELETE", path: all + "/workspaces/{workspaceId}", scope: apikey.ServerAdmin, do: s.deleteWorkspace},
+		{id: "getSystem", method: "GET", path: all + "/system", scope: apikey.ServerAdmin, do: s.getSystem},
 		{id: "getRetention", method: "GET", path: all + "/retention", scope: apikey.ServerAdmin, do: s.getRetention},
 
 		{id: "listCredentials", method: "GET", path: own + "/credentials", scope: apikey.ConfigRead, query: pageQuery, do: s.listCredentials},

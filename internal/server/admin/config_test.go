@@ -143,6 +143,7 @@ func TestServerIsAdministered(t *testing.T) {
 	s.must(t, "GET /api/v1/workspaces/sales/keys", "", nil, theirs...)
 	s.refused(t, "WORKSPACE_NOT_FOUND", "GET /api/v1/workspaces/demo/keys", "", theirs...)
 	s.refused(t, "INSUFFICIENT_SCOPE", "DELETE /api/v1/admin/workspaces/"+w.ID, "", theirs...)
+	s.refused(t, "INSUFFICIENT_SCOPE", "GET /api/v1/admin/system", "", theirs...)
 	s.refused(t, "INSUFFICIENT_SCOPE", "GET /api/v1/admin/log", "", "Authorization", "Bearer "+s.Issue(t, s.Workspace, apikey.Admin))
 	s.refused(t, "INVALID_REQUEST", "POST /api/v1/admin/workspaces", `{"slug":"sales"}`)
 	s.must(t, "DELETE /api/v1/admin/workspaces/"+w.ID, "", nil)
@@ -152,6 +153,10 @@ func TestServerIsAdministered(t *testing.T) {
 	}
 	s.must(t, "GET /api/v1/admin/workspaces", "", nil)
 	s.must(t, "GET /api/v1/admin/retention", "", nil)
+	s.must(t, "POST /api/v1/admin/pause", "", nil)
+	if text := s.must(t, "GET /api/v1/admin/system", "", nil).text; !strings.Contains(text, `"paused_by":"key:`+s.Key[4:12]) {
+		t.Errorf("the state: %s", text)
+	}
 	s.must(t, "GET limits", "", nil)
 	s.must(t, "GET models?limit=2", "", nil)
 }

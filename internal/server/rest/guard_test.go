@@ -198,7 +198,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"putDocument putEgress putSkill putToolRule revokePattern rollbackAgent"
 	const administers = "createKey deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"pauseWorkspace putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
-	const serves = "createWorkspace deleteWorkspace getRetention listServerLog listWorkspaces pauseServer resumeServer"
+	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval deleteSession getModel listModels rateAnswer redeliverCallback runAgent " +
 			"sendChatMessage sendMessage updateSession",

@@ -51,6 +51,11 @@ func (s *Store) setServerPause(ctx context.Context, by *string) (Pause, error) {
 	if err := s.q.ServerPause(ctx, by); err != nil {
 		return Pause{}, fmt.Errorf("pause the server: %w", err)
 	}
+	return s.FindServerPause(ctx)
+}
+
+// FindServerPause returns the state of the switch for all workspaces.
+func (s *Store) FindServerPause(ctx context.Context) (Pause, error) {
 	row, err := s.q.ServerPaused(ctx)
 	if err != nil {
 		return Pause{}, fmt.Errorf("read the pause of the server: %w", err)
