@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -274,12 +275,29 @@ func TestSetupHasOneWinner(t *testing.T) {
 		}
 		tokens[i] = text
 	}
+	// No user can be inserted until all visitors wait: for the insertion, or for each other.
+	hold, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hold.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := hold.Exec(ctx, "LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
 	errs := make([]error, visitors)
 	var group sync.WaitGroup
 	for i, text := range tokens {
 		group.Go(func() {
 			_, errs[i] = w.Setup(ctx, text, account.NewUser{Email: string(rune('a'+i)) + "@halden.example", Password: password})
 		})
+	}
+	wait.For(t, "all visitors to wait", func() bool {
+		var waiting int
+		err := w.pool.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		return err == nil && waiting == visitors
+	})
+	if err := hold.Commit(ctx); err != nil {
+		t.Fatal(err)
 	}
 	group.Wait()
 	won := 0
