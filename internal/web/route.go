@@ -66,6 +66,7 @@ func table() []route {
 		{path: "/w/{ws}/approvals/{approval}/card", scope: apikey.SessionsRead, get: (*App).approvalCard},
 		{path: "/w/{ws}/approvals/{approval}/preview", change: apikey.SessionsRead, post: (*App).previewPattern},
 
+		{path: "/admin/system", admin: true, section: "system", get: (*App).systemPage, post: (*App).changeSystem},
 		{path: "/admin/users", admin: true, section: "users", get: (*App).usersPage, post: (*App).changeUsers},
 	}
 }
