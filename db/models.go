@@ -387,6 +387,7 @@ type Workspace struct {
 	AdminPatterns      bool
 	PausedAt           *time.Time
 	PausedBy           *string
+	Budgeted           bool
 }
 
 type WorkspaceStorage struct {

@@ -57,7 +57,7 @@ var ours = map[string]string{
 	"internal/server/a2a/task":              "internal/event internal/server internal/session internal/store/callback internal/store/filestore internal/text/render",
 	"internal/server/a2a/turns":             "internal/event internal/eventlog internal/fault internal/server internal/server/a2a/call internal/server/a2a/message internal/server/a2a/rpc internal/server/a2a/task internal/server/jsonrpc internal/server/request internal/session internal/sse internal/store/apikey internal/store/ratelimit internal/turn",
 	"internal/server/a2a/v03":               "internal/server/a2a/message internal/server/a2a/task internal/store/callback",
-	"internal/server/admin":                 "internal/actor internal/fault internal/server internal/server/request internal/session internal/store/adminlog internal/store/agent internal/store/apikey internal/store/callback internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/tool internal/toolenv internal/event internal/model",
+	"internal/server/admin":                 "internal/actor internal/fault internal/server internal/server/request internal/session internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/tool internal/toolenv internal/event internal/model",
 	"internal/server/agui":                  "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/ratelimit internal/strictjson internal/text/render internal/turn",
 	"internal/server/aisdk":                 "internal/event internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/store/ratelimit internal/strictjson internal/text/render internal/turn",
 	"internal/server/jsonrpc":               "internal/fault internal/server/request",
@@ -80,6 +80,7 @@ var ours = map[string]string{
 	"internal/store/account":                "db internal/fault internal/lapse internal/pgerr internal/replan internal/store/apikey",
 	"internal/store/agent":                  "db internal/fault internal/replan internal/search internal/store/permission internal/text",
 	"internal/store/apikey":                 "db internal/fault internal/lapse internal/outage internal/pgerr internal/replan internal/search",
+	"internal/store/budget":                 "db internal/fault internal/replan",
 	"internal/store/callback":               "db internal/egress internal/fair internal/fault internal/replan internal/store/vault internal/text",
 	"internal/store/filestore":              "db internal/egress internal/event internal/fair internal/fault internal/outage internal/pgerr internal/pulse internal/replan internal/store/vault",
 	"internal/store/permission":             "db internal/fault internal/placeholder internal/replan internal/search internal/strictjson internal/text",
@@ -90,7 +91,7 @@ var ours = map[string]string{
 	"internal/store/workspace":              "db internal/fault internal/replan internal/text",
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
-	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sse internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn",
+	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sse internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn",
 	"internal/testing/browser":              "",
 	"internal/testing/dbtest":               "internal/devdb internal/testing/dbtest/faultproxy migrations",
 	"internal/testing/dbtest/bulk":          "",
@@ -117,7 +118,7 @@ var ours = map[string]string{
 	"internal/toolenv/sandbox":              "internal/toolenv/sandbox/inside",
 	"internal/toolenv/sandbox/inside":       "",
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
-	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/agent internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
+	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/agent internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
 	"internal/web":                          "docs internal/actor internal/event internal/eventlog internal/fault internal/server internal/server/request internal/server/rest internal/session internal/sso internal/store/account internal/store/agent internal/store/apikey internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/workspace internal/text internal/text/render internal/toolenv internal/turn internal/web/docsite",
 	"migrations":                            "internal/pgerr",
@@ -125,7 +126,7 @@ var ours = map[string]string{
 
 // doors lists the packages that may import each external dependency with a single entry point.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/budget internal/store/callback internal/store/permission internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server",

@@ -26,12 +26,13 @@ type Agent struct {
 	Model        model.Model
 	Tools        []tool.Tool
 	Instructions string
-	Effort       string   // of the model: minimal, low, medium or high; "": the model's own
-	MaxTurns     int      // model calls in one turn; at least 1
-	MaxCostUSD   *float64 // limit for one turn, if the model's price is known; nil: no limit
-	Permit       Permit   // which calls may run; nil: all
-	Secrets      Secrets  // which credentials request_secret may request; nil: the tool is not offered
-	Output       *Output  // the final answer must fit it; nil: any text is an answer
+	Effort       string                      // of the model: minimal, low, medium or high; "": the model's own
+	MaxTurns     int                         // model calls in one turn; at least 1
+	MaxCostUSD   *float64                    // limit for one turn, if the model's price is known; nil: no limit
+	Afford       func(context.Context) error // checks the budgets of the day before each step; nil: none
+	Permit       Permit                      // which calls may run; nil: all
+	Secrets      Secrets                     // which credentials request_secret may request; nil: the tool is not offered
+	Output       *Output                     // the final answer must fit it; nil: any text is an answer
 	Log          *slog.Logger
 	// Unconfirmed reports whether a tool's failure leaves the effect of the call unknown; nil: it
 	// never does.
@@ -123,7 +124,7 @@ func (r *run) work(ctx context.Context) error {
 		if err != nil || done {
 			return err
 		}
-		if err := r.checkBudget(); err != nil {
+		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
 		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial, Effort: r.Effort}
@@ -144,10 +145,15 @@ func (r *run) work(ctx context.Context) error {
 	}
 }
 
-// checkBudget fails if the turn has used up its limits.
-func (r *run) checkBudget() error {
+// checkBudget fails if the turn, or its workspace, key or user today, has used up its limits.
+func (r *run) checkBudget(ctx context.Context) error {
 	if len(r.state.steps) >= r.MaxTurns {
 		return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
+	}
+	if r.Afford != nil {
+		if err := r.Afford(ctx); err != nil {
+			return err
+		}
 	}
 	if r.MaxCostUSD == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/agent"
+	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/web"
 )
@@ -42,7 +43,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}
 	administration := admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: CheckModel, System: s.describe,
+		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: CheckModel, System: s.describe,
 		Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
 	})
 	return srv.NewRouter(pages, own, administration, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil

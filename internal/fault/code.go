@@ -48,6 +48,7 @@ const (
 	RateLimited             Code = "RATE_LIMITED"
 	ConcurrencyLimit        Code = "CONCURRENCY_LIMIT"
 	QueueFull               Code = "QUEUE_FULL"
+	BudgetExceeded          Code = "BUDGET_EXCEEDED"
 	Internal                Code = "INTERNAL"
 	Unavailable             Code = "UNAVAILABLE"
 	AgentsStopped           Code = "AGENTS_STOPPED"
@@ -101,6 +102,7 @@ var classes = map[Code]class{
 	RateLimited:             {http.StatusTooManyRequests, RateLimit},
 	ConcurrencyLimit:        {http.StatusTooManyRequests, RateLimit},
 	QueueFull:               {http.StatusTooManyRequests, RateLimit},
+	BudgetExceeded:          {http.StatusTooManyRequests, RateLimit},
 	Internal:                {http.StatusInternalServerError, API},
 	Unavailable:             {http.StatusServiceUnavailable, API},
 	AgentsStopped:           {http.StatusServiceUnavailable, API},

@@ -38,6 +38,7 @@ type Detail struct {
 	RequiredScope string        `json:"required_scope,omitempty"` // INSUFFICIENT_SCOPE
 	RetryAfter    time.Duration `json:"-"`                        // sent as whole seconds, at least 1
 	Turn          any           `json:"turn,omitempty"`           // TURN_IN_PROGRESS; UNAVAILABLE after a message was accepted
+	Budget        string        `json:"budget,omitempty"`         // BUDGET_EXCEEDED: workspace, key or user
 	Status        string        `json:"status,omitempty"`         // approval conflicts: the standing decision
 }
 

@@ -27,12 +27,13 @@ type ClaimRequest struct {
 
 // Claimed is the outcome of a ClaimRequest.
 type Claimed struct {
-	Turn   Turn
-	Lease  eventlog.Lease
-	Agent  Agent
-	Log    *TurnLog // the log of a first attempt, unless it is large; nil: Store.ReadTurnLog reads it
-	Ours   bool     // else the turn is no longer queued, or waits without a job until a place is free
-	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
+	Turn     Turn
+	Lease    eventlog.Lease
+	Agent    Agent
+	Log      *TurnLog // the log of a first attempt, unless it is large; nil: Store.ReadTurnLog reads it
+	Ours     bool     // else the turn is no longer queued, or waits without a job until a place is free
+	Budgeted bool     // its workspace has budgets
+	Locked   bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
 
 // Agent is what the agent of a turn is, in the version that the turn records.
@@ -171,7 +172,7 @@ func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted
 func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
-		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true,
+		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted,
 		Agent: Agent{Instructions: r.Instructions, HistoryTokens: int(r.HistoryTokens)},
 	}
 	if r.Model != nil {

@@ -45,6 +45,14 @@ func (tx *Tx) label(n *NewTurn) {
 	}
 }
 
+// UserOf returns the end user of a turn that may begin: that of its message, else of the session.
+func (tx *Tx) UserOf(n NewTurn) string {
+	if n.Labels.User == "" && tx.row.EndUser != nil {
+		return *tx.row.EndUser
+	}
+	return n.Labels.User
+}
+
 // Change is what Edit sets; nil leaves a field as it is.
 type Change struct {
 	Title    *string

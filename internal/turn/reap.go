@@ -66,6 +66,7 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 		if time.Since(sealed) > time.Minute { // addresses from replicas of an older version
 			sealed = time.Now()
 			s.runStep(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
+			s.runStep(ctx, "remove old use of budgets", s.budgets.Purge)
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/agent"
+	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -88,12 +89,13 @@ type Config struct {
 
 // Service runs turns.
 type Service struct {
-	cfg    Config
-	log    *slog.Logger
-	q      *db.Queries
-	agents *agent.Store
-	river  *river.Client[pgx.Tx]
-	clock  clock
+	cfg     Config
+	log     *slog.Logger
+	q       *db.Queries
+	agents  *agent.Store
+	budgets *budget.Store
+	river   *river.Client[pgx.Tx]
+	clock   clock
 
 	admission *admission
 
@@ -145,7 +147,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Pulse = pulse.New(cfg.Pool)
 	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
-	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), agents: agent.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
+	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), agents: agent.New(cfg.Pool), budgets: budget.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())

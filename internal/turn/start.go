@@ -65,6 +65,9 @@ func (s *Service) startTurn(ctx context.Context, req Request) (Started, error) {
 				return err
 			}
 		}
+		if err := s.checkBudgets(ctx, tx, req, n); err != nil {
+			return err
+		}
 		return s.beginTurn(ctx, tx, req, n, &started)
 	})
 	if errors.Is(err, session.ErrRepeated) {

@@ -46,10 +46,11 @@ type Request struct {
 	LastEvent      int64  // the message is a retry from a client that has seen the events up to here; 0: it is not
 }
 
-// isPlain reports whether a message begins a new session and creates only its turn.
+// isPlain reports whether a message begins a new session and creates only its turn, without a look
+// at budgets.
 func (r Request) isPlain() bool {
 	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" && r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
-		r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
+		!r.Workspace.Budgeted && r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
 // Callback is the receiver of a report about the end of a turn.

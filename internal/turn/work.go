@@ -151,6 +151,9 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 			}
 			return e, w, s.parkTurn(ctx, t, a, b)
 		case event.Reply:
+			if err := s.countReply(ctx, claimed, b.Usage); err != nil {
+				return e, w, err
+			}
 			if len(b.Calls) == 0 { // usually the last reply
 				write = w.Queue
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/vault"
@@ -28,6 +29,7 @@ import (
 type Stores struct {
 	Log         *adminlog.Store
 	Permissions *permission.Store
+	Budgets     *budget.Store
 	Vault       *vault.Store
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
@@ -89,6 +91,9 @@ func (s *api) operations() []operation {
 
 		{id: "getLimits", method: "GET", path: own + "/limits", scope: apikey.ConfigRead, do: s.getLimits},
 		{id: "listModelPrices", method: "GET", path: own + "/models", scope: apikey.ConfigRead, query: pageQuery, do: s.listModels},
+		{id: "listBudgets", method: "GET", path: own + "/budgets", scope: apikey.ConfigRead, query: pageQuery, do: s.listBudgets},
+		{id: "putBudget", method: "PUT", path: own + "/budgets/{kind}", scope: apikey.Admin, body: []string{"subject", "max_cost_usd", "max_tokens"}, do: s.putBudget},
+		{id: "deleteBudget", method: "DELETE", path: own + "/budgets/{kind}", scope: apikey.Admin, query: []string{"subject"}, do: s.deleteBudget},
 		{id: "eraseSession", method: "POST", path: own + "/erasures", scope: apikey.Admin, body: []string{"session_id", "caller_id"}, do: s.erase},
 		{id: "listErasures", method: "GET", path: own + "/erasures", scope: apikey.Admin, query: pageQuery, do: s.listErasures},
 		{id: "listWorkspaces", method: "GET", path: all + "/workspaces", scope: apikey.ServerAdmin, query: pageQuery, do: s.listWorkspaces},

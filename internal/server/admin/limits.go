@@ -19,6 +19,8 @@ type limitsView struct {
 	MessagesPerMinute int `json:"messages_per_minute"`
 	CallsPerMinute    int `json:"calls_per_minute"`
 	OpenStreams       int `json:"open_streams"`
+
+	Budgets []budgetView `json:"budgets"`
 }
 
 func (s *api) getLimits(ctx context.Context, c *call) (any, error) {
@@ -31,8 +33,12 @@ func (s *api) getLimits(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	budgets, err := s.budgetViews(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	keys := s.KeyLimits(ws)
-	return limitsView{ws.MaxRunning, turns, ws.StorageQuota, stored[ws.ID], keys.Messages, keys.Calls, keys.Streams}, nil
+	return limitsView{ws.MaxRunning, turns, ws.StorageQuota, stored[ws.ID], keys.Messages, keys.Calls, keys.Streams, budgets}, nil
 }
 
 // modelView is a model with its price, in US dollars per million tokens.

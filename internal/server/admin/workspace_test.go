@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -81,4 +82,42 @@ func TestTwoAdministratorsLoseNothing(t *testing.T) {
 	}
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"name":"Demo"}`, "If-Match", "x")
 	s.must(t, "PATCH ", `{"name":"Demo"}`, nil, "If-Match", "*")
+}
+
+// TestBudgetsAreAdministered sets, lists and deletes budgets. The limits show their use, and the log of
+// changes has each change.
+func TestBudgetsAreAdministered(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var b struct {
+		Kind   string
+		Tokens *int64 `json:"max_tokens"`
+		Used   *struct{ Tokens int64 }
+	}
+	if s.must(t, "PUT budgets/workspace", `{"max_tokens":500,"max_cost_usd":2.5}`, &b); b.Kind != "workspace" || b.Tokens == nil || *b.Tokens != 500 || b.Used == nil {
+		t.Errorf("set %+v", b)
+	}
+	b.Used = nil
+	if s.must(t, "PUT budgets/user", `{"max_tokens":9}`, &b); b.Used != nil {
+		t.Errorf("each user: %+v", b)
+	}
+	s.must(t, "PUT budgets/user", `{"subject":"team/anna","max_tokens":10}`, nil)
+	s.must(t, "PUT budgets/user", `{"subject":"team/anna","max_tokens":11}`, nil)
+	s.refused(t, "INVALID_REQUEST", "PUT budgets/workspace", `{"subject":"x","max_tokens":1}`)
+	s.refused(t, "INVALID_REQUEST", "PUT budgets/key", `{}`)
+	s.refused(t, "INVALID_REQUEST", "PUT budgets/key", `{"max_tokens":1.5}`)
+	s.refused(t, "INVALID_REQUEST", "PUT budgets/key", `{"max_cost_usd":-1}`)
+	s.refused(t, "OBJECT_NOT_FOUND", "PUT budgets/planet", `{"max_tokens":1}`)
+	first := s.must(t, "GET budgets?limit=2", "", nil)
+	if !first.HasMore || !strings.Contains(s.must(t, "GET budgets?limit=2&cursor="+*first.NextCursor, "", nil).text, `"kind":"workspace"`) {
+		t.Errorf("pages: %s", first.text)
+	}
+	if text := s.must(t, "GET limits", "", nil).text; !strings.Contains(text, `"max_tokens":11`) {
+		t.Errorf("limits: %s", text)
+	}
+	s.must(t, "DELETE budgets/user?subject=team/anna", "", nil)
+	s.refused(t, "OBJECT_NOT_FOUND", "DELETE budgets/user?subject=team/anna", "")
+	if text := s.must(t, "GET admin-log?object=budgets", "", nil).text; strings.Count(text, `"action"`) != 5 || strings.Count(text, `"actor_kind":"key"`)+strings.Count(text, `"kind":"key"`) < 5 {
+		t.Errorf("log: %s", text)
+	}
 }

@@ -193,11 +193,11 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listTools previewPattern"
+		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listTools previewPattern"
 	const writes = "addPattern archiveSkill createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putSkill putToolRule revokePattern rollbackAgent"
-	const administers = "createKey deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
-		"pauseWorkspace putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
+	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
+		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval deleteSession getModel listModels rateAnswer redeliverCallback runAgent " +

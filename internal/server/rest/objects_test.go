@@ -34,6 +34,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"keyId":                   aKey,
 	"name":                    aCredential,
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
+	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
 	"agent":                   anAgent,
@@ -63,6 +64,7 @@ var bodies = map[string]string{
 	"putCredential":      `{"allowed_hosts":["api.example.com"]}`,
 	"rollCallbackSecret": `{}`,
 	"putToolRule":        `{"rule":"ask"}`,
+	"putBudget":          `{"max_tokens":5}`,
 	"addPattern":         `{"pattern":"bash(ls)"}`,
 	"previewPattern":     `{"pattern":"bash(ls)"}`,
 	"putEgress":          `{"hosts":[]}`,

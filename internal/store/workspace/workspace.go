@@ -42,6 +42,8 @@ type Workspace struct {
 
 	SeparateApprover bool
 	AdminPatterns    bool
+
+	Budgeted bool // it has budgets
 }
 
 func workspaceOf(r db.Workspace) Workspace {
@@ -52,6 +54,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns,
+		Budgeted: r.Budgeted,
 	}
 }
 

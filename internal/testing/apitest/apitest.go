@@ -30,6 +30,7 @@ import (
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -188,7 +189,7 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 // Administration returns the stores of the administration API.
 func (s *Service) Administration() admin.Stores {
 	return admin.Stores{
-		Log: adminlog.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: toolenv.New(toolenv.Config{Pool: s.Pool}), Wiki: s.Wiki,
+		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: toolenv.New(toolenv.Config{Pool: s.Pool}), Wiki: s.Wiki,
 		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
 		System: func(context.Context) (admin.System, error) { // app describes a process
 			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, Settings: []admin.Setting{}}, nil

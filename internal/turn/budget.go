@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/budget"
+)
+
+// checkBudgets rejects a message whose workspace, key or user has spent its budget of the day. It
+// takes no lock: messages at the same time may all pass, and each turn is checked again before each
+// of its steps.
+func (s *Service) checkBudgets(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn) error {
+	if !req.Workspace.Budgeted {
+		return nil
+	}
+	who := budget.Spender{Workspace: req.Workspace.ID, Key: req.Key, User: tx.UserOf(n)}
+	today, err := s.budgets.Read(ctx, tx.Tx, who, n.AgentVersion)
+	if err != nil {
+		return err
+	}
+	m, err := s.cfg.Model(today.Model)
+	if err != nil {
+		return nil // the turn fails, and reports that
+	}
+	return checkToday(today, m)
+}
+
+func checkToday(today budget.Today, m model.Model) error {
+	_, priced := model.Price(m.Name())
+	return today.Check(m.Name(), priced)
+}
+
+// spenderOf returns who spends what a turn costs.
+func spenderOf(t session.Turn) budget.Spender {
+	who := budget.Spender{Workspace: t.WorkspaceID}
+	if t.KeyID != nil {
+		who.Key = *t.KeyID
+	}
+	if t.EndUser != nil {
+		who.User = *t.EndUser
+	}
+	return who
+}
+
+// affordOf checks the budgets of a turn between its steps; nil if its workspace has none.
+func (s *Service) affordOf(claimed session.Claimed, m model.Model) func(context.Context) error {
+	if !claimed.Budgeted {
+		return nil
+	}
+	who := spenderOf(claimed.Turn)
+	return func(ctx context.Context) error {
+		today, err := s.budgets.Read(ctx, nil, who, uuid.Nil)
+		if err != nil {
+			return err
+		}
+		if f := fault.From(checkToday(today, m)); f != nil {
+			return &agent.Failure{Code: event.BudgetExceeded, Message: f.Message}
+		}
+		return nil
+	}
+}
+
+// countReply counts a reply before it is stored: a reply that is lost has its price too.
+func (s *Service) countReply(ctx context.Context, claimed session.Claimed, u event.Usage) error {
+	if !claimed.Budgeted {
+		return nil
+	}
+	use := budget.Use{Tokens: u.InputTokens + u.OutputTokens}
+	if u.CostUSD != nil {
+		use.CostUSD = *u.CostUSD
+	}
+	return s.budgets.Count(ctx, spenderOf(claimed.Turn), use)
+}
