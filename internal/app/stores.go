@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -39,6 +40,7 @@ type Stores struct {
 	Skills      *skill.Store
 	Agents      *agent.Store
 	Permissions *permission.Store
+	Budgets     *budget.Store
 	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
 	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
 	Sessions    *session.Store   // with the retention of the settings
@@ -82,6 +84,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
 	s.Accounts = account.New(s.pool, nil)
 	s.Skills, s.Agents, s.Permissions = skill.New(s.pool), agent.New(s.pool), permission.New(s.pool)
+	s.Budgets = budget.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})

@@ -399,7 +399,7 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 		{"wiki put wiki/page.md page.md", "version"}, {"wiki show wiki/page.md", "content"}, {"wiki delete wiki/page.md --yes", "path"},
 		{"secrets set TOKEN --host example.com --no-value", "has_value"}, {"secrets delete TOKEN --yes", "name"},
 		{"permissions update bash deny", "rule"}, {"permissions reset bash", "tool"}, {"egress create example.com", "host"},
-		{"egress public on", "public"}, {"egress delete example.com", "host"}, {"allowlist create wiki_write(a/**)", "pattern"},
+		{"budget update workspace --max-tokens 5", "max_tokens"}, {"budget delete workspace", "kind"}, {"egress public on", "public"}, {"egress delete example.com", "host"}, {"allowlist create wiki_write(a/**)", "pattern"},
 		{"skills create jam", "file"}, {"skills lint jam", "problems"}, {"skills push jam", "version"}, {"skills pull jam --to out", "file"},
 		{"skills publish jam", "active"}, {"skills archive jam", "name"}, {"migrate up", "result"}, {"ready", "url"},
 	} {
