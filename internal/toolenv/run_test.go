@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -326,6 +327,10 @@ func TestPolicy(t *testing.T) {
 		t.Error(err)
 	}
 	p, err := r.Policy(t.Context(), w.workspace)
+	if p.UpdatedAt.IsZero() {
+		t.Error("the policy has no time of its change")
+	}
+	p.UpdatedAt = time.Time{}
 	if want := (toolenv.Policy{Hosts: []string{"*.a.example", "c.example:8443"}, Public: true}); err != nil || fmt.Sprint(p) != fmt.Sprint(want) {
 		t.Errorf("%+v, %v", p, err)
 	}
