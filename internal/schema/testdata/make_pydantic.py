@@ -47,7 +47,7 @@ class Person(BaseModel):
     seen: datetime.datetime
     id: uuid.UUID
     home: Address
-    work: Optional[Address] = Field(default=None, deprecated=True, description="Where they work")
+    office: Optional[Address] = Field(default=None, deprecated=True, description="Where they work")
     color: Color = Color.red
     level: Level
     tags: set[str] = Field(default_factory=set, max_length=5)
