@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 	"github.com/parley-server/parley/internal/web"
 )
 
@@ -38,13 +39,13 @@ func (s *service) buildHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
-	pages, err := web.New(srv, web.Stores{Permissions: permission.New(s.pool), Runner: s.runner, Provider: s.Config.identityProvider()})
+	stores := admin.Stores{
+		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: CheckModel, System: s.describe,
+		Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
+	}
+	pages, err := web.New(srv, web.Stores{Stores: stores, Folders: workdir.New(s.pool, workdir.Options{}), Provider: s.Config.identityProvider()})
 	if err != nil {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}
-	administration := admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: CheckModel, System: s.describe,
-		Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
-	})
-	return srv.NewRouter(pages, own, administration, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
+	return srv.NewRouter(pages, own, admin.New(srv, stores), tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
 }

@@ -158,6 +158,8 @@ func storeRefusal(err error) string {
 		return "The key is rotated already; rotate its replacement."
 	case errors.Is(err, apikey.ErrOnlyOne):
 		return "A workspace has one webhook_token, which is not rotated: revoke it, then create another."
+	case errors.Is(err, apikey.ErrPersonal):
+		return "This is the personal token of a member, who creates another one in the web application."
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // world is a server with the application.
@@ -32,8 +33,7 @@ func serveWorld(t *testing.T, s *apitest.Service) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := s.Administration()
-	app, err := newApp(srv, Stores{Permissions: stores.Permissions, Runner: stores.Runner})
+	app, err := newApp(srv, Stores{Stores: s.Administration(), Folders: workdir.New(s.Pool, workdir.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (a *App) showKeys(w http.ResponseWriter, p *page, status int, view keysView
 	for _, k := range slices.Backward(keys) {
 		row := keyRowOf(k, names, time.Now())
 		if p.Can("admin") && !row.Gone && !k.Webhook {
-			if q.Get("roll") == k.ID {
+			if q.Get("roll") == k.ID && k.Member == "" {
 				view.Roll = &row
 			}
 			if q.Get("revoke") == k.ID {
@@ -175,9 +175,8 @@ func (a *App) createKey(w http.ResponseWriter, p *page, f *form) error {
 	for _, name := range names {
 		g.Scopes = append(g.Scopes, apikey.Scope(name))
 	}
-	if days := map[string]int{"30": 30, "90": 90, "365": 365}[f.Value("life")]; days > 0 {
-		g.Life = new(time.Duration(days) * 24 * time.Hour)
-	} else if f.Value("life") != "never" {
+	life, ok := lifeOf(f.Value("life"))
+	if g.Life = life; !ok {
 		f.fail("life", "Choose when the key expires.")
 		return a.showKeys(w, p, http.StatusUnprocessableEntity, keysView{Form: f})
 	}
@@ -199,12 +198,9 @@ func keyFault(err error) error {
 	case errors.Is(err, apikey.ErrReplaced):
 		return fault.New(fault.InvalidRequestBody, "This key has been rolled already. Roll the new one.")
 	case errors.Is(err, apikey.ErrOnlyOne):
-		return fault.New(fault.InvalidRequestBody, "A webhook_token cannot be rolled. Revoke it and create another one.")
+		return fault.New(fault.InvalidRequestBody, "A webhook_token is rolled on its own page.")
+	case errors.Is(err, apikey.ErrPersonal):
+		return fault.New(fault.InvalidRequestBody, "This is the personal token of a member, who creates another one.")
 	}
 	return err
-}
-
-// connectPage shows how clients reach the workspace.
-func (a *App) connectPage(w http.ResponseWriter, p *page) error {
-	return a.render(w, p, "connect", nil)
 }

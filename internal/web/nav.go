@@ -22,7 +22,7 @@ func navigation() []navGroup {
 			{Label: "Playground", Icon: "chat", Section: "chat", path: "/w/{ws}/chat", scope: "chat"},
 			{Label: "Approvals", Icon: "approvals", Section: "approvals", path: "/w/{ws}/approvals", scope: "sessions:read"},
 			{Label: "Sessions", Icon: "sessions", Section: "sessions", path: "/w/{ws}/sessions", scope: "sessions:read"},
-			{Label: "Files", Icon: "file", Section: "files", path: "/w/{ws}/files", scope: "config:read"},
+			{Label: "Files", Icon: "file", Section: "files", path: "/w/{ws}/files", scope: "tools:read"},
 		}},
 		{"Build", []navLink{
 			{Label: "Agent", Icon: "agent", Section: "agent", path: "/w/{ws}/agent", scope: "config:read"},
@@ -41,11 +41,14 @@ func navigation() []navGroup {
 			{Label: "Egress", Icon: "globe", Section: "egress", path: "/w/{ws}/settings/egress", scope: "config:read"},
 			{Label: "Callbacks", Icon: "callback", Section: "callbacks", path: "/w/{ws}/settings/callbacks", scope: "config:read"},
 			{Label: "Members", Icon: "members", Section: "members", path: "/w/{ws}/settings/members", scope: "config:read"},
+			{Label: "Workspace", Icon: "panel", Section: "workspace", path: "/w/{ws}/settings/workspace", scope: "config:read"},
+			{Label: "Changes", Icon: "clock", Section: "log", path: "/w/{ws}/settings/log", scope: "admin"},
 		}},
 		{"Server", []navLink{
 			{Label: "Workspaces", Icon: "panel", Section: "workspaces", path: "/admin/workspaces"},
 			{Label: "Users", Icon: "user", Section: "users", path: "/admin/users"},
 			{Label: "System", Icon: "system", Section: "system", path: "/admin/system"},
+			{Label: "Changes", Icon: "clock", Section: "serverlog", path: "/admin/log"},
 		}},
 	}
 }

@@ -49,6 +49,8 @@ func table() []route {
 		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionPage},
 		{path: "/w/{ws}/sessions/{session}/export", scope: apikey.SessionsRead, get: (*App).exportSession},
 		{path: "/w/{ws}/settings/developer", scope: apikey.ConfigRead, change: apikey.Admin, section: "developer", get: (*App).keysPage, post: (*App).changeKeys},
+		{path: "/w/{ws}/settings/developer/tokens", scope: apikey.ConfigRead, change: apikey.ConfigRead, section: "developer", get: (*App).tokensPage, post: (*App).changeTokens},
+		{path: "/w/{ws}/settings/developer/webhook", scope: apikey.ConfigRead, change: apikey.Admin, section: "developer", get: (*App).webhookPage, post: (*App).changeWebhook},
 		{path: "/w/{ws}/settings/developer/connect", scope: apikey.ConfigRead, section: "developer", get: (*App).connectPage},
 		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},
 

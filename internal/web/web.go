@@ -15,17 +15,17 @@ import (
 	"sync"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/sso"
 	"github.com/parley-server/parley/internal/store/account"
-	"github.com/parley-server/parley/internal/store/permission"
-	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// Stores are the stores that only administration uses, and the identity provider.
+// Stores are the stores besides those of the server, and the identity provider.
 type Stores struct {
-	Permissions *permission.Store
-	Runner      *toolenv.Runner
-	Provider    *sso.Provider // nil: passwords only
+	admin.Stores
+	Folders  *workdir.Store
+	Provider *sso.Provider // nil: passwords only
 }
 
 // App serves the pages.

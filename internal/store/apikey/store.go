@@ -26,6 +26,8 @@ var (
 	ErrReplaced = errors.New("the key is replaced already")
 	// ErrOnlyOne is returned if the workspace already has a webhook_token.
 	ErrOnlyOne = errors.New("a workspace has one webhook_token")
+	// ErrPersonal is returned if another user would get a token that acts as its member.
+	ErrPersonal = errors.New("the key is the personal token of a member")
 )
 
 // Key is the public data of a key after its creation.
@@ -159,6 +161,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
 
 // Rotate creates a key that replaces another, with the same rights and lifetime. The old one keeps
 // working for the overlap. A webhook_token cannot be rotated: it is the only one of its workspace.
+// Neither can a personal token: its replacement would let an administrator act as its member.
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, overlap time.Duration) (Key, string, error) {
 	var key Key
 	var text string
@@ -173,11 +176,10 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, over
 			return fmt.Errorf("find key: %w", err)
 		case old.Webhook:
 			return ErrOnlyOne
+		case old.MemberID != nil:
+			return ErrPersonal
 		}
 		g := Grant{Workspace: workspace, Name: old.Name, Scopes: scopesOf(old.Scopes), Loopback: old.Loopback}
-		if old.MemberID != nil {
-			g.Member = *old.MemberID
-		}
 		if old.ExpiresAt != nil {
 			g.Life = new(old.ExpiresAt.Sub(old.CreatedAt))
 		}
