@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/store/agent"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 const versionsOnPage = 20
@@ -23,6 +24,8 @@ type agentView struct {
 	Old       bool          // Shown is neither the draft nor published
 	Form      *form
 	Efforts   []option
+	Models    []string      // suggestions
+	Delete    bool          // asks whether to delete the agent
 	From      agent.Version // Diff begins with it
 	Others    []int         // versions that From may be
 	Diff      textDiff
@@ -39,7 +42,7 @@ func (a *App) agentPage(w http.ResponseWriter, p *page) error {
 // showAgent renders the page. f is a form that was not accepted, or nil.
 func (a *App) showAgent(w http.ResponseWriter, p *page, status int, f *form) error {
 	q, agents := p.URL.Query(), a.srv.Agents
-	view := agentView{Form: f, Efforts: effortOptions}
+	view := agentView{Form: f, Efforts: effortOptions, Models: a.Models}
 	var err error
 	if view.Agent, err = agents.Find(p.Context(), p.Workspace.ID, q.Get("agent")); err != nil {
 		return err
@@ -53,6 +56,7 @@ func (a *App) showAgent(w http.ResponseWriter, p *page, status int, f *form) err
 	if err := a.readShown(p, &view); err != nil {
 		return err
 	}
+	view.Delete = q.Get("delete") == "1" && !view.Agent.Default && p.Can("config:write")
 	before, _ := strconv.Atoi(q.Get("before"))
 	if view.Versions, err = agents.Versions(p.Context(), view.Agent, min(max(before, 0), view.Agent.Newest+1), versionsOnPage); err != nil {
 		return err
@@ -138,6 +142,16 @@ func (v agentView) Link(version any) string {
 	return "?" + q.Encode()
 }
 
+// Try returns the address of the page that compares the draft, or an older version, with the
+// published one.
+func (v agentView) Try(home string) string {
+	address := home + "/agent/try" + v.Link(nil)
+	if v.Old {
+		address = home + "/agent/try" + v.Link(v.Shown.Number)
+	}
+	return strings.TrimSuffix(address, "?")
+}
+
 // changeAgent serves the forms of the agent page.
 func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 	f := newForm(p)
@@ -163,6 +177,9 @@ func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 		var ag agent.Agent
 		ag, err = a.srv.Agents.Rollback(p.Context(), e, number, "Rolled back to v"+strconv.Itoa(number))
 		done = fmt.Sprintf("Version %d published. It is the same as version %d.", ag.Newest, number)
+	case "delete":
+		err = a.srv.Agents.Delete(p.Context(), e)
+		done, e.Name = "Agent "+e.Name+" deleted. Its turns keep their versions.", ""
 	default:
 		return unknownForm()
 	}
@@ -180,6 +197,9 @@ func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 // saveAgent stores the fields as the draft, and publishes it if the form asks for that.
 func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error) {
 	f.Values.Set("instructions", strings.ReplaceAll(f.Value("instructions"), "\r\n", "\n"))
+	if err := a.CheckModel(workspace.Change{Model: textOrNil(f.Value("model"))}); err != nil {
+		return "", err
+	}
 	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, f.definition)
 	switch {
 	case errors.Is(err, errFields):

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,44 @@ func TestAgentIsEdited(t *testing.T) {
 	p.See(".note", "Version 4 published")
 	published(first)
 
+	p.Go(address)
+	p.Fill("#f-model", "absent/model")
+	p.Press("button", "Save draft")
+	p.See(".err", "Its models are builtin/guide")
+
+	p.Go(address)
+	p.Press("a.btn", "New agent")
+	p.Fill("#f-name", "Not a name")
+	p.Press("button.primary", "Create agent")
+	p.See(".err", "1 to 63 characters")
+	p.Review("agent-new")
+	p.Fill("#f-name", "support")
+	p.Press("button.primary", "Create agent")
+	p.See(".note", "Agent support created")
+	if text := p.MustElement("#ins").MustProperty("value").Str(); text != first {
+		t.Errorf("the instructions of the new agent are %q", text)
+	}
+	p.Fill("#ins", "A draft.")
+	p.Press("button", "Save draft")
+	p.Review("agent-second")
+	p.Press("a.btn", "Try")
+	p.See("#composer", "Message to both")
+	p.Fill("#msg", "@say <b>Hello</b>")
+	p.See("#send", "Send to both").MustClick()
+	for _, side := range []string{"#left", "#right"} {
+		p.See(side+" .badge", "completed")
+		p.See(side+" .prose", "<b>Hello</b>")
+	}
+	p.Review("agent-try")
+	var versions []int32
+	if err := w.Pool.QueryRow(t.Context(), "SELECT array_agg(agent_version ORDER BY agent_version) FROM turns WHERE agent = 'support'").Scan(&versions); err != nil || !slices.Equal(versions, []int32{0, 1}) {
+		t.Errorf("the versions of the turns are %v, %v", versions, err)
+	}
+	p.Go(address + "?agent=support")
+	p.Press("a.danger", "Delete")
+	p.Review("agent-delete")
+	p.Press("button.fill", "Delete agent")
+	p.See(".note", "Agent support deleted")
 	viewer := w.signIn(t, account.NewUser{Email: "vera@halden.example", Name: "Vera Holm"}, apikey.Viewer)
 	viewer.Go(address)
 	viewer.See("h2", "Versions")

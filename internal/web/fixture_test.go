@@ -2,13 +2,16 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/go-rod/rod/lib/proto"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
@@ -33,12 +36,22 @@ func serveWorld(t *testing.T, s *apitest.Service) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := newApp(srv, Stores{Stores: s.Administration(), Folders: workdir.New(s.Pool, workdir.Options{})})
+	stores := s.Administration()
+	stores.CheckModel = rejectModels
+	app, err := newApp(srv, Stores{Stores: stores, Folders: workdir.New(s.Pool, workdir.Options{}), Models: []string{"builtin/guide", "openai/gpt-5-mini"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Serve(t, srv.NewRouter(app.routes(), api))
 	return &world{s, app}
+}
+
+// rejectModels rejects models of one provider; those of a process depend on its configuration.
+func rejectModels(c workspace.Change) error {
+	if c.Model == nil || !strings.HasPrefix(*c.Model, "absent/") {
+		return nil
+	}
+	return fault.Invalid(fault.Violation{Param: "/model", Rule: "enum", Message: "This server has no provider absent. Its models are builtin/guide, openai/gpt-5-mini."})
 }
 
 // cookie creates a user with a role in the workspace demo and returns the cookie of a browser.

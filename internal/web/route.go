@@ -59,6 +59,8 @@ func table() []route {
 		{path: "/w/{ws}/settings/egress", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "egress", get: (*App).egressPage, post: (*App).changeEgress},
 		{path: "/w/{ws}/usage", scope: apikey.ConfigRead, section: "usage", get: (*App).usagePage},
 		{path: "/w/{ws}/agent", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "agent", get: (*App).agentPage, post: (*App).changeAgent},
+		{path: "/w/{ws}/agent/new", scope: apikey.ConfigWrite, change: apikey.ConfigWrite, section: "agent", get: (*App).newAgentPage, post: (*App).createAgent},
+		{path: "/w/{ws}/agent/try", scope: apikey.ConfigWrite, section: "agent", get: (*App).tryPage},
 
 		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
 		{path: "/w/{ws}/chat/options", scope: apikey.SessionsRead, get: (*App).chatOptions},

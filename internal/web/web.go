@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/sso"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -25,6 +26,7 @@ import (
 type Stores struct {
 	admin.Stores
 	Folders  *workdir.Store
+	Models   []string      // suggestions for the model of an agent
 	Provider *sso.Provider // nil: passwords only
 }
 
@@ -54,6 +56,9 @@ func New(srv *server.Server, stores Stores) (server.Routes, error) {
 func newApp(srv *server.Server, stores Stores) (*App, error) {
 	if srv.Accounts == nil {
 		return nil, errors.New("web: the server has no accounts")
+	}
+	if stores.CheckModel == nil {
+		stores.CheckModel = func(workspace.Change) error { return nil }
 	}
 	a := &App{Stores: stores, json: srv, accounts: srv.Accounts, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
 	a.srv = srv.WithErrorPage(a.errorPage)
