@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -141,6 +142,15 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%d:%02d min", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d:%02d h", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// encode returns pairs as the query of an address.
+func encode(pairs ...string) string {
+	q := make(url.Values)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q.Encode()
 }
 
 // plural chooses between two words.

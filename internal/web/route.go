@@ -57,6 +57,7 @@ func table() []route {
 		{path: "/w/{ws}/settings/credentials", scope: apikey.ConfigRead, change: apikey.Admin, section: "credentials", get: (*App).credentialsPage, post: (*App).changeCredentials},
 		{path: "/w/{ws}/settings/allowlist", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "allowlist", get: (*App).allowlistPage, post: (*App).changeAllowlist},
 		{path: "/w/{ws}/settings/egress", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "egress", get: (*App).egressPage, post: (*App).changeEgress},
+		{path: "/w/{ws}/settings/log", scope: apikey.Admin, section: "log", get: (*App).workspaceLog},
 		{path: "/w/{ws}/usage", scope: apikey.ConfigRead, section: "usage", get: (*App).usagePage},
 		{path: "/w/{ws}/agent", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "agent", get: (*App).agentPage, post: (*App).changeAgent},
 		{path: "/w/{ws}/agent/new", scope: apikey.ConfigWrite, change: apikey.ConfigWrite, section: "agent", get: (*App).newAgentPage, post: (*App).createAgent},
@@ -71,6 +72,7 @@ func table() []route {
 		{path: "/w/{ws}/approvals/{approval}/preview", change: apikey.SessionsRead, post: (*App).previewPattern},
 
 		{path: "/admin/system", admin: true, section: "system", get: (*App).systemPage, post: (*App).changeSystem},
+		{path: "/admin/log", admin: true, section: "serverlog", get: (*App).serverLog},
 		{path: "/admin/users", admin: true, section: "users", get: (*App).usersPage, post: (*App).changeUsers},
 	}
 }

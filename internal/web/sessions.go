@@ -64,15 +64,7 @@ func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
 		return err
 	}
 	view.List = list.Data
-	view.Pager = map[string]string{"Shown": plural(len(list.Data), "session", "sessions")}
-	if query.Cursor != "" {
-		view.Pager["First"] = "?" + without(q, "cursor").Encode()
-	}
-	if list.HasMore {
-		next := without(q, "cursor")
-		next.Set("cursor", *list.NextCursor)
-		view.Pager["Older"] = "?" + next.Encode()
-	}
+	view.Pager = pagerOf(q, list.NextCursor, plural(len(list.Data), "session", "sessions"))
 	return a.render(w, p, "sessions", view)
 }
 

@@ -1,20 +1,37 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// systemView is the page that stops agents, of the server or of one workspace.
+// systemView is the page of the server: its state, and the switches that stop agents.
 type systemView struct {
+	admin.System
 	Server     workspace.Pause
 	Workspaces []workspace.Workspace
+	Lines      []queueRow
+}
+
+// queueRow are the jobs of a queue.
+type queueRow struct {
+	Name                                   string
+	Waiting, Running, Retryable, Discarded int64
+	Oldest                                 time.Duration // since the oldest waiting job was to run; 0: none waits
 }
 
 func (a *App) systemPage(w http.ResponseWriter, p *page) error {
 	var view systemView
 	var err error
+	if view.System, err = a.System(p.Context()); err != nil {
+		return fmt.Errorf("describe the server: %w", err)
+	}
+	view.Lines = queueRows(view.Queues)
 	if view.Server, err = a.srv.Workspaces.FindServerPause(p.Context()); err != nil {
 		return err
 	}
@@ -22,6 +39,49 @@ func (a *App) systemPage(w http.ResponseWriter, p *page) error {
 		return err
 	}
 	return a.render(w, p, "system", view)
+}
+
+// queueRows returns a row for each queue, by name.
+func queueRows(states []admin.Queue) []queueRow {
+	var rows []queueRow
+	for _, s := range states {
+		i := slices.IndexFunc(rows, func(r queueRow) bool { return r.Name == s.Name })
+		if i < 0 {
+			i, rows = len(rows), append(rows, queueRow{Name: s.Name})
+		}
+		switch r := &rows[i]; s.State {
+		case "available":
+			r.Waiting += s.Jobs
+			r.Oldest = time.Duration(s.Oldest * float64(time.Second))
+		case "pending", "scheduled":
+			r.Waiting += s.Jobs
+		case "running":
+			r.Running += s.Jobs
+		case "retryable":
+			r.Retryable += s.Jobs
+		case "discarded":
+			r.Discarded += s.Jobs
+		}
+	}
+	return rows
+}
+
+// Health returns the class and the word of the server's state.
+func (v systemView) Health() [2]string {
+	switch {
+	case v.Server.At != nil:
+		return [2]string{"bad", "Agents stopped"}
+	case len(v.Migrations.Pending) > 0:
+		return [2]string{"bad", "Migrations pending"}
+	case !v.Listening:
+		return [2]string{"warn", "Not listening"}
+	}
+	return [2]string{"ok", "Running"}
+}
+
+// Longest is the age of the oldest open transaction.
+func (v systemView) Longest() time.Duration {
+	return time.Duration(v.Database.LongestTransaction * float64(time.Second))
 }
 
 // changeSystem stops or resumes agents. Without a workspace the form is about the server.

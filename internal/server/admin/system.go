@@ -15,19 +15,32 @@ type System struct {
 	PausedBy   *string    `json:"paused_by"`
 
 	Migrations Migrations `json:"migrations"`
+	Database   Database   `json:"database"`
 	Pool       Pool       `json:"pool"`
 	Queues     []Queue    `json:"queues"`
-	Replicas   int        `json:"replicas"`  // processes that live, with this one
-	Listening  bool       `json:"listening"` // this process receives the notifications of the others
-	Working    bool       `json:"working"`   // this process runs turns
+	FailedJobs []Job      `json:"failed_jobs"` // newest first
+	Replicas   int        `json:"replicas"`    // processes that live, with this one
+	Listeners  int        `json:"listeners"`   // connections that receive notifications, of all processes
+	Listening  bool       `json:"listening"`   // this process receives the notifications of the others
+	Working    bool       `json:"working"`     // this process runs turns
 	Sandbox    Sandbox    `json:"sandbox"`
+	LogLevel   string     `json:"log_level"`
 	Settings   []Setting  `json:"settings"`
 }
 
 // Migrations are those of this release.
 type Migrations struct {
+	Version int64    `json:"version"` // newest of Parley's that the database has
 	Applied int      `json:"applied"`
 	Pending []string `json:"pending"`
+}
+
+// Database is the database as PostgreSQL describes it.
+type Database struct {
+	Size               int64   `json:"size_bytes"`
+	Connections        int     `json:"connections"` // of all programs
+	MaxConnections     int     `json:"max_connections"`
+	LongestTransaction float64 `json:"longest_transaction_seconds"` // of those that are open
 }
 
 // Pool are the connections of this process to the database.
@@ -40,9 +53,22 @@ type Pool struct {
 
 // Queue is the number of jobs in a state.
 type Queue struct {
-	Name  string `json:"queue"`
-	State string `json:"state"`
-	Jobs  int64  `json:"jobs"`
+	Name   string  `json:"queue"`
+	State  string  `json:"state"`
+	Jobs   int64   `json:"jobs"`
+	Oldest float64 `json:"oldest_seconds"` // since the oldest was to run; 0 if that is later
+}
+
+// Job is a job whose last attempt failed.
+type Job struct {
+	ID          int64     `json:"job_id"`
+	Kind        string    `json:"kind"`
+	Queue       string    `json:"queue"`
+	State       string    `json:"state"` // retryable or discarded
+	Attempt     int       `json:"attempt"`
+	MaxAttempts int       `json:"max_attempts"`
+	At          time.Time `json:"at"`    // of the attempt
+	Error       string    `json:"error"` // its first 300 characters
 }
 
 // Sandbox is the result of the check for commands.

@@ -192,7 +192,7 @@ func (s *Service) Administration() admin.Stores {
 		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: toolenv.New(toolenv.Config{Pool: s.Pool}), Wiki: s.Wiki,
 		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
 		System: func(context.Context) (admin.System, error) { // app describes a process
-			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, Settings: []admin.Setting{}}, nil
+			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{}, Settings: []admin.Setting{}}, nil
 		},
 		DeleteWorkspace: func(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {
 			sessions, canceled, err = s.Sessions.EraseAll(ctx, id, by)
