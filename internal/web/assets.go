@@ -60,7 +60,8 @@ func (a assets) path(name string) string { return "/static/" + a.hash + "/" + na
 var (
 	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	cssSpace   = regexp.MustCompile(`\s+`)
-	cssAround  = regexp.MustCompile(`\s*([{};,])\s*`)
+	cssAround  = regexp.MustCompile(`\s*([{};,>])\s*`)
+	cssLast    = regexp.MustCompile(`;}`)
 	cssValue   = regexp.MustCompile(`: `)
 
 	// jsMargin are the comments that fill a line, and indentation. Our scripts have no text that
@@ -74,6 +75,7 @@ func shrinkCSS(data []byte) []byte {
 	data = cssComment.ReplaceAll(data, nil)
 	data = cssSpace.ReplaceAll(data, []byte(" "))
 	data = cssAround.ReplaceAll(data, []byte("$1"))
+	data = cssLast.ReplaceAll(data, []byte("}"))
 	return cssValue.ReplaceAll(data, []byte(":"))
 }
 
