@@ -72,7 +72,7 @@ var ours = map[string]string{
 	"internal/server/openai/words":          "internal/event internal/eventlog internal/fault internal/server internal/server/request internal/session internal/store/apikey internal/text/render internal/turn",
 	"internal/server/request":               "internal/event internal/fault internal/search internal/store/agent internal/store/callback internal/store/vault internal/strictjson internal/text internal/turn",
 	"internal/server/rest":                  "internal/event internal/eventlog internal/fault internal/outage internal/server internal/server/request internal/server/rest/document internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/turn",
-	"internal/server/rest/document":         "internal/server internal/store/apikey internal/store/ratelimit",
+	"internal/server/rest/document":         "internal/server internal/server/request internal/store/apikey internal/store/ratelimit",
 	"internal/session":                      "db internal/event internal/eventlog internal/fault internal/pgerr internal/replan internal/text",
 	"internal/sse":                          "",
 	"internal/sso":                          "internal/fault internal/store/apikey",

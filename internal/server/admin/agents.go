@@ -197,7 +197,7 @@ type versionSummary struct {
 // listAgentVersions lists the published versions, newest first. A cursor is the number after which
 // a page begins.
 func (s *api) listAgentVersions(ctx context.Context, c *call) (any, error) {
-	limit, before := c.query.limit(), 0
+	limit, before := c.query.Limit(usualPage), 0
 	after, err := c.pageKey()
 	if err != nil {
 		return nil, err

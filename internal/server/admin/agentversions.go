@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -113,10 +114,7 @@ func (s *api) diffAgent(ctx context.Context, c *call) (any, error) {
 	}
 	var versions [2]agent.Version
 	for i, p := range []struct{ name, usual string }{{"from", "published"}, {"to", "draft"}} {
-		if text := c.query.text(p.name); text != nil {
-			p.usual = *text
-		}
-		if versions[i], err = s.namedVersion(ctx, c, a, p.usual); err != nil {
+		if versions[i], err = s.namedVersion(ctx, c, a, cmp.Or(c.query.Text(p.name), p.usual)); err != nil {
 			return nil, err
 		}
 	}

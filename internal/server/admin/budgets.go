@@ -98,10 +98,7 @@ func parseNumber[T any](c *call, name string, into **T) {
 }
 
 func (s *api) deleteBudget(ctx context.Context, c *call) (any, error) {
-	subject := ""
-	if text := c.query.text("subject"); text != nil {
-		subject = *text
-	}
+	subject := c.query.Text("subject")
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -19,10 +19,7 @@ type documentView struct {
 }
 
 func (s *api) listDocuments(ctx context.Context, c *call) (any, error) {
-	prefix := ""
-	if p := c.query.text("prefix"); p != nil {
-		prefix = *p
-	}
+	prefix := c.query.Text("prefix")
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -39,12 +36,12 @@ func (s *api) listDocuments(ctx context.Context, c *call) (any, error) {
 
 // documentPath returns the path of the document that a call names.
 func (c *call) documentPath() (string, error) {
-	path := c.query.text("path")
-	if path == nil {
+	path := c.query.Text("path")
+	if path == "" {
 		c.Add(fault.Violation{Param: "/path", Rule: "required", Message: "path is missing: it names the document."})
 		return "", c.Err()
 	}
-	return *path, c.Err()
+	return path, c.Err()
 }
 
 func (s *api) getDocument(ctx context.Context, c *call) (any, error) {

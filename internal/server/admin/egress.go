@@ -72,7 +72,7 @@ type requestView struct {
 
 // listRequests lists the newest requests; older ones have no page.
 func (s *api) listRequests(ctx context.Context, c *call) (any, error) {
-	limit, of := c.query.limit(), c.query.id("session_id")
+	limit, of := c.query.Limit(usualPage), c.query.ID("session_id")
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

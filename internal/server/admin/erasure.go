@@ -39,10 +39,7 @@ func (s *api) erase(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) listErasures(ctx context.Context, c *call) (any, error) {
-	limit, cursor := c.query.limit(), ""
-	if text := c.query.text("cursor"); text != nil {
-		cursor = *text
-	}
+	limit, cursor := c.query.Limit(usualPage), c.query.Cursor()
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func (s *api) listWorkspaceLog(ctx context.Context, c *call) (any, error) {
 
 func (s *api) listServerLog(ctx context.Context, c *call) (any, error) {
 	q := c.logQuery()
-	q.Workspace = c.query.id("workspace_id")
+	q.Workspace = c.query.ID("workspace_id")
 	return s.listLog(ctx, c, q)
 }
 
@@ -27,10 +27,6 @@ func (s *api) listLog(ctx context.Context, c *call, q adminlog.Query) (any, erro
 }
 
 func (c *call) logQuery() adminlog.Query {
-	q := adminlog.Query{Limit: c.query.limit(), Object: c.query.text("object"), ObjectID: c.query.text("object_id"),
-		Actor: c.query.text("actor"), Since: c.query.time("since")}
-	if cursor := c.query.text("cursor"); cursor != nil {
-		q.Cursor = *cursor
-	}
-	return q
+	return adminlog.Query{Limit: c.query.Limit(usualPage), Object: c.query.OptionalText("object"), ObjectID: c.query.OptionalText("object_id"),
+		Actor: c.query.OptionalText("actor"), Since: c.query.Time("since"), Cursor: c.query.Cursor()}
 }

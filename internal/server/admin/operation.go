@@ -45,7 +45,7 @@ type (
 type call struct {
 	*server.Request
 	*request.Checks
-	query params
+	query *request.Query
 	body  request.Fields
 	nulls map[string]bool // members of the body that are null
 }
@@ -61,7 +61,10 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	if err != nil {
 		return err
 	}
-	c.query = parseQuery(c.Checks, r.URL.RawQuery, op.query)
+	c.query = request.ParseQuery(c.Checks, r.URL.RawQuery, op.query)
+	for _, name := range op.query {
+		c.query.Text(name) // an operation may change something before it reads its parameters
+	}
 	var key string
 	if op.method == http.MethodPost {
 		key = c.Once(r.Header.Values("Idempotency-Key"))

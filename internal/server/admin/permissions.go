@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/permission"
 )
@@ -182,7 +183,7 @@ func (s *api) previewPattern(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	recent, err := s.Sessions.Approvals(ctx, c.Caller.Workspace.ID, session.ApprovalQuery{Limit: maxPage})
+	recent, err := s.Sessions.Approvals(ctx, c.Caller.Workspace.ID, session.ApprovalQuery{Limit: request.MaxPage})
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ func (s *api) listSkills(ctx context.Context, c *call) (any, error) {
 
 func (s *api) getSkill(ctx context.Context, c *call) (any, error) {
 	version := 0
-	if text := c.query.text("version"); text != nil {
-		n, err := strconv.Atoi(*text)
+	if text := c.query.Text("version"); text != "" {
+		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			c.Type("/version", "integer")
 		}

@@ -31,8 +31,8 @@ func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	p := r.query()
-	q := session.ApprovalQuery{Limit: p.limit(20), Cursor: p.one("cursor"), Session: p.uuid("session_id"),
-		Status: p.enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped), string(event.Expired), "canceled")}
+	q := session.ApprovalQuery{Limit: p.Limit(20), Cursor: p.Cursor(), Session: p.ID("session_id"),
+		Status: p.Enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped), string(event.Expired), "canceled")}
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 		return err
 	}
 	c := r.query().Checks
-	a := parse(&c, body)
+	a := parse(c, body)
 	key := c.Once(r.Header.Values("Idempotency-Key"))
 	if err := c.Err(); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	p := r.query()
-	limit, cursor, status := p.limit(20), p.one("cursor"), p.enum("status", callback.Statuses...)
+	limit, cursor, status := p.Limit(20), p.Cursor(), p.Enum("status", callback.Statuses...)
 	if err := p.Err(); err != nil {
 		return err
 	}

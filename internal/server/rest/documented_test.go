@@ -26,7 +26,7 @@ var enforced = map[string]int{
 	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as in net/http
 	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": request.MaxBody, "body_depth": request.MaxDepth, "body_seconds": ceilSeconds(request.BodyTime),
 	"body_members": request.MaxMembers, "body_values": request.MaxValues,
-	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey, "violations": request.MaxViolations, "page_items": maxPage,
+	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey, "violations": request.MaxViolations, "page_items": request.MaxPage,
 	"command_characters": request.MaxCommand, "caller_id_bytes": request.MaxCallerID, "skill_name_characters": request.MaxName, "skill_input_bytes": request.MaxInput,
 	"response_schema_bytes": request.MaxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": request.MaxSecrets,
 	"secret_name_characters": request.MaxName, "secret_value_bytes": vault.MaxValue, "secret_value_least_bytes": vault.MinValue, "max_response_seconds": request.MaxResponseSeconds, "max_turns": request.MaxTurns,
@@ -133,8 +133,8 @@ func TestDocumentedBounds(t *testing.T) {
 			if p.Name != "limit" {
 				continue
 			}
-			if pages++; p.Schema.Maximum != maxPage {
-				t.Errorf("%s: pages of %d, documented as %d", path, maxPage, p.Schema.Maximum)
+			if pages++; p.Schema.Maximum != request.MaxPage {
+				t.Errorf("%s: pages of %d, documented as %d", path, request.MaxPage, p.Schema.Maximum)
 			}
 		}
 	}

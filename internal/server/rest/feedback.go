@@ -26,7 +26,7 @@ func (s *api) rateAnswer(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	c := r.query().Checks
-	f := parseFeedback(&c, body)
+	f := parseFeedback(c, body)
 	key := c.Once(r.Header.Values("Idempotency-Key"))
 	if err := c.Err(); err != nil {
 		return err

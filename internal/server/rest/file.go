@@ -90,9 +90,9 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 
 // parseTicket validates a request as far as possible without a database. Its error lists the
 // violations in c first.
-func parseTicket(c request.Checks, body []request.Member, h http.Header) (filestore.Request, error) {
+func parseTicket(c *request.Checks, body []request.Member, h http.Header) (filestore.Request, error) {
 	var n filestore.Request
-	given := request.ParseMembers(&c, "", body, &n, ticketFields, nil)
+	given := request.ParseMembers(c, "", body, &n, ticketFields, nil)
 	for _, name := range []string{"filename", "mime", "size"} {
 		if !given[name] && (name == "filename" || !given["origin_url"]) {
 			c.Add(fault.Violation{Param: "/" + name, Rule: "required", Message: name + " is missing."})
@@ -122,8 +122,8 @@ type downloadQuery struct {
 	filename            *string
 }
 
-func parseDownload(c request.Checks, body []request.Member) (q downloadQuery, err error) {
-	request.ParseMembers(&c, "", body, &q, downloadFields, nil)
+func parseDownload(c *request.Checks, body []request.Member) (q downloadQuery, err error) {
+	request.ParseMembers(c, "", body, &q, downloadFields, nil)
 	if c.Err() == nil && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
 		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
 	}
@@ -187,8 +187,8 @@ func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	p := r.query()
-	limit, cursor := p.limit(20), p.one("cursor")
-	direction := filestore.Direction(p.enum("direction", string(filestore.In), string(filestore.Out)))
+	limit, cursor := p.Limit(20), p.Cursor()
+	direction := filestore.Direction(p.Enum("direction", string(filestore.In), string(filestore.Out)))
 	if err := p.Err(); err != nil {
 		return err
 	}

@@ -8,9 +8,6 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// maxPage is the maximum number of items in a page.
-const maxPage = 100
-
 // listSessions returns one page of the workspace's sessions.
 func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
@@ -18,16 +15,16 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	}
 	p := r.query()
 	q := session.SummaryQuery{
-		Limit:         p.limit(20),
-		Cursor:        p.one("cursor"),
-		CallerID:      p.text("caller_id"),
-		User:          p.text("user"),
-		Metadata:      p.pairs("metadata"),
-		Status:        session.Status(p.enum("status", session.Statuses...)),
-		CreatedAfter:  p.time("created_after"),
-		CreatedBefore: p.time("created_before"),
-		Search:        p.words("q"),
-		OldestFirst:   p.enum("order", "desc", "asc") == "asc",
+		Limit:         p.Limit(20),
+		Cursor:        p.Cursor(),
+		CallerID:      p.OptionalText("caller_id"),
+		User:          p.OptionalText("user"),
+		Metadata:      p.Pairs("metadata"),
+		Status:        session.Status(p.Enum("status", session.Statuses...)),
+		CreatedAfter:  p.Time("created_after"),
+		CreatedBefore: p.Time("created_before"),
+		Search:        p.Search("q"),
+		OldestFirst:   p.Enum("order", "desc", "asc") == "asc",
 	}
 	if err := p.Err(); err != nil {
 		return err
@@ -47,7 +44,7 @@ func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	p := r.query()
-	q := session.MessageQuery{Limit: p.limit(50), Cursor: p.one("cursor"), NewestFirst: p.enum("order", "asc", "desc") == "desc"}
+	q := session.MessageQuery{Limit: p.Limit(50), Cursor: p.Cursor(), NewestFirst: p.Enum("order", "asc", "desc") == "desc"}
 	if err := p.Err(); err != nil {
 		return err
 	}

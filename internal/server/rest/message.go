@@ -13,7 +13,7 @@ import (
 )
 
 // parseMessage checks a message. Its error lists the violations in c first.
-func parseMessage(c request.Checks, body []request.Member, h http.Header) (request.Message, error) {
+func parseMessage(c *request.Checks, body []request.Member, h http.Header) (request.Message, error) {
 	m := c.Message(body, request.MessageFields)
 	m.IdempotencyKey = c.Once(h.Values("Idempotency-Key"))
 	return m, c.Err()

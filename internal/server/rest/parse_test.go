@@ -27,7 +27,7 @@ func FuzzMessage(f *testing.F) {
 		list, err := request.Object(body)
 		var m request.Message
 		if err == nil {
-			m, err = parseMessage(request.Checks{}, list, http.Header{"Idempotency-Key": {once}})
+			m, err = parseMessage(&request.Checks{}, list, http.Header{"Idempotency-Key": {once}})
 		}
 		if err != nil {
 			tellable(t, err)
@@ -55,7 +55,7 @@ func FuzzMessage(f *testing.F) {
 		if list, err = request.Object(data); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		if got, err := parseMessage(request.Checks{}, list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := parseMessage(&request.Checks{}, list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
 			t.Fatalf("%+v became %+v, %v", m, got, err)
 		}
 	})

@@ -72,13 +72,13 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 		return nil, err
 	}
 	query := r.query()
-	if query.broken { // the lost part may be the cursor
+	if query.Broken { // the lost part may be the cursor
 		return nil, server.InvalidCursor("query", "The query string cannot be parsed.")
 	}
 	// An EventSource repeats its first query forever, so the header is newer.
 	a := &attachment{}
 	var err error
-	if a.cursor, a.given, err = server.ParseCursor("last_event_id", query.values["last_event_id"]); err != nil {
+	if a.cursor, a.given, err = server.ParseCursor("last_event_id", query.Values["last_event_id"]); err != nil {
 		return nil, err
 	}
 	if values := r.Header.Values("Last-Event-ID"); len(values) > 0 {
@@ -86,7 +86,7 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 			return nil, err
 		}
 	}
-	a.all = query.replay()
+	a.all = replaysAll(query)
 	if err := query.Err(); err != nil {
 		return nil, err
 	}
@@ -195,14 +195,14 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 	return out.done(true) // the reader has everything
 }
 
-// replay parses the request for all missed events.
-func (p *params) replay() bool {
-	switch values := p.values["replay"]; {
+// replaysAll parses the request for all missed events.
+func replaysAll(q *request.Query) bool {
+	switch values := q.Values["replay"]; {
 	case len(values) == 0:
 		return false
 	case len(values) == 1 && values[0] == "all":
 		return true
 	}
-	p.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all, once.", Allowed: []any{"all"}})
+	q.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all, once.", Allowed: []any{"all"}})
 	return false
 }

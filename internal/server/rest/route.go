@@ -31,6 +31,19 @@ func (r *apiRequest) session() (uuid.UUID, error) {
 	return id, nil
 }
 
+// query returns the query parameters.
+func (r *apiRequest) query() *request.Query {
+	return request.ParseQuery(&request.Checks{}, r.URL.RawQuery, r.op.Params)
+}
+
+// bare rejects query parameters, and an Accept header without JSON.
+func (r *apiRequest) bare() error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	return r.query().Err()
+}
+
 // routes returns the operations by their paths.
 func (s *api) routes(ops []*operation) server.Routes {
 	paths := make(map[string]map[string]server.Operation)

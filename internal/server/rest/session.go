@@ -58,7 +58,7 @@ func (s *api) updateSession(w http.ResponseWriter, r *apiRequest) error {
 	}
 	c := r.query().Checks
 	var change session.Change
-	request.ParseMembers(&c, "", body, &change, changeFields, nil)
+	request.ParseMembers(c, "", body, &change, changeFields, nil)
 	if err := c.Err(); err != nil {
 		return err
 	}

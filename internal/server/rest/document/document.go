@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -46,9 +47,6 @@ type parameter struct {
 	In    string `yaml:"in"`
 	Style string `yaml:"style"`
 }
-
-// AnyKey follows the name of a parameter that has keys in the route table.
-const AnyKey = "[key]"
 
 // Public reports whether the operation needs no key.
 func (op *Operation[H]) Public() bool { return op.Scope == "none" }
@@ -97,7 +95,7 @@ func Bind[H any](d *Document, handlers map[string]H) ([]*Operation[H], error) {
 					p = table.Components.Parameters[name]
 				}
 				if p.Style == "deepObject" {
-					p.Name += AnyKey
+					p.Name += request.AnyKey
 				}
 				if p.In == "query" {
 					op.Params = append(op.Params, p.Name)
