@@ -8,13 +8,14 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/turn"
 )
 
 // block waits for the end of a turn, or until it needs input.
-func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
+func (s *api) block(w http.ResponseWriter, r *call.Request, started turn.Started) error {
 	seen := active(started)
 	outcome, err := s.await(r, started, seen)
 	if err != nil {
@@ -26,8 +27,8 @@ func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) 
 
 // await follows a turn to its end or to its first question, and records its position in seen. A
 // turn that is read again asks again, so a repeated call has the same response.
-func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
-	ctx, stop := s.Keys.While(r.Context(), r.caller.Key)
+func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
+	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	question, err := s.AwaitTurn(ctx, started.From, started.Turn, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
@@ -49,11 +50,11 @@ func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTur
 	case err != nil:
 		return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
 	case question == nil:
-		return s.TurnOutcome(ctx, r.caller, started.Turn)
+		return s.TurnOutcome(ctx, r.Caller, started.Turn)
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	return s.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, question.Data)
+	return s.Turns.Asking(ctx, r.Caller.Workspace.ID, started.Turn, question.Data)
 }
 
 // active returns the state of a turn when its message was stored.
@@ -63,7 +64,7 @@ func active(started turn.Started) *session.ActiveTurn {
 
 // accepted adds to an error that the message was stored, and where its answer begins. A client that
 // only reads "try again" would send it twice.
-func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err error) error {
+func (s *api) accepted(r *call.Request, from int64, t *session.ActiveTurn, err error) error {
 	why := s.WaitInterruption(r.Context(), t.SessionID, t.TurnID, err)
 	if why == "" {
 		return err
@@ -72,7 +73,7 @@ func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err err
 	if r.Header.Get("Idempotency-Key") != "" {
 		again = "Sent again with the same Idempotency-Key it finds this turn"
 	}
-	s.link(r, t)
+	r.Link(s.Server, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
 		"The message was accepted and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
 		t.SessionID, why, t.EventsURL, from, again)}

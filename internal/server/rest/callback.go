@@ -8,11 +8,12 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// callback returns the callback in the path. A malformed id is not found.
-func (r *apiRequest) callback() (uuid.UUID, error) {
+// callbackID returns the callback in the path. A malformed id is not found.
+func callbackID(r *call.Request) (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("callbackId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
@@ -21,18 +22,18 @@ func (r *apiRequest) callback() (uuid.UUID, error) {
 }
 
 // listCallbacks returns one page of the deliveries of the workspace's callbacks.
-func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) listCallbacks(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	p := r.query()
+	p := r.Query()
 	limit, cursor, status := p.Limit(20), p.Cursor(), p.Enum("status", callback.Statuses...)
 	if err := p.Err(); err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.Callbacks.List(ctx, r.caller.Workspace.ID, status, cursor, limit)
+	page, err := s.Callbacks.List(ctx, r.Caller.Workspace.ID, status, cursor, limit)
 	if err != nil {
 		return err
 	}
@@ -40,17 +41,17 @@ func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // getCallback returns a callback, its reports and the attempts at them.
-func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) getCallback(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.callback()
+	id, err := callbackID(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	c, err := s.Callbacks.Get(ctx, r.caller.Workspace.ID, id)
+	c, err := s.Callbacks.Get(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -66,17 +67,17 @@ type redelivery struct {
 }
 
 // redeliverCallback queues the newest delivery again. It also succeeds if there is none.
-func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) redeliverCallback(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.callback()
+	id, err := callbackID(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	delivery, ok, err := s.Turns.Redeliver(ctx, r.caller.Workspace.ID, id)
+	delivery, ok, err := s.Turns.Redeliver(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/files"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -106,11 +107,11 @@ func TestDocumentedBounds(t *testing.T) {
 		"MessageRequest properties limits properties max_cost_usd maximum":                              request.MaxCost,
 		"DecisionRequest oneOf 0 properties allowlist_pattern maxLength":                                request.MaxPattern,
 		"DecisionRequest oneOf 1 properties reason maxLength":                                           request.MaxReason,
-		"FileRequest properties filename maxLength":                                                     maxGivenName,
-		"FileRequest properties mime maxLength":                                                         maxMIME,
+		"FileRequest properties filename maxLength":                                                     files.MaxGivenName,
+		"FileRequest properties mime maxLength":                                                         files.MaxMIME,
 		"FileRequest properties size maximum":                                                           filestore.MaxSize,
 		"FileRequest properties origin_url maxLength":                                                   request.MaxURL,
-		"DownloadRequest oneOf 1 properties filename maxLength":                                         maxGivenName,
+		"DownloadRequest oneOf 1 properties filename maxLength":                                         files.MaxGivenName,
 	} {
 		name, rest, _ := strings.Cut(path, " ")
 		got := lookup(doc, append([]string{"components", "schemas", name}, strings.Fields(rest)...))

@@ -6,12 +6,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 )
 
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
 // health reports that the process is alive.
-func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) health(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -20,7 +21,7 @@ func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // ready reports whether the process can work; otherwise the error names the failed check.
-func (s *api) ready(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) ready(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}

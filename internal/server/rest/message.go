@@ -9,6 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -21,7 +22,7 @@ func parseMessage(c *request.Checks, body []request.Member, h http.Header) (requ
 
 // sendMessage starts a turn and responds with its events, with its outcome, or, for a callback,
 // with its ids. A repeated message finds its turn.
-func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) sendMessage(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.StreamType, request.JSONType); err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	m, err := parseMessage(r.query().Checks, body, r.Header)
+	m, err := parseMessage(r.Query().Checks, body, r.Header)
 	if err != nil {
 		return err
 	}
@@ -40,13 +41,13 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	if m.Stream || m.Callback == nil {
-		release, err := s.HoldStream(r.Context(), r.caller)
+		release, err := s.HoldStream(r.Context(), r.Caller)
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
-	started, err := s.StartTurn(r.Context(), s.Base(r.Request), r.caller, m.Request, raw)
+	started, err := s.StartTurn(r.Context(), s.Base(r.Request), r.Caller, m.Request, raw)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func takes(r *http.Request, stream bool) error {
 }
 
 // show streams a turn that was just started, or to which a client with a cursor reconnects.
-func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, cursor int64) error {
+func (s *api) show(w http.ResponseWriter, r *call.Request, started turn.Started, cursor int64) error {
 	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
@@ -92,10 +93,10 @@ func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, c
 }
 
 // ended returns the seq of a turn's last event, 0 if the turn has not ended.
-func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
+func (s *api) ended(r *call.Request, started turn.Started) (int64, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	t, _, err := s.Sessions.Answer(ctx, r.caller.Workspace.ID, started.Turn)
+	t, _, err := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, started.Turn)
 	if err != nil || t.EndSeq == nil {
 		return 0, err
 	}
@@ -113,9 +114,9 @@ type queued struct {
 }
 
 // accept responds with 202.
-func (s *api) accept(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
+func (s *api) accept(w http.ResponseWriter, r *call.Request, started turn.Started) error {
 	t := active(started)
-	s.link(r, t)
+	r.Link(s.Server, t)
 	w.Header().Set("Location", t.EventsURL)
 	return server.WriteData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL, t.CancelURL})
 }

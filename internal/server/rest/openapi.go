@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/server/rest/document"
 )
 
@@ -17,10 +18,10 @@ import (
 var openapi []byte
 
 // operation is one entry of the route table.
-type operation = document.Operation[handler]
+type operation = document.Operation[call.Handler]
 
 // load parses the document and binds its operations to handlers.
-func load(source []byte, cfg server.Config, handlers map[string]handler) (document.Encoded, []*operation, error) {
+func load(source []byte, cfg server.Config, handlers map[string]call.Handler) (document.Encoded, []*operation, error) {
 	d, err := document.Parse(source)
 	if err != nil {
 		return document.Encoded{}, nil, err
@@ -56,11 +57,11 @@ func encodeDocument(d *document.Document, cfg server.Config) (document.Encoded, 
 }
 
 // getOpenAPI returns the document. It needs no key and no database.
-func (s *api) getOpenAPI(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) getOpenAPI(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	if err := r.query().Err(); err != nil {
+	if err := r.Query().Err(); err != nil {
 		return err
 	}
 	s.document.Write(w, r.Request)

@@ -10,11 +10,15 @@ package rest
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/server/rest/document"
+	"github.com/parley-server/parley/internal/server/rest/files"
+	"github.com/parley-server/parley/internal/server/rest/sessions"
 )
 
 // Limits of a request's headers, for http.Server.
@@ -47,36 +51,20 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 }
 
 // handlers returns the handlers of the document's operations.
-func (s *api) handlers() map[string]handler {
-	return map[string]handler{
-		"sendMessage":   s.sendMessage,
-		"listSessions":  s.listSessions,
-		"getSession":    s.getSession,
-		"updateSession": s.updateSession,
-		"deleteSession": s.deleteSession,
-		"listMessages":  s.listMessages,
-		"resumeStream":  s.resumeStream,
-		"cancelTurn":    s.cancelTurn,
-		"rateAnswer":    s.rateAnswer,
-		"listFeedback":  s.listFeedback,
-
-		"listApprovals":  s.listApprovals,
-		"getApproval":    s.getApproval,
-		"decideApproval": s.decideApproval,
-		"answerSecret":   s.answerSecret,
+func (s *api) handlers() map[string]call.Handler {
+	all := map[string]call.Handler{
+		"sendMessage":  s.sendMessage,
+		"resumeStream": s.resumeStream,
 
 		"listCallbacks":     s.listCallbacks,
 		"getCallback":       s.getCallback,
 		"redeliverCallback": s.redeliverCallback,
-		"createFile":        s.createFile,
-		"listFiles":         s.listFiles,
-		"downloadFiles":     s.downloadFiles,
-		"getFile":           s.getFile,
-		"uploadFile":        s.uploadFile,
-		"fetchFile":         s.fetchFile,
 
 		"getOpenAPI": s.getOpenAPI,
 		"health":     s.health,
 		"ready":      s.ready,
 	}
+	maps.Copy(all, sessions.Handlers(s.Server))
+	maps.Copy(all, files.Handlers(s.Server))
+	return all
 }

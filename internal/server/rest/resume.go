@@ -10,12 +10,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 )
 
 // resumeStream attaches a reader to a session.
-func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) resumeStream(w http.ResponseWriter, r *call.Request) error {
 	release := func() {}
 	defer func() { release() }()
 	var t *tail
@@ -33,8 +34,8 @@ func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // hold counts an open stream of the caller.
-func (s *api) hold(r *apiRequest) (release func(), err error) {
-	if release, err = s.HoldStream(r.Context(), r.caller); err != nil {
+func (s *api) hold(r *call.Request) (release func(), err error) {
+	if release, err = s.HoldStream(r.Context(), r.Caller); err != nil {
 		return func() {}, err
 	}
 	return release, nil
@@ -42,7 +43,7 @@ func (s *api) hold(r *apiRequest) (release func(), err error) {
 
 // openTail returns the part of the log that a stream shows. Without a turn to follow it writes the
 // whole response and returns nil.
-func (s *api) openTail(w http.ResponseWriter, r *apiRequest) (*tail, error) {
+func (s *api) openTail(w http.ResponseWriter, r *call.Request) (*tail, error) {
 	a, err := s.attach(r)
 	if err != nil {
 		return nil, err
@@ -67,11 +68,11 @@ type attachment struct {
 }
 
 // attach parses a reader's request, and reads the session.
-func (s *api) attach(r *apiRequest) (*attachment, error) {
+func (s *api) attach(r *call.Request) (*attachment, error) {
 	if err := request.Accepts(r.Request, request.StreamType); err != nil {
 		return nil, err
 	}
-	query := r.query()
+	query := r.Query()
 	if query.Broken { // the lost part may be the cursor
 		return nil, server.InvalidCursor("query", "The query string cannot be parsed.")
 	}
@@ -90,13 +91,13 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 	if err := query.Err(); err != nil {
 		return nil, err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	a.head, err = s.Sessions.HeadAt(ctx, r.caller.Workspace.ID, id, a.cursor)
+	a.head, err = s.Sessions.HeadAt(ctx, r.Caller.Workspace.ID, id, a.cursor)
 	return a, err
 }
 
@@ -129,7 +130,7 @@ func (a *attachment) follow() *tail {
 
 // replay responds to a reader when no turn is in progress: with the end, or with the missed events
 // and then the end.
-func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error {
+func (s *api) replay(w http.ResponseWriter, r *call.Request, a *attachment) error {
 	h := &a.head
 	seq := a.cursor
 	switch {
@@ -152,8 +153,8 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 }
 
 // close responds with a stream that ends by itself.
-func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
-	_ = s.WriteStream(w, r.Context(), t.about(r.caller.Key), func(_ context.Context, sw *sse.Writer) error {
+func (s *api) close(w http.ResponseWriter, r *call.Request, t *tail, rest func(*frames) error) error {
+	_ = s.WriteStream(w, r.Context(), t.about(r.Caller.Key), func(_ context.Context, sw *sse.Writer) error {
 		out := &frames{sw: sw, tail: t, id: t.from.Seq}
 		if err := out.Begin(); err != nil {
 			return err
@@ -168,7 +169,7 @@ func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*fr
 
 // missed sends every row after the cursor; the last one is the end of a turn, which only feedback
 // follows.
-func (s *api) missed(r *apiRequest, out *frames, last int64) error {
+func (s *api) missed(r *call.Request, out *frames, last int64) error {
 	read, onlyFeedback := out.tail.from.Seq, true
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
 		if errors.Is(err, eventlog.ErrGone) {

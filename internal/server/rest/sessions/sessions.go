@@ -1,4 +1,6 @@
-package rest
+// Package sessions serves the operations of sessions: to list, change and erase them, their messages,
+// the feedback on their answers and their approvals. It starts no turn and streams nothing.
+package sessions
 
 import (
 	"encoding/json"
@@ -9,22 +11,46 @@ import (
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
+// api has the handlers.
+type api struct{ *server.Server }
+
+// Handlers returns the handlers by their operationIds.
+func Handlers(srv *server.Server) map[string]call.Handler {
+	s := &api{srv}
+	return map[string]call.Handler{
+		"listSessions":  s.listSessions,
+		"getSession":    s.getSession,
+		"updateSession": s.updateSession,
+		"deleteSession": s.deleteSession,
+		"listMessages":  s.listMessages,
+		"cancelTurn":    s.cancelTurn,
+		"rateAnswer":    s.rateAnswer,
+		"listFeedback":  s.listFeedback,
+
+		"listApprovals":  s.listApprovals,
+		"getApproval":    s.getApproval,
+		"decideApproval": s.decideApproval,
+		"answerSecret":   s.answerSecret,
+	}
+}
+
 // getSession returns one session as lists show it.
-func (s *api) getSession(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) getSession(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	sum, err := s.Sessions.Summary(ctx, r.caller.Workspace.ID, id)
+	sum, err := s.Sessions.Summary(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -48,7 +74,7 @@ var changeFields = []request.Field[session.Change]{
 }
 
 // updateSession changes the title and the labels of a session.
-func (s *api) updateSession(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) updateSession(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -56,19 +82,19 @@ func (s *api) updateSession(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	c := r.query().Checks
+	c := r.Query().Checks
 	var change session.Change
 	request.ParseMembers(c, "", body, &change, changeFields, nil)
 	if err := c.Err(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	sum, err := s.Sessions.Edit(ctx, r.caller.Workspace.ID, id, change)
+	sum, err := s.Sessions.Edit(ctx, r.Caller.Workspace.ID, id, change)
 	if err != nil {
 		return err
 	}
@@ -84,28 +110,28 @@ type erased struct {
 
 // deleteSession erases a session: the content goes, its place in lists and its counts stay. A key
 // without the scope admin may erase only the sessions that it began.
-func (s *api) deleteSession(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) deleteSession(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
-	workspace := r.caller.Workspace.ID
+	workspace := r.Caller.Workspace.ID
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	owns, err := s.Sessions.IsOwner(ctx, workspace, id, r.caller.Key)
+	owns, err := s.Sessions.IsOwner(ctx, workspace, id, r.Caller.Key)
 	if err != nil {
 		return err
 	}
-	if !owns && !r.caller.Scopes.Allows(apikey.Admin) {
+	if !owns && !r.Caller.Scopes.Allows(apikey.Admin) {
 		return server.MissingScope(apikey.Admin)
 	}
 	if _, err := s.Turns.Cancel(r.Context(), workspace, id); err != nil { // stops the worker, which Erase does not know
 		return err
 	}
-	e, err := s.Sessions.EraseContent(r.Context(), id, r.caller.Key)
+	e, err := s.Sessions.EraseContent(r.Context(), id, r.Caller.Key)
 	if err != nil {
 		return err
 	}

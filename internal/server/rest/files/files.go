@@ -1,4 +1,6 @@
-package rest
+// Package files serves the operations of files: tickets for uploads, addresses for downloads, and the
+// bytes themselves. It stores nothing itself.
+package files
 
 import (
 	"crypto/sha256"
@@ -11,14 +13,32 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
+// Limits of a file's properties.
 const (
-	maxGivenName = 1000 // characters of a filename; fewer are kept
-	maxMIME      = 127  // characters
+	MaxGivenName = 1000 // characters of a filename; the store keeps fewer
+	MaxMIME      = 127  // characters
 )
+
+// api has the handlers.
+type api struct{ *server.Server }
+
+// Handlers returns the handlers by their operationIds.
+func Handlers(srv *server.Server) map[string]call.Handler {
+	s := &api{srv}
+	return map[string]call.Handler{
+		"createFile":    s.createFile,
+		"listFiles":     s.listFiles,
+		"downloadFiles": s.downloadFiles,
+		"getFile":       s.getFile,
+		"uploadFile":    s.uploadFile,
+		"fetchFile":     s.fetchFile,
+	}
+}
 
 // ticketFields are the fields of a ticket's request.
 var ticketFields = []request.Field[filestore.Request]{
@@ -26,7 +46,7 @@ var ticketFields = []request.Field[filestore.Request]{
 		n.Filename = filename(c, at, raw)
 	}},
 	{Name: "mime", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
-		n.MIME = c.Word(at, raw, maxMIME)
+		n.MIME = c.Word(at, raw, MaxMIME)
 	}},
 	{Name: "size", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
 		n.Size = new(int64(c.Integer(at, raw, 0, 1<<53)))
@@ -57,7 +77,7 @@ var downloadFields = []request.Field[downloadQuery]{
 
 // createFile returns a ticket: the address to upload the bytes of a file to, or the confirmation
 // that the service downloads them itself.
-func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) createFile(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -65,13 +85,13 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	n, err := parseTicket(r.query().Checks, body, r.Header)
+	n, err := parseTicket(r.Query().Checks, body, r.Header)
 	if err != nil {
 		return err
 	}
 	hash := sha256.Sum256(raw)
-	n.Workspace, n.Key, n.Hash = r.caller.Workspace.ID, r.caller.Key, hash[:]
-	n.Unrestricted = r.caller.Scopes.Allows(apikey.FilesWriteUnrestricted)
+	n.Workspace, n.Key, n.Hash = r.Caller.Workspace.ID, r.Caller.Key, hash[:]
+	n.Unrestricted = r.Caller.Scopes.Allows(apikey.FilesWriteUnrestricted)
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	ticket, err := s.Files.Create(ctx, n)
@@ -104,7 +124,7 @@ func parseTicket(c *request.Checks, body []request.Member, h http.Header) (files
 
 // filename parses a name. The store makes a safe name of any text.
 func filename(c *request.Checks, param string, raw json.RawMessage) string {
-	return filestore.Name(c.Prose(param, raw, maxGivenName))
+	return filestore.Name(c.Prose(param, raw, MaxGivenName))
 }
 
 func hashOf(c *request.Checks, param string, raw json.RawMessage) []byte {
@@ -131,7 +151,7 @@ func parseDownload(c *request.Checks, body []request.Member) (q downloadQuery, e
 }
 
 // downloadFiles returns fresh addresses: of one file, or of the files that a session has produced.
-func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) downloadFiles(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -139,7 +159,7 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	q, err := parseDownload(r.query().Checks, body)
+	q, err := parseDownload(r.Query().Checks, body)
 	if err != nil {
 		return err
 	}
@@ -147,9 +167,9 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	defer cancel()
 	list := make([]filestore.Download, 1)
 	if q.file != nil {
-		list[0], err = s.Files.Download(ctx, r.caller.Workspace.ID, *q.file)
-	} else if _, err = s.Sessions.Head(ctx, r.caller.Workspace.ID, *q.session); err == nil {
-		list, err = s.Files.Downloads(ctx, r.caller.Workspace.ID, *q.session, q.turn, q.filename)
+		list[0], err = s.Files.Download(ctx, r.Caller.Workspace.ID, *q.file)
+	} else if _, err = s.Sessions.Head(ctx, r.Caller.Workspace.ID, *q.session); err == nil {
+		list, err = s.Files.Downloads(ctx, r.Caller.Workspace.ID, *q.session, q.turn, q.filename)
 	}
 	if err != nil {
 		return err
@@ -161,11 +181,11 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // getFile returns a file's properties, above all its status.
-func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) getFile(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	if err := r.query().Err(); err != nil {
+	if err := r.Query().Err(); err != nil {
 		return err
 	}
 	id, ok := request.ID(r.PathValue("fileId"))
@@ -174,7 +194,7 @@ func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	f, err := s.Files.Get(ctx, r.caller.Workspace.ID, id)
+	f, err := s.Files.Get(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -182,11 +202,11 @@ func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // listFiles returns one page of the workspace's files.
-func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) listFiles(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	p := r.query()
+	p := r.Query()
 	limit, cursor := p.Limit(20), p.Cursor()
 	direction := filestore.Direction(p.Enum("direction", string(filestore.In), string(filestore.Out)))
 	if err := p.Err(); err != nil {
@@ -194,7 +214,7 @@ func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.Files.List(ctx, r.caller.Workspace.ID, direction, limit, cursor)
+	page, err := s.Files.List(ctx, r.Caller.Workspace.ID, direction, limit, cursor)
 	if err != nil {
 		return err
 	}

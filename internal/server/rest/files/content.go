@@ -1,4 +1,4 @@
-package rest
+package files
 
 import (
 	"io"
@@ -10,11 +10,12 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
 // uploadFile receives the bytes of a file. Its URL is signed, so no key is needed.
-func (s *api) uploadFile(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) uploadFile(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 // fetchFile sends the bytes of a file, or a range of them. Its URL is signed, so
 // no key is needed. Files are always downloads: a browser never renders foreign content under this
 // origin.
-func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) fetchFile(w http.ResponseWriter, r *call.Request) error {
 	f, err := s.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
 	if err != nil {
 		return err

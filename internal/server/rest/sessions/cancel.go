@@ -1,10 +1,11 @@
-package rest
+package sessions
 
 import (
 	"context"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 )
 
 // canceled is the response to a cancel call.
@@ -15,21 +16,21 @@ type canceled struct {
 }
 
 // cancelTurn cancels the session's turn. It also succeeds if none is running.
-func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) cancelTurn(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	query := r.query()
+	query := r.Query()
 	key := query.Once(r.Header.Values("Idempotency-Key"))
 	if err := query.Err(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
-	return s.once(w, r, key, id, func(ctx context.Context) (any, error) {
-		got, err := s.Turns.Cancel(ctx, r.caller.Workspace.ID, id)
+	return call.Once(s.Server, w, r, key, id, func(ctx context.Context) (any, error) {
+		got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, id)
 		body := canceled{Canceled: got.Canceled, HaltDeferred: got.HaltDeferred}
 		if !got.Canceled {
 			body.Reason = "not_in_progress"

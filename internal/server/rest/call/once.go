@@ -1,4 +1,4 @@
-package rest
+package call
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// once responds with 200 and the result of do. Under an Idempotency-Key, key, the same request gets
+// Once responds with 200 and the result of do. Under an Idempotency-Key, key, the same request gets
 // the same response for a day and do runs once; about identifies the request, and contains no
 // secret.
-func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, do func(context.Context) (any, error)) error {
+func Once(s *server.Server, w http.ResponseWriter, r *Request, key string, about any, do func(context.Context) (any, error)) error {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	text, err := json.Marshal(about)
@@ -22,7 +22,7 @@ func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, 
 		return fmt.Errorf("encode what a request is about: %w", err)
 	}
 	hash := sha256.Sum256(text)
-	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:], Caller: r.caller.Key}
+	name := session.Once{Workspace: r.Caller.Workspace.ID, Route: r.Operation, Key: key, Hash: hash[:], Caller: r.Caller.Key}
 	status, body, replayed, err := s.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
 		answer, err := do(ctx)
 		if err != nil {

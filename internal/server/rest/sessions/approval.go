@@ -1,4 +1,4 @@
-package rest
+package sessions
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// approval returns the approval in the path. A malformed id is not found.
-func (r *apiRequest) approval() (uuid.UUID, error) {
+// approvalID returns the approval in the path. A malformed id is not found.
+func approvalID(r *call.Request) (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
@@ -26,11 +27,11 @@ func (r *apiRequest) approval() (uuid.UUID, error) {
 }
 
 // listApprovals returns one page of the inbox.
-func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) listApprovals(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	p := r.query()
+	p := r.Query()
 	q := session.ApprovalQuery{Limit: p.Limit(20), Cursor: p.Cursor(), Session: p.ID("session_id"),
 		Status: p.Enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped), string(event.Expired), "canceled")}
 	if err := p.Err(); err != nil {
@@ -38,7 +39,7 @@ func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.Sessions.Approvals(ctx, r.caller.Workspace.ID, q)
+	page, err := s.Sessions.Approvals(ctx, r.Caller.Workspace.ID, q)
 	if err != nil {
 		return err
 	}
@@ -46,17 +47,17 @@ func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // getApproval returns one approval or secret request.
-func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) getApproval(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.approval()
+	id, err := approvalID(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	a, err := s.Sessions.Approval(ctx, r.caller.Workspace.ID, id)
+	a, err := s.Sessions.Approval(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -64,14 +65,14 @@ func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // decideApproval allows or denies an operation of a turn.
-func (s *api) decideApproval(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) decideApproval(w http.ResponseWriter, r *call.Request) error {
 	return s.decide(w, r, func(c *request.Checks, body []request.Member) turn.Answer {
 		return c.Decision(body, request.DecisionFields)
 	})
 }
 
 // answerSecret provides a secret, or lets the turn continue without it.
-func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) answerSecret(w http.ResponseWriter, r *call.Request) error {
 	return s.decide(w, r, (*request.Checks).Secret)
 }
 
@@ -89,7 +90,7 @@ type decided struct {
 	Already    bool             `json:"already_decided"`
 }
 
-func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.Checks, []request.Member) turn.Answer) error {
+func (s *api) decide(w http.ResponseWriter, r *call.Request, parse func(*request.Checks, []request.Member) turn.Answer) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -97,22 +98,22 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 	if err != nil {
 		return err
 	}
-	c := r.query().Checks
+	c := r.Query().Checks
 	a := parse(c, body)
 	key := c.Once(r.Header.Values("Idempotency-Key"))
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if a.Approval, err = r.approval(); err != nil {
+	if a.Approval, err = approvalID(r); err != nil {
 		return err
 	}
-	a.Key, a.Scopes = r.caller.Key, r.caller.Scopes.Expand().Strings()
+	a.Key, a.Scopes = r.Caller.Key, r.Caller.Scopes.Expand().Strings()
 	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // without the secret
 	if a.Actor != "" {
 		about = append(about, a.Actor)
 	}
-	return s.once(w, r, key, about, func(ctx context.Context) (any, error) {
-		d, err := s.Turns.Decide(ctx, r.caller.Workspace.ID, a)
+	return call.Once(s.Server, w, r, key, about, func(ctx context.Context) (any, error) {
+		d, err := s.Turns.Decide(ctx, r.Caller.Workspace.ID, a)
 		if err != nil {
 			return nil, err
 		}
@@ -120,11 +121,11 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 	})
 }
 
-func (s *api) decided(r *apiRequest, d turn.Decided) decided {
+func (s *api) decided(r *call.Request, d turn.Decided) decided {
 	var ask event.InputRequired
 	_ = json.Unmarshal(d.Request, &ask) // empty for an erased session
 	at := session.ActiveTurn{SessionID: d.SessionID}
-	s.link(r, &at)
+	r.Link(s.Server, &at)
 	return decided{ApprovalID: d.ApprovalID, Kind: d.Kind, KeyName: ask.KeyName, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy,
 		Pattern: d.Pattern, SessionID: d.SessionID, EventsURL: at.EventsURL, Already: d.Already}
 }

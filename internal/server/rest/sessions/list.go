@@ -1,19 +1,20 @@
-package rest
+package sessions
 
 import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 )
 
 // listSessions returns one page of the workspace's sessions.
-func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) listSessions(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	p := r.query()
+	p := r.Query()
 	q := session.SummaryQuery{
 		Limit:         p.Limit(20),
 		Cursor:        p.Cursor(),
@@ -31,7 +32,7 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.Sessions.Summaries(ctx, r.caller.Workspace.ID, q)
+	page, err := s.Sessions.Summaries(ctx, r.Caller.Workspace.ID, q)
 	if err != nil {
 		return err
 	}
@@ -39,26 +40,26 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 }
 
 // listMessages returns one page of a session's messages.
-func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) listMessages(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	p := r.query()
+	p := r.Query()
 	q := session.MessageQuery{Limit: p.Limit(50), Cursor: p.Cursor(), NewestFirst: p.Enum("order", "asc", "desc") == "desc"}
 	if err := p.Err(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.Sessions.Messages(ctx, r.caller.Workspace.ID, id, q)
+	page, err := s.Sessions.Messages(ctx, r.Caller.Workspace.ID, id, q)
 	if err != nil {
 		return err
 	}
-	if err := s.AttachFiles(ctx, s.Base(r.Request), r.caller.Workspace.ID, page.Data); err != nil {
+	if err := s.AttachFiles(ctx, s.Base(r.Request), r.Caller.Workspace.ID, page.Data); err != nil {
 		return err
 	}
 	return server.WriteJSON(w, http.StatusOK, page)

@@ -1,4 +1,4 @@
-package rest
+package sessions
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -17,7 +18,7 @@ const maxNote = 2000
 var feedbackFields = []string{"rating", "note"}
 
 // rateAnswer records an opinion of an answer.
-func (s *api) rateAnswer(w http.ResponseWriter, r *apiRequest) error {
+func (s *api) rateAnswer(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -25,13 +26,13 @@ func (s *api) rateAnswer(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	c := r.query().Checks
+	c := r.Query().Checks
 	f := parseFeedback(c, body)
 	key := c.Once(r.Header.Values("Idempotency-Key"))
 	if err := c.Err(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
@@ -39,12 +40,12 @@ func (s *api) rateAnswer(w http.ResponseWriter, r *apiRequest) error {
 	if !ok {
 		return &fault.Error{Code: fault.SessionNotFound, Param: "turn_id", Message: "The turn id in the address is not valid. The list of messages has those that exist."}
 	}
-	f.Key = r.caller.Key
-	return s.once(w, r, key, []any{id, turn, f}, func(ctx context.Context) (any, error) {
-		rated, err := s.Sessions.Rate(ctx, r.caller.Workspace.ID, id, turn, f)
+	f.Key = r.Caller.Key
+	return call.Once(s.Server, w, r, key, []any{id, turn, f}, func(ctx context.Context) (any, error) {
+		rated, err := s.Sessions.Rate(ctx, r.Caller.Workspace.ID, id, turn, f)
 		if problem := fault.From(err); problem != nil {
 			if active, ok := problem.Detail.Turn.(*session.ActiveTurn); ok {
-				s.link(r, active)
+				r.Link(s.Server, active)
 			}
 		}
 		return rated, err
@@ -72,17 +73,17 @@ func parseFeedback(c *request.Checks, body []request.Member) (f event.Feedback) 
 }
 
 // listFeedback returns the opinions of a session's answers.
-func (s *api) listFeedback(w http.ResponseWriter, r *apiRequest) error {
-	if err := r.bare(); err != nil {
+func (s *api) listFeedback(w http.ResponseWriter, r *call.Request) error {
+	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.session()
+	id, err := r.SessionID()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	list, err := s.Sessions.Feedback(ctx, r.caller.Workspace.ID, id)
+	list, err := s.Sessions.Feedback(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
