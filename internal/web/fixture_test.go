@@ -1,6 +1,7 @@
 package web
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,6 +81,62 @@ func (w *world) signIn(t *testing.T, n account.NewUser, role apikey.Role) *brows
 	p := browser.New(t)
 	p.MustSetCookies(&proto.NetworkCookieParam{Name: c.Name, Value: c.Value, URL: w.URL})
 	return p
+}
+
+// say sends a message with more members of its body, and waits until its turn has ended.
+func (w *world) say(t *testing.T, text, members string) {
+	t.Helper()
+	body := `{"command":` + apitest.Quote(text) + `,` + members + `}`
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(strings.Replace(body, ",}", "}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.Key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err = readAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted {
+		t.Fatal(res.Status, text, err)
+	}
+}
+
+func readAll(r io.Reader) (string, error) {
+	data, err := io.ReadAll(r)
+	return string(data), err
+}
+
+// post sends a form with the cookies of a page and returns the status.
+func (w *world) post(t *testing.T, p *browser.Page, path, body string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, c := range p.MustCookies() {
+		r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+	}
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// unhurt fails the test if a text became an element or a script of the page.
+func unhurt(t *testing.T, p *browser.Page) {
+	t.Helper()
+	if p.MustEval(`() => typeof hacked !== "undefined"`).Bool() {
+		t.Errorf("%s: a script ran", p.Path())
+	}
+	if n := p.MustEval(`() => document.querySelectorAll("main img, main script, main iframe, main style, main svg[onload], [href^=javascript], [href^=data]").length`).Int(); n > 0 {
+		t.Errorf("%s: %d elements come from texts", p.Path(), n)
+	}
 }
 
 func cookieParam(c *proto.NetworkCookie, url string) *proto.NetworkCookieParam {
