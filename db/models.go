@@ -306,6 +306,42 @@ type Skill struct {
 	UpdatedAt   time.Time
 }
 
+type ToolDefinition struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	ServerID    uuid.UUID
+	OwnName     string
+	Name        string
+	Definition  []byte
+	Hash        []byte
+	Offered     []byte
+	OfferedHash []byte
+	Missing     bool
+	Label       string
+	Enabled     bool
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+type ToolServer struct {
+	ID             uuid.UUID
+	WorkspaceID    uuid.UUID
+	Name           string
+	Kind           string
+	URL            string
+	Headers        []byte
+	Allowed        []string
+	TimeoutSeconds int32
+	Enabled        bool
+	Protocol       string
+	RefreshedAt    *time.Time
+	LastUsedAt     *time.Time
+	LastError      *string
+	LastErrorAt    *time.Time
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
 type Turn struct {
 	ID                 uuid.UUID
 	SessionID          uuid.UUID
@@ -388,6 +424,7 @@ type Workspace struct {
 	PausedAt           *time.Time
 	PausedBy           *string
 	Budgeted           bool
+	HasTools           bool
 }
 
 type WorkspaceStorage struct {

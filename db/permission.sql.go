@@ -116,6 +116,10 @@ func (q *Queries) AllowlistRevoke(ctx context.Context, workspaceID uuid.UUID, iD
 const permissionRules = `-- name: PermissionRules :many
 SELECT tool, rule, NULL::uuid AS id, NULL::timestamptz AS created_at FROM tool_rules WHERE tool_rules.workspace_id = $1
 UNION ALL
+SELECT d.name, CASE WHEN s.enabled AND d.enabled AND d.definition IS NOT NULL AND d.offered IS NULL AND NOT d.missing THEN d.label ELSE 'off' END,
+       NULL, NULL
+FROM tool_definitions d JOIN tool_servers s ON s.id = d.server_id WHERE d.workspace_id = $1
+UNION ALL
 SELECT tool, pattern, id, created_at FROM allowlist WHERE allowlist.workspace_id = $1 AND revoked_at IS NULL
 ORDER BY created_at, id
 `
@@ -128,7 +132,8 @@ type PermissionRulesRow struct {
 }
 
 // PermissionRules is everything that a judgement needs, in one round trip: the rules of
-// tools, which have no id, and the allow-list, oldest first.
+// tools, which have no id, the labels of the workspace's own tools, off for those that must not run,
+// and the allow-list, oldest first.
 func (q *Queries) PermissionRules(ctx context.Context, workspaceID uuid.UUID) ([]PermissionRulesRow, error) {
 	rows, err := q.db.Query(ctx, permissionRules, workspaceID)
 	if err != nil {
@@ -144,6 +149,36 @@ func (q *Queries) PermissionRules(ctx context.Context, workspaceID uuid.UUID) ([
 			&i.ID,
 			&i.CreatedAt,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const toolLabels = `-- name: ToolLabels :many
+SELECT name, label FROM tool_definitions WHERE workspace_id = $1 ORDER BY name
+`
+
+type ToolLabelsRow struct {
+	Name  string
+	Label string
+}
+
+// ToolLabels are the labels of the workspace's own tools.
+func (q *Queries) ToolLabels(ctx context.Context, workspaceID uuid.UUID) ([]ToolLabelsRow, error) {
+	rows, err := q.db.Query(ctx, toolLabels, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ToolLabelsRow
+	for rows.Next() {
+		var i ToolLabelsRow
+		if err := rows.Scan(&i.Name, &i.Label); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -89,6 +89,7 @@ var ours = map[string]string{
 	"internal/store/permission":             "db internal/fault internal/placeholder internal/replan internal/search internal/strictjson internal/text",
 	"internal/store/ratelimit":              "db internal/fault internal/outage internal/pulse internal/replan",
 	"internal/store/skill":                  "db internal/fault internal/replan internal/search internal/text",
+	"internal/store/toolset":                "db internal/fault internal/replan internal/text",
 	"internal/store/vault":                  "db internal/fault internal/pgerr internal/replan",
 	"internal/store/wiki":                   "db internal/event internal/fault internal/pgerr internal/replan internal/search internal/text",
 	"internal/store/workspace":              "db internal/fault internal/replan internal/text",
@@ -129,7 +130,7 @@ var ours = map[string]string{
 
 // doors lists the packages that may import each external dependency with a single entry point.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/budget internal/store/callback internal/store/permission internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/budget internal/store/callback internal/store/permission internal/store/toolset internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server",

@@ -1,13 +1,22 @@
 -- name: PermissionRules :many
 -- PermissionRules is everything that a judgement needs, in one round trip: the rules of
--- tools, which have no id, and the allow-list, oldest first.
+-- tools, which have no id, the labels of the workspace's own tools, off for those that must not run,
+-- and the allow-list, oldest first.
 SELECT tool, rule, NULL::uuid AS id, NULL::timestamptz AS created_at FROM tool_rules WHERE tool_rules.workspace_id = $1
+UNION ALL
+SELECT d.name, CASE WHEN s.enabled AND d.enabled AND d.definition IS NOT NULL AND d.offered IS NULL AND NOT d.missing THEN d.label ELSE 'off' END,
+       NULL, NULL
+FROM tool_definitions d JOIN tool_servers s ON s.id = d.server_id WHERE d.workspace_id = $1
 UNION ALL
 SELECT tool, pattern, id, created_at FROM allowlist WHERE allowlist.workspace_id = $1 AND revoked_at IS NULL
 ORDER BY created_at, id;
 
 -- name: ToolRules :many
 SELECT tool, rule, updated_at FROM tool_rules WHERE workspace_id = $1;
+
+-- name: ToolLabels :many
+-- ToolLabels are the labels of the workspace's own tools.
+SELECT name, label FROM tool_definitions WHERE workspace_id = $1 ORDER BY name;
 
 -- name: ToolRuleSet :exec
 INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, $2, $3)
