@@ -73,7 +73,8 @@ func filledOrNil(s *string) *string {
 	return s
 }
 
-// toolLabels parses tool=label. A tool without a label has the built-in one; all is every tool.
+// toolLabels parses tool=label. A built-in tool without a label has its own, and another tool
+// changes; all is every tool.
 func toolLabels(flags []string) map[string]permission.Label {
 	tools := make(map[string]permission.Label)
 	for _, flag := range flags {
@@ -81,8 +82,11 @@ func toolLabels(flags []string) map[string]permission.Label {
 			return nil
 		}
 		name, label, ok := strings.Cut(flag, "=")
-		if tools[name] = permission.Label(label); !ok {
-			tools[name], _ = permission.LabelOf(name)
+		if tools[name] = permission.Label(label); ok {
+			continue
+		}
+		if tools[name], ok = permission.LabelOf(name); !ok {
+			tools[name] = permission.Changes
 		}
 	}
 	return tools

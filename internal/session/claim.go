@@ -33,6 +33,7 @@ type Claimed struct {
 	Log      *TurnLog // the log of a first attempt, unless it is large; nil: Store.ReadTurnLog reads it
 	Ours     bool     // else the turn is no longer queued, or waits without a job until a place is free
 	Budgeted bool     // its workspace has budgets
+	HasTools bool     // its workspace has rules of tools, or tools of its own
 	Locked   bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
 
@@ -172,7 +173,7 @@ func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted
 func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
-		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted,
+		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted, HasTools: r.HasTools,
 		Agent: Agent{Instructions: r.Instructions, HistoryTokens: int(r.HistoryTokens)},
 	}
 	if r.Model != nil {

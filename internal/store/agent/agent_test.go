@@ -220,7 +220,7 @@ func TestADefinitionIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 		Rules: map[string]string{"bash": "perhaps", "request_secret": "allow", "wikiread": "ask"},
 	}
 	var params []string
-	for _, v := range bad.Violations() {
+	for _, v := range bad.Violations(nil) {
 		params = append(params, v.Param+" "+v.Suggestion)
 	}
 	want := []string{"/instructions ", "/model ", "/effort ", "/tools/bash ", "/tools/bsh bash", "/tools/read ",
@@ -229,7 +229,7 @@ func TestADefinitionIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	if diff := cmp.Diff(want, params); diff != "" {
 		t.Error(diff)
 	}
-	if vs := agent.Defaults().Violations(); len(vs) > 0 {
+	if vs := agent.Defaults().Violations(nil); len(vs) > 0 {
 		t.Errorf("the defaults are rejected: %+v", vs)
 	}
 }

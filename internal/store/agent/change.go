@@ -26,7 +26,11 @@ type Edit struct {
 
 // Create makes an agent whose first version is d. A name in use is an INVALID_REQUEST.
 func (s *Store) Create(ctx context.Context, e Edit, d Definition, note string) (a Agent, err error) {
-	vs := append(d.Violations(), noteViolations(note)...)
+	own, err := ownTools(ctx, s.q, e.Workspace)
+	if err != nil {
+		return a, err
+	}
+	vs := append(d.Violations(own), noteViolations(note)...)
 	if !isName(e.Name) {
 		vs = append(vs, fault.Violation{Param: "/name", Rule: "format",
 			Message: "An agent's name is 1 to 63 characters of a-z, 0-9 and -, and begins with a letter or a digit."})
@@ -65,7 +69,11 @@ func (s *Store) SaveDraft(ctx context.Context, e Edit, edit func(Definition) (De
 		if err != nil {
 			return err
 		}
-		if vs := d.Violations(); len(vs) > 0 {
+		own, err := ownTools(ctx, q, e.Workspace)
+		if err != nil {
+			return err
+		}
+		if vs := d.Violations(own); len(vs) > 0 {
 			return fault.Invalid(vs...)
 		}
 		if a = held; d.equal(v.Definition) {
@@ -122,7 +130,11 @@ func (s *Store) publishAs(ctx context.Context, e Edit, which Which, note string)
 // PublishDefinition makes a definition the next version of an agent, unless it is the published one.
 // A draft stays.
 func (s *Store) PublishDefinition(ctx context.Context, e Edit, d Definition, note string) (a Agent, err error) {
-	if vs := append(d.Violations(), noteViolations(note)...); len(vs) > 0 {
+	own, err := ownTools(ctx, s.q, e.Workspace)
+	if err != nil {
+		return a, err
+	}
+	if vs := append(d.Violations(own), noteViolations(note)...); len(vs) > 0 {
 		return a, fault.Invalid(vs...)
 	}
 	err = s.change(ctx, e, func(q *db.Queries, held Agent) error {

@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
@@ -48,8 +51,8 @@ const (
 // Efforts lists the values of Definition.Effort.
 var Efforts = []string{"minimal", "low", "medium", "high"}
 
-// Violations returns all violations of a definition.
-func (d Definition) Violations() []fault.Violation {
+// Violations returns all violations of a definition. own are the labels of the workspace's own tools.
+func (d Definition) Violations(own map[string]permission.Label) []fault.Violation {
 	var vs []fault.Violation
 	wrong := func(param, rule, message string, args ...any) {
 		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: fmt.Sprintf(message, args...)})
@@ -67,22 +70,22 @@ func (d Definition) Violations() []fault.Violation {
 		wrong("effort", "enum", "effort %q is not one of %s.", text.Truncate(*e, 40), strings.Join(Efforts, ", "))
 	}
 	for _, tool := range slices.Sorted(maps.Keys(d.Tools)) {
-		builtin, known := permission.LabelOf(tool)
+		fixed, known := labelOf(own, tool)
 		switch label := d.Tools[tool]; {
 		case !known:
-			vs = append(vs, unknownTool("/tools/", tool))
+			vs = append(vs, unknownTool("/tools/", tool, own))
 		case label != permission.ReadOnly && label != permission.Changes:
 			wrong("tools/"+text.PointerToken(tool), "enum", "The label of a tool is read_only or changes.")
-		case builtin == permission.Changes && label == permission.ReadOnly:
+		case fixed == permission.Changes && label == permission.ReadOnly:
 			wrong("tools/"+tool, "enum", "%s changes things, so its label is changes. The rule allow lets it run without approval.", tool)
 		}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(d.Rules)) {
-		_, known := permission.LabelOf(tool)
+		_, known := labelOf(own, tool)
 		_, ok := permission.ParseVerdict(d.Rules[tool])
 		switch {
 		case !known:
-			vs = append(vs, unknownTool("/rules/", tool))
+			vs = append(vs, unknownTool("/rules/", tool, own))
 		case permission.IsFixed(tool):
 			wrong("rules/"+tool, "enum", "No rule can be set for %s: it always asks.", tool)
 		case !ok:
@@ -107,9 +110,31 @@ func (d Definition) Violations() []fault.Violation {
 	return vs
 }
 
-func unknownTool(at, tool string) fault.Violation {
+// labelOf returns the label of a tool, built in or one of own.
+func labelOf(own map[string]permission.Label, tool string) (permission.Label, bool) {
+	if label, known := permission.LabelOf(tool); known {
+		return label, true
+	}
+	label, known := own[tool]
+	return label, known
+}
+
+// ownTools returns the labels of the workspace's own tools.
+func ownTools(ctx context.Context, q *db.Queries, workspace uuid.UUID) (map[string]permission.Label, error) {
+	rows, err := q.ToolLabels(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of tools: %w", err)
+	}
+	own := make(map[string]permission.Label, len(rows))
+	for _, r := range rows {
+		own[r.Name] = permission.Label(r.Label)
+	}
+	return own, nil
+}
+
+func unknownTool(at, tool string, own map[string]permission.Label) fault.Violation {
 	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown", Message: fmt.Sprintf("Unknown tool %.100q.", tool)}
-	if near := search.Nearest(tool, permission.Tools(), 1); len(near) > 0 {
+	if near := search.Nearest(tool, slices.Concat(permission.Tools(), slices.Sorted(maps.Keys(own))), 1); len(near) > 0 {
 		v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 		v.Suggestion = near[0]
 	}

@@ -11,6 +11,7 @@ import (
 // built-in defaults.
 type Rules struct {
 	set   map[string]Verdict
+	own   map[string]Label     // the workspace's own tools; "" for those that must not run
 	allow map[string][]allowed // by tool, oldest first
 	hits  *hits
 }
@@ -28,11 +29,14 @@ type allowed struct {
 // implied ones: the names that apikey.Scopes.Expand returns. The reason is a sentence for users and
 // for the model.
 func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
-	t, known := tools[tool]
+	t, known := r.kindOf(tool)
 	rule, set := r.set[tool]
 	set = set && known && !t.fixed
 	if set && rule == Deny {
 		return Deny, fmt.Sprintf("This workspace does not allow the tool %s.", tool)
+	}
+	if label, own := r.own[tool]; own && label == "" {
+		return Deny, fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)
 	}
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
@@ -47,4 +51,22 @@ func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verd
 		return rule, fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)
 	}
 	return t.byDefault(input, scopes)
+}
+
+// Denied returns the reason why no call of a tool can run, or "" if some can. The model is not
+// offered a denied tool.
+func (r Rules) Denied(tool string) string {
+	if v, reason := r.Decide(tool, json.RawMessage("{}"), nil); v == Deny {
+		return reason
+	}
+	return ""
+}
+
+// kindOf returns how the engine judges a tool, built in or the workspace's own.
+func (r Rules) kindOf(tool string) (kind, bool) {
+	if t, known := tools[tool]; known {
+		return t, true
+	}
+	label, own := r.own[tool]
+	return ownKinds[label], own
 }

@@ -34,7 +34,7 @@ func (r Rules) WithAgent(labels, rules map[string]string) Rules {
 	own := r
 	own.set = make(map[string]Verdict, len(r.set)+len(rules))
 	for tool, label := range labels {
-		if builtin, known := LabelOf(tool); known && builtin == ReadOnly && label == string(Changes) {
+		if l, known := r.labelOf(tool); known && l == ReadOnly && label == string(Changes) {
 			own.set[tool] = Ask
 		}
 	}
@@ -47,4 +47,13 @@ func (r Rules) WithAgent(labels, rules map[string]string) Rules {
 		}
 	}
 	return own
+}
+
+// labelOf returns the label of a tool, built in or the workspace's own.
+func (r Rules) labelOf(tool string) (Label, bool) {
+	if l, known := LabelOf(tool); known {
+		return l, true
+	}
+	l, known := r.own[tool]
+	return l, known
 }

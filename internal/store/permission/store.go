@@ -20,6 +20,7 @@ type Setting struct {
 	Default string   // the built-in rule, in words
 	Rule    *Verdict // rule that the workspace has set instead
 	Since   *time.Time
+	Label   Label // of a tool of the workspace's own; "" for a built-in one
 }
 
 // Store reads and writes permissions.
@@ -41,12 +42,17 @@ func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
 	if err != nil {
 		return Rules{}, fmt.Errorf("read permissions: %w", err)
 	}
-	r := Rules{set: make(map[string]Verdict), allow: make(map[string][]allowed), hits: &s.hits}
+	r := Rules{set: make(map[string]Verdict), own: make(map[string]Label), allow: make(map[string][]allowed), hits: &s.hits}
 	for _, row := range rows {
-		if row.ID != nil {
+		switch v, ok := ParseVerdict(row.Rule); {
+		case row.ID != nil:
 			r.allow[row.Tool] = append(r.allow[row.Tool], allowed{id: *row.ID, pattern: row.Rule})
-		} else if v, ok := ParseVerdict(row.Rule); ok {
+		case ok:
 			r.set[row.Tool] = v
+		case row.Rule == string(ReadOnly) || row.Rule == string(Changes):
+			r.own[row.Tool] = Label(row.Rule)
+		default:
+			r.own[row.Tool] = ""
 		}
 	}
 	return r, nil
@@ -63,15 +69,23 @@ func (s *Store) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Settings lists every tool, by name, with its rule in a workspace.
+// Settings lists every tool, by name, with its rule in a workspace: the built-in ones, and then the
+// workspace's own.
 func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, error) {
 	rows, err := s.q.ToolRules(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("read the rules of tools: %w", err)
 	}
-	settings := make([]Setting, 0, len(tools))
-	for _, name := range sortedNames(tools) {
+	own, err := s.ownLabels(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	settings := make([]Setting, 0, len(tools)+len(own))
+	for _, name := range append(sortedNames(tools), sortedNames(own)...) {
 		set := Setting{Tool: name, Default: tools[name].rule}
+		if label, ok := own[name]; ok {
+			set.Default, set.Label = ownKinds[label].rule, label
+		}
 		for _, row := range rows {
 			if v, ok := ParseVerdict(row.Rule); ok && row.Tool == name {
 				set.Rule, set.Since = &v, &row.UpdatedAt
@@ -84,7 +98,7 @@ func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, e
 
 // Set sets a workspace's rule for a tool.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Verdict) error {
-	if err := checkSettable(tool); err != nil {
+	if err := s.checkSettable(ctx, workspace, tool); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleSet(ctx, workspace, tool, v.String()); err != nil {
@@ -95,7 +109,7 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Ver
 
 // Reset restores the built-in rule of a tool.
 func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) error {
-	if err := checkSettable(tool); err != nil {
+	if err := s.checkSettable(ctx, workspace, tool); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleDelete(ctx, workspace, tool); err != nil {
@@ -104,12 +118,31 @@ func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) err
 	return nil
 }
 
-func checkSettable(tool string) error {
+// ownLabels returns the labels of a workspace's own tools.
+func (s *Store) ownLabels(ctx context.Context, workspace uuid.UUID) (map[string]Label, error) {
+	rows, err := s.q.ToolLabels(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of tools: %w", err)
+	}
+	own := make(map[string]Label, len(rows))
+	for _, r := range rows {
+		own[r.Name] = Label(r.Label)
+	}
+	return own, nil
+}
+
+func (s *Store) checkSettable(ctx context.Context, workspace uuid.UUID, tool string) error {
+	own, err := s.ownLabels(ctx, workspace)
+	if err != nil {
+		return err
+	}
 	v := fault.Violation{Param: "/tool", Rule: "enum"}
 	switch t, known := tools[tool]; {
+	case own[tool] != "":
+		return nil
 	case !known:
 		v.Message = fmt.Sprintf("Unknown tool %q.", tool)
-		if near := search.Nearest(tool, sortedNames(tools), 1); len(near) > 0 {
+		if near := search.Nearest(tool, append(sortedNames(tools), sortedNames(own)...), 1); len(near) > 0 {
 			v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 			v.Suggestion = near[0]
 		}

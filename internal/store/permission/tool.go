@@ -42,6 +42,17 @@ var tools = map[string]kind{
 	},
 }
 
+// ownKinds judge the workspace's own tools by their labels.
+var ownKinds = map[Label]kind{
+	ReadOnly: {byDefault: labelled(Allow, "The tool only reads, by its label."), rule: "allow"},
+	Changes:  {byDefault: labelled(Ask, "The tool changes something, by its label."), rule: "ask"},
+	"":       {byDefault: labelled(Deny, "The tool is disabled."), rule: "deny"},
+}
+
+func labelled(v Verdict, reason string) func(json.RawMessage, []string) (Verdict, string) {
+	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
+}
+
 var reads = kind{byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "Calls that read the workspace's knowledge need no pattern."}
 
 func alwaysVerdict(v Verdict) func(json.RawMessage, []string) (Verdict, string) {

@@ -1,0 +1,64 @@
+package permission_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/permission"
+)
+
+// TestLabelsOfOwnToolsAreTheirDefaults judges calls of a workspace's own tools.
+func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	if _, err := w.pool.Exec(t.Context(), `WITH s AS (INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/', 60) RETURNING id)
+		INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, offered, offered_hash, label, enabled)
+		SELECT $1, s.id, x.own, 'crm__' || x.own, '{}', 'h', x.offered::json, x.offered::bytea, x.label, x.enabled
+		FROM s, (VALUES ('find', NULL, 'read_only', true), ('rename', NULL, 'changes', true), ('off', NULL, 'read_only', false), ('changed', '{}', 'read_only', true)) AS x (own, offered, label, enabled)`, w.id); err != nil {
+		t.Fatal(err)
+	}
+	input := json.RawMessage(`{}`)
+	expect := func(when string, want map[string]permission.Verdict) {
+		t.Helper()
+		for tool, v := range want {
+			if got := w.judge(t, tool, input); got != v {
+				t.Errorf("%s: %s is %s", when, tool, got)
+			}
+		}
+	}
+	expect("by default", map[string]permission.Verdict{"crm__find": permission.Allow, "crm__rename": permission.Ask, "crm__off": permission.Deny, "crm__changed": permission.Deny, "crm__none": permission.Ask})
+	for tool, v := range map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow, "crm__off": permission.Allow} {
+		if err := w.Set(t.Context(), w.id, tool, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("with rules", map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow, "crm__off": permission.Deny})
+	rules, err := w.Rules(t.Context(), w.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules.Denied("crm__find") == "" || rules.Denied("crm__changed") == "" || rules.Denied("crm__rename") != "" || rules.Denied("bash") != "" {
+		t.Error("the wrong tools are denied")
+	}
+	if err := w.Reset(t.Context(), w.id, "crm__find"); err != nil {
+		t.Fatal(err)
+	}
+	if rules, err = w.Rules(t.Context(), w.id); err != nil {
+		t.Fatal(err)
+	}
+	own := rules.WithAgent(map[string]string{"crm__find": "changes"}, map[string]string{"crm__rename": "deny"})
+	if v, _ := own.Decide("crm__find", input, nil); v != permission.Ask {
+		t.Errorf("a tool that the version labels as changing: %s", v)
+	}
+	if v, _ := own.Decide("crm__rename", input, nil); v != permission.Deny {
+		t.Errorf("a tool that the version denies: %s", v)
+	}
+	if err := w.Set(t.Context(), w.id, "crm__none", permission.Allow); fault.From(err) == nil {
+		t.Errorf("a rule of an unknown tool: %v", err)
+	}
+	settings, err := w.Settings(t.Context(), w.id)
+	if err != nil || len(settings) != len(permission.Tools())+4 || settings[len(settings)-1].Tool != "crm__rename" || settings[len(settings)-1].Default != "ask" {
+		t.Errorf("%+v, %v", settings, err)
+	}
+}
