@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -15,8 +16,10 @@ import (
 
 // Row is one row of a turn, decoded.
 type Row struct {
+	Seq  int64
 	At   time.Time
-	Body event.Body // can be of an internal kind; nil for a kind of a newer release
+	Body event.Body      // can be of an internal kind; nil for a kind of a newer release
+	Data json.RawMessage // encoded Body
 	// Seen reports that the reader has this row from an earlier stream. The encoder needs it for
 	// the rows after it.
 	Seen bool
@@ -72,7 +75,7 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 			if evs[i].Turn != rd.Turn { // an event of a queued turn
 				continue
 			}
-			row := Row{At: evs[i].At, Seen: seen}
+			row := Row{Seq: evs[i].Seq, At: evs[i].At, Data: evs[i].Data, Seen: seen}
 			if row.Body, err = evs[i].Body(); err != nil {
 				yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
 				return false

@@ -2,7 +2,6 @@ package turns
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -58,31 +57,22 @@ func (p *progress) begin(session uuid.UUID) {
 }
 
 // see processes an event.
-func (p *progress) see(ev *event.Event) {
+func (p *progress) see(body event.Body) {
 	if p.notify == nil {
 		return
 	}
-	switch ev.Kind {
-	case event.KindText:
-		var b event.Text
-		if json.Unmarshal(ev.Data, &b) == nil {
-			p.text, p.fresh = tail(p.text+b.Text), true
+	switch b := body.(type) {
+	case event.Text:
+		p.text, p.fresh = tail(p.text+b.Text), true
+	case event.ToolUse:
+		p.flushThen("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
+	case event.ToolResult:
+		how := "The tool is done:\n"
+		if !b.OK {
+			how = "The tool has failed:\n"
 		}
-	case event.KindToolUse:
-		var b event.ToolUse
-		if json.Unmarshal(ev.Data, &b) == nil {
-			p.flushThen("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
-		}
-	case event.KindToolResult:
-		var b event.ToolResult
-		if json.Unmarshal(ev.Data, &b) == nil {
-			how := "The tool is done:\n"
-			if !b.OK {
-				how = "The tool has failed:\n"
-			}
-			p.flushThen(how + render.Marked(b.Tool))
-		}
-	case event.KindInputRequired:
+		p.flushThen(how + render.Marked(b.Tool))
+	case event.InputRequired:
 		p.flushThen("The agent waits for a person.")
 	}
 }

@@ -1,7 +1,6 @@
 package turns
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -41,11 +40,7 @@ func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 			event.ToolResult{Tool: texts.Draw(t, "of"), OK: rapid.Bool().Draw(t, "ok")},
 			event.Text{Text: texts.Draw(t, "more")},
 		} {
-			data, err := json.Marshal(body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.see(&event.Event{Kind: body.Kind(), Data: data})
+			p.see(body)
 		}
 		p.flushThen("")
 	})

@@ -21,7 +21,7 @@ func TestTranscripts(t *testing.T) {
 		}}
 		p.begin(golden.Session)
 		for i := range c.Rows {
-			p.see(&c.Rows[i].Event)
+			p.see(c.Rows[i].Body)
 		}
 		p.flushThen("")
 		list := []golden.Section{{Name: "mcp progress", Text: out.String()}}

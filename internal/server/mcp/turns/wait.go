@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/mcp/tools"
@@ -54,42 +55,27 @@ func (w *wait) result(ctx context.Context) (tools.Result, error) {
 }
 
 // follow reports progress until the turn asks an unanswered question or ends; then it returns nil.
-func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
-	return w.AwaitTurn(ctx, w.started.From, w.started.Turn, func(evs []event.Event) (*event.Event, error) {
-		for i := range evs {
-			ev := &evs[i]
-			if ev.Turn != w.started.Turn {
-				continue
+// The events of a turn that has ended may be removed: its outcome is still stored.
+func (w *wait) follow(ctx context.Context, p *progress) (*server.Row, error) {
+	reading := server.Reading{Turn: w.started.Turn, From: w.started.From, After: w.after}
+	for rows, err := range w.TurnRows(ctx, w.call.Caller, reading) {
+		if errors.Is(err, eventlog.ErrGone) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if !row.Seen {
+				p.see(row.Body)
 			}
-			if w.after == uuid.Nil {
-				p.see(ev)
-			}
-			if ev.Kind != event.KindInputRequired {
-				continue
-			}
-			id, open, err := w.open(ctx, ev.Data)
-			if err != nil || open {
-				return ev, err
-			}
-			if id == w.after {
-				w.after = uuid.Nil
+			if row.Pending {
+				return &row, nil
 			}
 		}
 		p.flush()
-		return nil, nil
-	})
-}
-
-// open returns the id of a question, and whether it is pending.
-func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool, error) {
-	q, err := parseQuestion(data)
-	if err != nil {
-		return uuid.Nil, false, err
 	}
-	ctx, cancel := w.Brief(ctx)
-	defer cancel()
-	a, err := w.Sessions.Approval(ctx, w.call.Caller.Workspace.ID, q.ApprovalID)
-	return q.ApprovalID, a.Status == "pending", err
+	return nil, nil
 }
 
 // question returns the turn's question as a result, or as a form for the client's user.
