@@ -13,37 +13,27 @@ type acts struct {
 	denied  map[string]string // why a call was not run
 }
 
-// row records a row, even one that is not sent. It returns the outcome of a call that was denied or
-// has failed, "" for every other row.
-func (a *acts) row(body event.Body) string {
+func newActs() acts { return acts{summary: make(map[string]string), denied: make(map[string]string)} }
+
+// denials are the reasons why calls are not run.
+var denials = map[event.Outcome]string{event.Denied: "denied", event.Expired: "not answered in time"}
+
+// recordRow records a row, even one that is not sent. It returns the outcome of a call that was
+// denied or has failed, "" for every other row.
+func (a *acts) recordRow(body event.Body) string {
 	switch b := body.(type) {
 	case event.InputRequired:
 		a.asked = b.Operations
 	case event.Decision:
-		why := "denied"
-		switch b.Outcome {
-		case event.Denied:
-		case event.Expired:
-			why = "not answered in time"
-		default:
-			return ""
-		}
-		if a.denied == nil {
-			a.denied = make(map[string]string)
-		}
-		for _, op := range a.asked {
-			a.denied[op.ToolUseID] = why
+		if why, ok := denials[b.Outcome]; ok {
+			for _, op := range a.asked {
+				a.denied[op.ToolUseID] = why
+			}
 		}
 	case event.ToolUse:
-		if a.summary == nil {
-			a.summary = make(map[string]string)
-		}
 		a.summary[b.ToolUseID] = b.Summary
 	case event.ToolResult:
-		summary, known := a.summary[b.ToolUseID]
-		switch {
-		case b.OK || !known:
-		default:
+		if summary, known := a.summary[b.ToolUseID]; known && !b.OK {
 			return summary + ": " + cmp.Or(a.denied[b.ToolUseID], "failed")
 		}
 	}

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -81,7 +80,7 @@ func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
 	if err := in.Err(); err != nil {
 		return q, err
 	}
-	if err := s.resolve(r, q, in.Given); err != nil {
+	if err := s.resolveModel(r, q, in.Given); err != nil {
 		return q, err
 	}
 	q.Request = request.ComposeMessage(&in.Checks, q.text, in.Given)
@@ -229,31 +228,4 @@ func (in *Incoming) schema(r *server.Request, raw json.RawMessage) {
 		in.Add(fault.Violation{Param: "/response_schema", Rule: "required", Message: "response_schema is missing."})
 	}
 	in.Given["response_schema"] = schema
-}
-
-// resolve finds the workspace, agent or skill of the model's name. An agent comes before a skill of
-// the same name.
-func (s Service) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
-	slug, name, calls := strings.Cut(q.model, "/")
-	if slug != r.Caller.Workspace.Slug {
-		return NoModel(q.model, r.Caller.Workspace)
-	}
-	if !calls {
-		return nil
-	}
-	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
-	defer cancel()
-	switch _, err := s.Agents.Find(ctx, r.Caller.Workspace.ID, name); {
-	case err == nil:
-		r.Names["agent"], given["agent"] = "model", request.QuoteText(name)
-		return nil
-	case fault.From(err) == nil:
-		return err
-	}
-	r.Names["skill"] = "model"
-	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)
-	if err == nil {
-		invoke(k, q.text, given)
-	}
-	return err
 }

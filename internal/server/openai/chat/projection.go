@@ -62,7 +62,7 @@ type Projection struct {
 
 // NewProjection returns a projection to the frames that encode makes of a piece.
 func NewProjection(about About, encode func(Piece) []any) *Projection {
-	return &Projection{About: about, encode: encode, begins: true}
+	return &Projection{About: about, encode: encode, begins: true, acts: newActs()}
 }
 
 // Begin implements server.Encoder.
@@ -84,7 +84,7 @@ func (p *Projection) Begin() []any {
 
 // Row implements server.Encoder.
 func (p *Projection) Row(row server.Row) []any {
-	outcome := p.acts.row(row.Body)
+	outcome := p.acts.recordRow(row.Body)
 	if _, ok := row.Body.(event.ToolUse); ok {
 		p.acted = true
 	}
@@ -233,17 +233,17 @@ func (p *Projection) finish(reason string) []any {
 
 // failure is OpenAI's error format, which is also that of the envelope.
 type failure struct {
-	Error errorBody `json:"error"`
-}
-
-type errorBody struct {
-	Message string     `json:"message"`
-	Type    string     `json:"type"`
-	Param   *string    `json:"param"`
-	Code    event.Code `json:"code"`
+	Error struct {
+		Message string     `json:"message"`
+		Type    string     `json:"type"`
+		Param   *string    `json:"param"`
+		Code    event.Code `json:"code"`
+	} `json:"error"`
 }
 
 // Failure returns the body of an error.
 func Failure(e event.Error) any {
-	return failure{errorBody{Message: e.Message, Type: "api_error", Code: e.Code}}
+	var f failure
+	f.Error.Message, f.Error.Type, f.Error.Code = e.Message, "api_error", e.Code
+	return f
 }
