@@ -24,10 +24,11 @@ func (q *Queries) BudgetDelete(ctx context.Context, workspaceID uuid.UUID, kind 
 	return result.RowsAffected(), nil
 }
 
-const budgetSet = `-- name: BudgetSet :exec
+const budgetSet = `-- name: BudgetSet :execrows
 INSERT INTO budgets (workspace_id, kind, subject, max_cost_usd, max_tokens) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (workspace_id, kind, subject) DO UPDATE
 SET max_cost_usd = excluded.max_cost_usd, max_tokens = excluded.max_tokens, updated_at = clock_timestamp()
+WHERE $6::timestamptz IS NULL OR budgets.updated_at = $6
 `
 
 type BudgetSetParams struct {
@@ -36,17 +37,23 @@ type BudgetSetParams struct {
 	Subject     string
 	MaxCostUSD  *float64
 	MaxTokens   *int64
+	Seen        *time.Time
 }
 
-func (q *Queries) BudgetSet(ctx context.Context, arg BudgetSetParams) error {
-	_, err := q.db.Exec(ctx, budgetSet,
+// BudgetSet creates or replaces a budget, unless it has changed since it was seen; null: it may have.
+func (q *Queries) BudgetSet(ctx context.Context, arg BudgetSetParams) (int64, error) {
+	result, err := q.db.Exec(ctx, budgetSet,
 		arg.WorkspaceID,
 		arg.Kind,
 		arg.Subject,
 		arg.MaxCostUSD,
 		arg.MaxTokens,
+		arg.Seen,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const budgetUseAdd = `-- name: BudgetUseAdd :exec

@@ -43,6 +43,39 @@ func (q *Queries) RateTake(ctx context.Context, keyID string, class string, shar
 	return i, err
 }
 
+const ratesOf = `-- name: RatesOf :many
+SELECT key_id, class, extract(epoch FROM full_at - now())::float8 AS debt FROM rate_limits
+WHERE key_id = ANY($1::text[]) AND full_at > now()
+`
+
+type RatesOfRow struct {
+	KeyID string
+	Class string
+	Debt  float64
+}
+
+// RatesOf is how much of their quotas keys have used: debt as in RateTake. A key that has its whole
+// quota has no row.
+func (q *Queries) RatesOf(ctx context.Context, keys []string) ([]RatesOfRow, error) {
+	rows, err := q.db.Query(ctx, ratesOf, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RatesOfRow
+	for rows.Next() {
+		var i RatesOfRow
+		if err := rows.Scan(&i.KeyID, &i.Class, &i.Debt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const streamsElsewhere = `-- name: StreamsElsewhere :many
 SELECT e.key_id::text AS key_id, e.streams::bigint AS streams FROM streams_elsewhere($1::int) e
 `

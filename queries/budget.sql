@@ -48,10 +48,12 @@ LEFT JOIN LATERAL (
 WHERE b.workspace_id = $1
 ORDER BY b.kind DESC, b.subject;
 
--- name: BudgetSet :exec
+-- name: BudgetSet :execrows
+-- BudgetSet creates or replaces a budget, unless it has changed since it was seen; null: it may have.
 INSERT INTO budgets (workspace_id, kind, subject, max_cost_usd, max_tokens) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (workspace_id, kind, subject) DO UPDATE
-SET max_cost_usd = excluded.max_cost_usd, max_tokens = excluded.max_tokens, updated_at = clock_timestamp();
+SET max_cost_usd = excluded.max_cost_usd, max_tokens = excluded.max_tokens, updated_at = clock_timestamp()
+WHERE sqlc.narg(seen)::timestamptz IS NULL OR budgets.updated_at = sqlc.narg(seen);
 
 -- name: BudgetDelete :execrows
 DELETE FROM budgets WHERE workspace_id = $1 AND kind = $2 AND subject = $3;

@@ -32,3 +32,9 @@ DELETE FROM open_streams WHERE node = $1;
 -- name: StreamsElsewhere :many
 -- StreamsElsewhere is how many streams of each key the other living replicas hold.
 SELECT e.key_id::text AS key_id, e.streams::bigint AS streams FROM streams_elsewhere(sqlc.arg(node)::int) e;
+
+-- name: RatesOf :many
+-- RatesOf is how much of their quotas keys have used: debt as in RateTake. A key that has its whole
+-- quota has no row.
+SELECT key_id, class, extract(epoch FROM full_at - now())::float8 AS debt FROM rate_limits
+WHERE key_id = ANY(sqlc.arg(keys)::text[]) AND full_at > now();

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -71,25 +69,7 @@ func TestSessionsAreListed(t *testing.T) {
 	p.Go(w.URL + "/w/demo/sessions")
 	p.Review("sessions-none")
 	for _, text := range []string{"What can you do?", "@say <script>alert(1)</script> & \u202e"} {
-		body, err := json.Marshal(map[string]string{"command": text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.Key)
-		r.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = io.Copy(io.Discard, res.Body) // until the turn has ended
-		res.Body.Close()
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatal(res.Status, err)
-		}
+		w.say(t, text, "")
 	}
 	p.Go(w.URL + "/w/demo/sessions")
 	p.See("td", "What can you do?")

@@ -39,6 +39,10 @@ type Budget struct {
 	MaxTokens  *int64   // input and output of models, in a day; nil: no limit
 	UpdatedAt  time.Time
 	Used       Use // today; of each key or each user: zero
+
+	// Seen is the UpdatedAt of the budget that Set replaces, the zero time if there was none. If
+	// the budget has changed since, Set fails with PRECONDITION_FAILED. Nil: it may have.
+	Seen *time.Time
 }
 
 // Use is what a subject has spent on a day.
@@ -63,9 +67,12 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, b Budget) error {
 	if vs := b.violations(); len(vs) > 0 {
 		return fault.Invalid(vs...)
 	}
-	err := s.q.BudgetSet(ctx, db.BudgetSetParams{WorkspaceID: workspace, Kind: string(b.Kind), Subject: b.Subject, MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens})
+	n, err := s.q.BudgetSet(ctx, db.BudgetSetParams{WorkspaceID: workspace, Kind: string(b.Kind), Subject: b.Subject, MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens, Seen: b.Seen})
 	if err != nil {
 		return fmt.Errorf("store budget: %w", err)
+	}
+	if n == 0 {
+		return fault.New(fault.PreconditionFailed, "Another administrator has changed this budget since you read it. Read it again and repeat your change.")
 	}
 	return nil
 }
@@ -87,7 +94,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Budget, error)
 	}
 	list := make([]Budget, len(rows))
 	for i, r := range rows {
-		list[i] = Budget{Kind(r.Kind), r.Subject, r.MaxCostUSD, r.MaxTokens, r.UpdatedAt, Use{r.CostUSD, r.Tokens}}
+		list[i] = Budget{Kind: Kind(r.Kind), Subject: r.Subject, MaxCostUSD: r.MaxCostUSD, MaxTokens: r.MaxTokens, UpdatedAt: r.UpdatedAt, Used: Use{r.CostUSD, r.Tokens}}
 	}
 	return list, nil
 }

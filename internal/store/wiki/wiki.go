@@ -121,3 +121,12 @@ func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) 
 	}
 	return e
 }
+
+// Measure returns the number of the documents of a workspace, and their bytes together.
+func (s *Store) Measure(ctx context.Context, workspace uuid.UUID) (documents int, bytes int64, err error) {
+	all, err := s.q.DocumentsOthers(ctx, workspace, "") // no document has an empty path
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure documents: %w", err)
+	}
+	return int(all.Documents), all.Bytes, nil
+}
