@@ -13,13 +13,15 @@ import (
 )
 
 const aPIKeyByID = `-- name: APIKeyByID :one
-SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, k.member_id, coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted,
+SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, k.member_id, k.browser, k.maker_id, k.only_session, k.only_user, k.only_agent, coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted,
        (CASE WHEN u.is_admin THEN 'owner' ELSE coalesce(m.role, '') END)::text AS role
 FROM api_keys k
 LEFT JOIN users u ON u.id = k.member_id AND u.disabled_at IS NULL
 LEFT JOIN members m ON m.workspace_id = k.workspace_id AND m.user_id = u.id
+LEFT JOIN api_keys p ON p.id = k.maker_id
 WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   AND (k.member_id IS NULL OR u.is_admin OR m.role IS NOT NULL)
+  AND (p.id IS NULL OR p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now()))
 `
 
 type APIKeyByIDRow struct {
@@ -30,7 +32,7 @@ type APIKeyByIDRow struct {
 
 // APIKeyByID finds a key that may be used now, and reports whether its last use is to be
 // noted. role is that of a personal token's member, ” if the token has none; a user who is disabled
-// or not a member any more has no token.
+// or not a member any more has no token. A browser token ends with its maker.
 func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, error) {
 	row := q.db.QueryRow(ctx, aPIKeyByID, id)
 	var i APIKeyByIDRow
@@ -50,6 +52,11 @@ func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, err
 		&i.APIKey.ReplacedBy,
 		&i.APIKey.Webhook,
 		&i.APIKey.MemberID,
+		&i.APIKey.Browser,
+		&i.APIKey.MakerID,
+		&i.APIKey.OnlySession,
+		&i.APIKey.OnlyUser,
+		&i.APIKey.OnlyAgent,
 		&i.Unnoted,
 		&i.Role,
 	)
@@ -59,7 +66,7 @@ func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, err
 const aPIKeyInsert = `-- name: APIKeyInsert :one
 INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, webhook, created_by, member_id, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + make_interval(secs => $11::float8))
-RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent
 `
 
 type APIKeyInsertParams struct {
@@ -108,6 +115,80 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 		&i.ReplacedBy,
 		&i.Webhook,
 		&i.MemberID,
+		&i.Browser,
+		&i.MakerID,
+		&i.OnlySession,
+		&i.OnlyUser,
+		&i.OnlyAgent,
+	)
+	return i, err
+}
+
+const aPIKeyInsertBrowser = `-- name: APIKeyInsertBrowser :one
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, created_by, expires_at, browser, only_session, only_user, only_agent,
+    maker_id, member_id, loopback)
+VALUES ($1, $2, $3, $4, $5, $6, $7,
+    now() + make_interval(secs => $8::float8), true, $9, $10, $11,
+    (SELECT m.id FROM api_keys m WHERE m.id = $7),
+    coalesce((SELECT m.member_id FROM api_keys m WHERE m.id = $7), $12::text),
+    coalesce((SELECT m.loopback FROM api_keys m WHERE m.id = $7), false))
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent
+`
+
+type APIKeyInsertBrowserParams struct {
+	ID          string
+	WorkspaceID uuid.UUID
+	Name        string
+	SecretHash  []byte
+	Last4       string
+	Scopes      []string
+	Maker       *string
+	LifeSeconds float64
+	OnlySession *uuid.UUID
+	OnlyUser    *string
+	OnlyAgent   *string
+	MemberID    *string
+}
+
+// APIKeyInsertBrowser makes a browser token. It belongs to the member whose personal token makes it,
+// and works on this machine only if its maker does.
+func (q *Queries) APIKeyInsertBrowser(ctx context.Context, arg APIKeyInsertBrowserParams) (APIKey, error) {
+	row := q.db.QueryRow(ctx, aPIKeyInsertBrowser,
+		arg.ID,
+		arg.WorkspaceID,
+		arg.Name,
+		arg.SecretHash,
+		arg.Last4,
+		arg.Scopes,
+		arg.Maker,
+		arg.LifeSeconds,
+		arg.OnlySession,
+		arg.OnlyUser,
+		arg.OnlyAgent,
+		arg.MemberID,
+	)
+	var i APIKey
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.Name,
+		&i.SecretHash,
+		&i.Last4,
+		&i.Scopes,
+		&i.Loopback,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.LastUsedAt,
+		&i.RevokedAt,
+		&i.ReplacedBy,
+		&i.Webhook,
+		&i.MemberID,
+		&i.Browser,
+		&i.MakerID,
+		&i.OnlySession,
+		&i.OnlyUser,
+		&i.OnlyAgent,
 	)
 	return i, err
 }
@@ -115,7 +196,7 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 const aPIKeyReplace = `-- name: APIKeyReplace :execrows
 UPDATE api_keys
 SET replaced_by = $3, expires_at = least(expires_at, now() + make_interval(secs => $4::float8))
-WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL AND replaced_by IS NULL
+WHERE workspace_id = $1 AND id = $2 AND NOT browser AND revoked_at IS NULL AND replaced_by IS NULL
 `
 
 // APIKeyReplace lets a rotated key live on for the overlap.
@@ -133,7 +214,7 @@ func (q *Queries) APIKeyReplace(ctx context.Context, workspaceID uuid.UUID, iD s
 }
 
 const aPIKeyRevoke = `-- name: APIKeyRevoke :execrows
-UPDATE api_keys SET revoked_at = now() WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
+UPDATE api_keys SET revoked_at = now() WHERE workspace_id = $1 AND id = $2 AND NOT browser AND revoked_at IS NULL
 `
 
 // APIKeyRevoke ends a key now. Revoking it again changes nothing.
@@ -166,8 +247,9 @@ func (q *Queries) APIKeySucceeds(ctx context.Context, later string, workspaceID 
 const aPIKeyUpdate = `-- name: APIKeyUpdate :one
 UPDATE api_keys SET name = coalesce($1, name),
     expires_at = CASE WHEN $2::boolean THEN NULL ELSE coalesce($3, expires_at) END
-WHERE workspace_id = $4 AND id = $5 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id
+WHERE workspace_id = $4 AND id = $5 AND NOT browser AND revoked_at IS NULL
+  AND (expires_at IS NULL OR expires_at > now())
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent
 `
 
 type APIKeyUpdateParams struct {
@@ -204,6 +286,11 @@ func (q *Queries) APIKeyUpdate(ctx context.Context, arg APIKeyUpdateParams) (API
 		&i.ReplacedBy,
 		&i.Webhook,
 		&i.MemberID,
+		&i.Browser,
+		&i.MakerID,
+		&i.OnlySession,
+		&i.OnlyUser,
+		&i.OnlyAgent,
 	)
 	return i, err
 }
@@ -222,9 +309,10 @@ func (q *Queries) APIKeyUsed(ctx context.Context, id string) error {
 const aPIKeysDead = `-- name: APIKeysDead :many
 SELECT k.id::text FROM unnest($1::text[]) AS k (id)
 WHERE NOT EXISTS (
-    SELECT FROM api_keys a LEFT JOIN users u ON u.id = a.member_id AND u.disabled_at IS NULL
+    SELECT FROM api_keys a LEFT JOIN users u ON u.id = a.member_id AND u.disabled_at IS NULL LEFT JOIN api_keys p ON p.id = a.maker_id
     WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())
       AND (a.member_id IS NULL OR u.is_admin OR EXISTS (SELECT FROM members m WHERE m.workspace_id = a.workspace_id AND m.user_id = u.id))
+      AND (p.id IS NULL OR p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now()))
 )
 `
 
@@ -250,9 +338,10 @@ func (q *Queries) APIKeysDead(ctx context.Context, ids []string) ([]string, erro
 }
 
 const aPIKeysList = `-- name: APIKeysList :many
-SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id
+SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent FROM api_keys WHERE workspace_id = $1 AND NOT browser ORDER BY created_at, id
 `
 
+// APIKeysList leaves browser tokens out.
 func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]APIKey, error) {
 	rows, err := q.db.Query(ctx, aPIKeysList, workspaceID)
 	if err != nil {
@@ -278,6 +367,11 @@ func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]API
 			&i.ReplacedBy,
 			&i.Webhook,
 			&i.MemberID,
+			&i.Browser,
+			&i.MakerID,
+			&i.OnlySession,
+			&i.OnlyUser,
+			&i.OnlyAgent,
 		); err != nil {
 			return nil, err
 		}
@@ -287,4 +381,123 @@ func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]API
 		return nil, err
 	}
 	return items, nil
+}
+
+const browserTokenRevoke = `-- name: BrowserTokenRevoke :one
+UPDATE api_keys SET revoked_at = now()
+WHERE workspace_id = $1 AND id = $2 AND browser AND revoked_at IS NULL AND expires_at > now()
+  AND ($3::text IS NULL OR created_by = $3)
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent
+`
+
+// BrowserTokenRevoke ends a token now; a null maker means any.
+func (q *Queries) BrowserTokenRevoke(ctx context.Context, workspaceID uuid.UUID, iD string, maker *string) (APIKey, error) {
+	row := q.db.QueryRow(ctx, browserTokenRevoke, workspaceID, iD, maker)
+	var i APIKey
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.Name,
+		&i.SecretHash,
+		&i.Last4,
+		&i.Scopes,
+		&i.Loopback,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.LastUsedAt,
+		&i.RevokedAt,
+		&i.ReplacedBy,
+		&i.Webhook,
+		&i.MemberID,
+		&i.Browser,
+		&i.MakerID,
+		&i.OnlySession,
+		&i.OnlyUser,
+		&i.OnlyAgent,
+	)
+	return i, err
+}
+
+const browserTokensList = `-- name: BrowserTokensList :many
+SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, k.member_id, k.browser, k.maker_id, k.only_session, k.only_user, k.only_agent FROM api_keys k LEFT JOIN api_keys m ON m.id = k.maker_id
+WHERE k.workspace_id = $1 AND k.browser AND k.revoked_at IS NULL AND k.expires_at > now()
+  AND (m.id IS NULL OR m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))
+  AND ($2::text IS NULL OR k.created_by = $2)
+  AND ($3::uuid IS NULL OR k.only_session = $3)
+  AND ($4::text IS NULL OR k.only_user = $4)
+  AND ($5::text IS NULL OR (k.created_at, k.id) < ($6::timestamptz, $5))
+ORDER BY k.created_at DESC, k.id DESC
+LIMIT $7
+`
+
+type BrowserTokensListParams struct {
+	WorkspaceID uuid.UUID
+	Maker       *string
+	OnlySession *uuid.UUID
+	OnlyUser    *string
+	BeforeID    *string
+	Before      *time.Time
+	Page        int32
+}
+
+// BrowserTokensList returns tokens that can be used now, newest first; a null maker means all.
+func (q *Queries) BrowserTokensList(ctx context.Context, arg BrowserTokensListParams) ([]APIKey, error) {
+	rows, err := q.db.Query(ctx, browserTokensList,
+		arg.WorkspaceID,
+		arg.Maker,
+		arg.OnlySession,
+		arg.OnlyUser,
+		arg.BeforeID,
+		arg.Before,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []APIKey
+	for rows.Next() {
+		var i APIKey
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Name,
+			&i.SecretHash,
+			&i.Last4,
+			&i.Scopes,
+			&i.Loopback,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.LastUsedAt,
+			&i.RevokedAt,
+			&i.ReplacedBy,
+			&i.Webhook,
+			&i.MemberID,
+			&i.Browser,
+			&i.MakerID,
+			&i.OnlySession,
+			&i.OnlyUser,
+			&i.OnlyAgent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const browserTokensPurge = `-- name: BrowserTokensPurge :exec
+DELETE FROM api_keys WHERE id IN (
+    SELECT k.id FROM api_keys k WHERE k.browser AND k.expires_at < now() - interval '1 day' LIMIT 100 FOR UPDATE SKIP LOCKED)
+`
+
+// BrowserTokensPurge deletes some tokens that ended more than a day ago.
+func (q *Queries) BrowserTokensPurge(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, browserTokensPurge)
+	return err
 }

@@ -26,6 +26,11 @@ type APIKey struct {
 	ReplacedBy  *string
 	Webhook     bool
 	MemberID    *string
+	Browser     bool
+	MakerID     *string
+	OnlySession *uuid.UUID
+	OnlyUser    *string
+	OnlyAgent   *string
 }
 
 type AdminLog struct {

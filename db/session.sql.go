@@ -110,6 +110,18 @@ func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID u
 	return err
 }
 
+const sessionIsOfUser = `-- name: SessionIsOfUser :one
+SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2 AND end_user = $3::text AND erased_at IS NULL)
+`
+
+// SessionIsOfUser reports whether a session belongs to an end user.
+func (q *Queries) SessionIsOfUser(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID, column3 string) (bool, error) {
+	row := q.db.QueryRow(ctx, sessionIsOfUser, workspaceID, iD, column3)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const sessionLock = `-- name: SessionLock :exec
 WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 FOR NO KEY UPDATE)
 SELECT set_config('parley.locked', l.id::text, true) FROM l

@@ -95,3 +95,7 @@ WHERE workspace_id = $1 AND id = $2 AND erased_at IS NULL;
 -- administrator's command sent it.
 SELECT t.key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
 WHERE s.workspace_id = $1 AND s.id = $2 ORDER BY t.created_at LIMIT 1;
+
+-- name: SessionIsOfUser :one
+-- SessionIsOfUser reports whether a session belongs to an end user.
+SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2 AND end_user = $3::text AND erased_at IS NULL);

@@ -105,6 +105,11 @@ func (c Config) listProblems() []string {
 	if _, err := c.trustedProxies(); err != nil {
 		list = append(list, "PARLEY_TRUSTED_PROXIES: "+err.Error()+".")
 	}
+	for _, origin := range c.CORSOrigins {
+		if !isOrigin(origin) {
+			bad("PARLEY_CORS_ORIGINS", origin, "origins as browsers send them, such as https://app.example or http://localhost:3000: lower case, no path, no * and no usual port")
+		}
+	}
 	if c.VaultKey != "" {
 		if _, err := vault.ParseKeys(c.VaultKey.Reveal()); err != nil {
 			list = append(list, "PARLEY_VAULT_KEY: "+err.Error()+".")
@@ -138,6 +143,13 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// isOrigin reports whether a text is an origin as browsers send it.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && webURL(s) && s == u.Scheme+"://"+u.Host && s == strings.ToLower(s) && !strings.Contains(u.Host, "*") &&
+		!(u.Scheme == "https" && u.Port() == "443") && !(u.Scheme == "http" && u.Port() == "80") && u.Hostname() != ""
 }
 
 func webURL(s string) bool {

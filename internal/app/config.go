@@ -62,6 +62,8 @@ type Config struct {
 	FailedKeysPerMinute int      `env:"PARLEY_FAILED_KEYS_PER_MINUTE" envDefault:"60" section:"Limits of each client address" doc:"API keys that are not valid that an address may send in a minute; 0: no limit. Each process counts by itself, and of IPv6 a /64 counts as one address."`
 	TrustedProxies      []string `env:"PARLEY_TRUSTED_PROXIES" doc:"Addresses and ranges of the proxies in front of the server, separated by commas, such as 10.0.0.0/8. Only from them does the server accept the client's address in X-Forwarded-For."`
 
+	CORSOrigins []string `env:"PARLEY_CORS_ORIGINS" section:"Pages of other origins" doc:"Origins whose pages may call the API from a browser, exactly as browsers send them, separated by commas: https://app.example,http://localhost:3000. Pages send a browser token; cookies are never accepted from them. Without it no page of another origin can read an answer."`
+
 	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: an agent card needs a key. The card without a key names the address of A2A and how to authenticate, and nothing of any workspace."`
 
 	AdminEmail    string `env:"PARLEY_ADMIN_EMAIL" section:"Web application" doc:"Address of the first administrator, whom the server creates at its start if there is none. Without it the server prints a link with which the first administrator is created in the browser."`

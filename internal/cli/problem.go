@@ -181,6 +181,8 @@ func explainAnswer(e *client.Error) *problem {
 		p.Exit, p.Do = exitAuth, "Set PARLEY_API_KEY; parley keys create makes a key."
 	case e.Code == "APPROVER_IS_SENDER":
 		p.Exit, p.Do = exitAuth, "Use another key than the sender's, or deny."
+	case e.Code == "TOKEN_RESTRICTED":
+		p.Exit, p.Do = exitAuth, "Use an API key instead of the browser token."
 	case e.Status == http.StatusForbidden:
 		p.Exit, p.Do = exitAuth, "Use a key that has the scope "+e.RequiredScope+"; parley keys create --scope "+e.RequiredScope+" makes one."
 	case e.Status == http.StatusTooManyRequests || e.Status >= 500:

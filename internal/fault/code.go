@@ -23,6 +23,7 @@ const (
 	InsufficientScope       Code = "INSUFFICIENT_SCOPE"
 	ApproverIsSender        Code = "APPROVER_IS_SENDER"
 	OriginNotAllowed        Code = "ORIGIN_NOT_ALLOWED"
+	TokenRestricted         Code = "TOKEN_RESTRICTED"
 	WorkspaceNotFound       Code = "WORKSPACE_NOT_FOUND"
 	SessionNotFound         Code = "SESSION_NOT_FOUND"
 	ApprovalNotFound        Code = "APPROVAL_NOT_FOUND"
@@ -77,6 +78,7 @@ var classes = map[Code]class{
 	InsufficientScope:       {http.StatusForbidden, Permission},
 	ApproverIsSender:        {http.StatusForbidden, Permission},
 	OriginNotAllowed:        {http.StatusForbidden, Permission},
+	TokenRestricted:         {http.StatusForbidden, Permission},
 	WorkspaceNotFound:       {http.StatusNotFound, NotFound},
 	SessionNotFound:         {http.StatusNotFound, NotFound},
 	ApprovalNotFound:        {http.StatusNotFound, NotFound},

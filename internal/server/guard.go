@@ -26,6 +26,8 @@ type Requirement struct {
 	Names func(workspace.Workspace) bool
 	// Workspace is the reference of that workspace. With it signed-in members are accepted, too.
 	Workspace string
+	// Tokens accepts browser tokens. The operation checks their limit.
+	Tokens bool
 }
 
 // Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404
@@ -53,6 +55,9 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	if !p.Scopes.Allows(t.Scope) {
 		nameScopes(w, p, t.Scope)
 		return Caller{}, MissingScope(t.Scope)
+	}
+	if p.Only != nil && !t.Tokens {
+		return Caller{}, fault.New(fault.TokenRestricted, "A browser token cannot be used here: it sends and reads messages of its session or user. Use an API key.")
 	}
 	c := Caller{Principal: p, Workspace: own}
 	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {

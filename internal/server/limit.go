@@ -33,9 +33,9 @@ func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ra
 	if size == 0 {
 		return ratelimit.Quota{}, nil
 	}
-	q, err := s.Limits.Take(ctx, c.Key, class, size)
+	q, err := s.Limits.Take(ctx, c.Credential(), class, size)
 	if err != nil && fault.From(err) == nil {
-		s.counts.Note(ctx, err, "key", c.Key)
+		s.counts.Note(ctx, err, "key", c.Credential())
 		return ratelimit.Quota{}, nil
 	}
 	s.counts.Note(ctx, nil)
@@ -51,7 +51,7 @@ func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err 
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	return s.Limits.Hold(ctx, c.Key, most)
+	return s.Limits.Hold(ctx, c.Credential(), most)
 }
 
 // KeyLimits returns the limits of a workspace's keys.
@@ -74,7 +74,7 @@ func (s *Server) KeyLimits(w workspace.Workspace) ratelimit.Limits {
 // ownWorkspace returns the workspace of a key, at most a second old. For a key over its limit it
 // may be older, so that a flood is rejected without a query.
 func (s *Server) ownWorkspace(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, isRecent bool, err error) {
-	if s.Limits != nil && s.Limits.Empty(caller.Key, class) {
+	if s.Limits != nil && s.Limits.Empty(caller.Credential(), class) {
 		if w, ok := s.Workspaces.Known(caller.Workspace); ok {
 			return w, false, nil
 		}

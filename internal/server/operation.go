@@ -18,6 +18,8 @@ type Operation struct {
 	Public bool // needs no key; Scope and Class do not apply
 	Scope  apikey.Scope
 	Class  ratelimit.Class
+	// Tokens accepts browser tokens. Serve checks their limit.
+	Tokens bool
 	// CheckOrigin rejects requests of foreign web pages before anything else is checked.
 	CheckOrigin bool
 	// Serve writes only on success.
@@ -42,6 +44,10 @@ func (s *Server) HandleMethods(methods map[string]Operation) http.Handler {
 	slices.Sort(names)
 	allow := strings.Join(names, ", ")
 	return s.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		if s.shareWithOrigin(w.Header(), r, allow) {
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
 		if op, ok := methods[r.Method]; ok {
 			return s.serveOperation(w, r, op)
 		}
@@ -83,7 +89,7 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 }
 
 func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err error) {
-	terms := Requirement{Scope: op.Scope, Class: op.Class}
+	terms := Requirement{Scope: op.Scope, Class: op.Class, Tokens: op.Tokens}
 	if ref := r.PathValue("id"); ref != "" {
 		terms.Workspace = ref
 		terms.Names = func(own workspace.Workspace) bool {

@@ -53,6 +53,8 @@ type Config struct {
 	Failures *ratelimit.Failures // failed authentications by address; nil: not limited
 	// TrustedProxies may name the client of a request in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
+	// CORSOrigins are the origins whose pages may call the API, as browsers send them.
+	CORSOrigins []string
 	// Local rejects requests of foreign web pages and for foreign names: development mode.
 	Local bool
 

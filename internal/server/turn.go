@@ -36,6 +36,9 @@ func (s *Server) StartTurn(ctx context.Context, base string, c Caller, req turn.
 func (c Caller) Request(req turn.Request, raw []byte) turn.Request {
 	req.Workspace, req.Key, req.Scopes = c.Workspace, c.Key, c.Scopes.Expand().Strings()
 	if raw != nil {
+		if c.Only != nil { // a token with another limit gets none of the turns of this one
+			raw = append([]byte(c.Only.String()+"\n"), raw...)
+		}
 		hash := sha256.Sum256(raw)
 		req.Hash = hash[:]
 	}

@@ -121,7 +121,7 @@ func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.R
 func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (a Approval, overdue bool, err error) {
 	row, err := q.ApprovalGet(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return a, false, fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
+		return a, false, ApprovalNotFound(id)
 	}
 	if err != nil {
 		return a, false, fmt.Errorf("read approval: %w", err)
@@ -149,4 +149,9 @@ func approvalOf(r db.Approval, overdue bool, left float64) Approval {
 		}
 	}
 	return a
+}
+
+// ApprovalNotFound returns the error for an approval that the workspace does not have.
+func ApprovalNotFound(id uuid.UUID) *fault.Error {
+	return fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
 }

@@ -74,6 +74,15 @@ func (s *Store) Edit(ctx context.Context, workspace, id uuid.UUID, c Change) (Su
 	return s.Summary(ctx, workspace, id)
 }
 
+// IsOfUser reports whether a session belongs to an end user of the application.
+func (s *Store) IsOfUser(ctx context.Context, workspace, id uuid.UUID, user string) (bool, error) {
+	own, err := s.q.SessionIsOfUser(ctx, workspace, id, user)
+	if err != nil {
+		return false, fmt.Errorf("compare the user of a session: %w", err)
+	}
+	return own, nil
+}
+
 // IsOwner reports whether an API key, or a key that it replaced by rotation, sent the first message
 // of a session. A session that does not exist is SESSION_NOT_FOUND.
 func (s *Store) IsOwner(ctx context.Context, workspace, id uuid.UUID, key string) (bool, error) {

@@ -75,7 +75,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	if op.method != http.MethodGet && op.method != http.MethodHead {
-		ctx = actor.With(ctx, s.actor(w, r))
+		ctx = actor.With(ctx, s.Actor(w, r.Request, r.Caller))
 	}
 	if key == "" {
 		result, err := op.do(ctx, c)
@@ -147,15 +147,6 @@ func respond(w http.ResponseWriter, status int, result any) error {
 		return server.WriteData(w, status, v.value)
 	}
 	return server.WriteData(w, status, result)
-}
-
-// actor returns the caller as the log of changes names it.
-func (s *api) actor(w http.ResponseWriter, r *server.Request) actor.Actor {
-	a := actor.Actor{Kind: actor.Key, ID: r.Caller.Key, Name: r.Caller.Name, Address: s.ClientAddress(r.Request).String(), RequestID: w.Header().Get("X-Request-Id")}
-	if strings.HasPrefix(a.ID, "mbr_") {
-		a.Kind = actor.Member
-	}
-	return a
 }
 
 // by names the caller in records that have one text for every kind of actor.

@@ -28,7 +28,7 @@ func (s *api) block(w http.ResponseWriter, r *call.Request, started turn.Started
 // await follows a turn to its end or to its first question, and records its position in seen. A
 // turn that is read again asks again, so a repeated call has the same response.
 func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
-	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
+	ctx, stop := s.Keys.While(r.Context(), r.Caller.Credential())
 	defer stop()
 	question, err := s.AwaitTurn(ctx, started.From, started.Turn, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {

@@ -200,7 +200,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval deleteSession getModel listModels rateAnswer redeliverCallback runAgent " +
+		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel listModels listTokens rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
 		apikey.SessionsRead: "getApproval getCallback getSession listApprovals listCallbacks listFeedback listMessages listSessions resumeChat resumeStream",
 		apikey.ToolsRead:    files, apikey.ToolsWrite: files,

@@ -34,6 +34,9 @@ func (s *api) sendMessage(w http.ResponseWriter, r *call.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.ConfineMessage(s.Server, &m.Request); err != nil {
+		return err
+	}
 	if m.LastEvent, _, err = server.ParseCursor("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"fileId":                  aFile,
 	"chatId":                  aChat,
 	"keyId":                   aKey,
+	"tokenId":                 func(t testing.TB, s *service) string { return s.token(t, "", "tokens", `{"user":"anna"}`).TokenID },
 	"name":                    aCredential,
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
@@ -53,6 +54,9 @@ var bodies = map[string]string{
 	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
 	"downloadFiles":  `{"file_id":"{fileId}"}`,
 	"rateAnswer":     `{"rating":"good"}`,
+
+	"createSessionToken": `{}`,
+	"createUserToken":    `{"user":"anna"}`,
 
 	"updateWorkspace": `{"name":"Demo"}`,
 	"createKey":       `{"name":"another","scopes":["config:read"]}`,

@@ -91,7 +91,7 @@ func (s *api) attach(r *call.Request) (*attachment, error) {
 	if err := query.Err(); err != nil {
 		return nil, err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *api) replay(w http.ResponseWriter, r *call.Request, a *attachment) erro
 
 // close responds with a stream that ends by itself.
 func (s *api) close(w http.ResponseWriter, r *call.Request, t *tail, rest func(*frames) error) error {
-	_ = s.WriteStream(w, r.Context(), t.about(r.Caller.Key), func(_ context.Context, sw *sse.Writer) error {
+	_ = s.WriteStream(w, r.Context(), t.about(r.Caller.Credential()), func(_ context.Context, sw *sse.Writer) error {
 		out := &frames{sw: sw, tail: t, id: t.from.Seq}
 		if err := out.Begin(); err != nil {
 			return err

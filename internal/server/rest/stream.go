@@ -38,7 +38,7 @@ type tail struct {
 // A stream can wait here for an hour, beside many others: the parts that it needs only at its start
 // or its end are in functions of their own, off this stack.
 func (s *api) stream(w http.ResponseWriter, r *call.Request, t *tail) error {
-	key := r.Caller.Key // only the key, so that the workspace can be freed
+	key := r.Caller.Credential() // only the key, so that the workspace can be freed
 	_ = server.StreamTurn(s.Server, w, r.Context(), t.about(key),
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return s.Events(ctx, t.from, t.turn) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] { return &frames{sw: sw, tail: t, id: t.from.Seq} })

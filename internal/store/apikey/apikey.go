@@ -1,5 +1,5 @@
-// Package apikey owns the API keys of workspaces, and their webhook_tokens, which are keys too. A
-// key is shown once and stored as a hash; a mistyped one is rejected without a query; a revoked one
+// Package apikey owns the API keys of workspaces, and their webhook_tokens and browser tokens, which
+// are keys too. A key is shown once and stored as a hash; a mistyped one is rejected without a query; a revoked one
 // stops working within a second on every replica, open streams included.
 package apikey
 
@@ -13,23 +13,21 @@ import (
 // A key consists of a prefix, 8 characters that name it, 32 secret characters and 6 that detect a
 // typo. Scanners find it by its prefix, which also names its kind.
 const (
-	keyPrefix   = "prl_"
-	tokenPrefix = "whtok_" // prefix of a webhook_token
-	idLen       = 8
-	secretLen   = 32
-	checksumLen = 6
-	bodyLen     = idLen + secretLen + checksumLen
+	keyPrefix     = "prl_"
+	tokenPrefix   = "whtok_" // prefix of a webhook_token
+	browserPrefix = "brtok_" // prefix of a browser token
+	idLen         = 8
+	secretLen     = 32
+	checksumLen   = 6
+	bodyLen       = idLen + secretLen + checksumLen
 )
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Parse splits a key or a webhook_token into its name and its secret. ok is false for every text
-// that this package cannot have made.
+// Parse splits a key or a token into its name and its secret. ok is false for every text that this
+// package cannot have made.
 func Parse(key string) (id, secret string, ok bool) {
-	prefix := keyPrefix
-	if isToken(key) {
-		prefix = tokenPrefix
-	}
+	prefix := prefixOf(key)
 	if len(key) != len(prefix)+bodyLen || !strings.HasPrefix(key, prefix) {
 		return "", "", false
 	}
@@ -46,8 +44,26 @@ func Parse(key string) (id, secret string, ok bool) {
 	return body[:idLen], body[idLen:], true
 }
 
-// isToken reports whether a bearer value looks like a webhook_token.
-func isToken(bearer string) bool { return strings.HasPrefix(bearer, tokenPrefix) }
+// prefixOf returns the prefix of the kind of key that a bearer value looks like.
+func prefixOf(bearer string) string {
+	for _, prefix := range []string{tokenPrefix, browserPrefix} {
+		if strings.HasPrefix(bearer, prefix) {
+			return prefix
+		}
+	}
+	return keyPrefix
+}
+
+// kindPrefix returns the prefix of a stored key.
+func kindPrefix(webhook, browser bool) string {
+	switch {
+	case webhook:
+		return tokenPrefix
+	case browser:
+		return browserPrefix
+	}
+	return keyPrefix
+}
 
 // generateSecret makes a new key.
 func generateSecret(prefix string) (key, id, secret string) {

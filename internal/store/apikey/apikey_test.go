@@ -9,7 +9,7 @@ import (
 
 func TestKeysHaveTheDocumentedShape(t *testing.T) {
 	t.Parallel()
-	for _, prefix := range []string{"prl_", "whtok_"} {
+	for _, prefix := range []string{"prl_", "whtok_", "brtok_"} {
 		shape := regexp.MustCompile(`^` + prefix + `([0-9A-Za-z]{8})([0-9A-Za-z]{32})[0-9A-Za-z]{6}$`)
 		seen := make(map[string]bool)
 		for range 1000 {
@@ -30,7 +30,7 @@ func TestKeysHaveTheDocumentedShape(t *testing.T) {
 // another prefix.
 func TestParseRefusesTypos(t *testing.T) {
 	t.Parallel()
-	for prefix, other := range map[string]string{keyPrefix: tokenPrefix, tokenPrefix: keyPrefix} {
+	for prefix, other := range map[string]string{keyPrefix: tokenPrefix, tokenPrefix: browserPrefix, browserPrefix: keyPrefix} {
 		key, _, _ := generateSecret(prefix)
 		typos := []string{strings.Replace(key, prefix, other, 1), strings.TrimPrefix(key, prefix)}
 		for i := range len(key) {
@@ -71,7 +71,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q was taken", s)
 		}
 		sent, sum := s[:len(s)-6], s[len(s)-6:]
-		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret) || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
+		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret && sent != "brtok_"+id+secret) || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
 			t.Fatalf("%q was parsed as %q, %q", s, id, secret)
 		}
 		n := uint32(0)

@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
 )
 
@@ -22,7 +24,15 @@ type Principal struct {
 	Key       string // id of the key, of the webhook_token or, with MemberPrefix, of a signed-in user
 	Name      string // of the key or the user
 	Scopes    Scopes
+
+	// Token is the id of a browser token, which acts for the Key that made it; Only is its limit.
+	Token string
+	Only  *Limit
 }
+
+// Credential returns the id of what the request was authenticated with: its limits are counted by
+// it, and its streams end with it.
+func (p Principal) Credential() string { return cmp.Or(p.Token, p.Key) }
 
 // remembered is how long a verified key is trusted without another query. With streams checked
 // every half second, a revoked key is dead within a second.
@@ -48,7 +58,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		}
 		row := found.APIKey
 		// An unknown key costs the same comparison as a wrong secret.
-		if subtle.ConstantTimeCompare(hashSecret(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
+		if subtle.ConstantTimeCompare(hashSecret(secret), row.SecretHash) != 1 || kindPrefix(row.Webhook, row.Browser) != prefixOf(bearer) {
 			s.cache.forgetIf(id, sum) // it was valid earlier
 			return Principal{}, Invalid()
 		}
@@ -56,7 +66,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		if row.MemberID != nil {
 			scopes = scopes.within(Role(found.Role))
 		}
-		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Name: row.Name, Scopes: scopes}}
+		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: principalOf(row, scopes)}
 		s.cache.put(id, e)
 		if found.Unnoted {
 			if err := s.q.APIKeyUsed(ctx, id); err != nil {
@@ -68,6 +78,14 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		return Principal{}, Invalid()
 	}
 	return e.principal, nil
+}
+
+func principalOf(row db.APIKey, scopes Scopes) Principal {
+	p := Principal{Workspace: row.WorkspaceID, Key: row.ID, Name: row.Name, Scopes: scopes}
+	if p.Only = limitOf(row); p.Only != nil && row.CreatedBy != nil {
+		p.Token, p.Key = row.ID, *row.CreatedBy
+	}
+	return p
 }
 
 // Seen reports whether a key was valid when it was last verified, however long ago. It does not

@@ -121,11 +121,7 @@ var nameViolation = fault.Violation{Param: "/name", Rule: "length", Message: "A 
 func isName(s string) bool { return s != "" && len(s) <= 100 && utf8.ValidString(s) }
 
 func (s *Store) insertKey(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
-	prefix := keyPrefix
-	if g.webhook {
-		prefix = tokenPrefix
-	}
-	text, id, secret := generateSecret(prefix)
+	text, id, secret := generateSecret(kindPrefix(g.webhook, false))
 	arg := db.APIKeyInsertParams{
 		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hashSecret(secret), Last4: text[len(text)-4:],
 		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.Strings()))), Loopback: g.Loopback, Webhook: g.webhook,
@@ -170,7 +166,7 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, over
 		found, err := q.APIKeyByID(ctx, id)
 		old := found.APIKey
 		switch {
-		case errors.Is(err, pgx.ErrNoRows) || err == nil && old.WorkspaceID != workspace:
+		case errors.Is(err, pgx.ErrNoRows) || err == nil && (old.WorkspaceID != workspace || old.Browser):
 			return ErrNotFound
 		case err != nil:
 			return fmt.Errorf("find key: %w", err)

@@ -48,9 +48,5 @@ func (s *Store) RevokeWebhookToken(ctx context.Context, workspace uuid.UUID) (Ke
 
 // Hint returns the displayable part of the key, enough to recognise it.
 func (k Key) Hint() string {
-	prefix := keyPrefix
-	if k.Webhook {
-		prefix = tokenPrefix
-	}
-	return fmt.Sprintf("%s%s…%s", prefix, k.ID, k.Last4)
+	return fmt.Sprintf("%s%s…%s", kindPrefix(k.Webhook, false), k.ID, k.Last4)
 }

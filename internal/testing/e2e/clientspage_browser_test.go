@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -179,38 +178,8 @@ func (w *world) between(t *testing.T, server string) (string, *record) {
 // betweenPage runs that server with another page.
 func (w *world) betweenPage(t *testing.T, server, page string) (string, *record) {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
 	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `decodeURIComponent(req.headers["x-user"] ?? "alice")`).Replace(exampleOf(t, "eventsource", "js"))
-	for name, text := range map[string]string{"page.html": page, "server.mjs": code} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing(t, "no node, which this example is for")
-	}
-	cmd := exec.Command(node, "server.mjs")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PARLEY_URL="+server, "PARLEY_API_KEY="+w.key, "PORT="+port)
-	log := new(record)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = wait.Result(t, "the end of the page's server", cmd.Wait)
-		t.Logf("%s", log.bytes())
-	})
-	address := "http://127.0.0.1:" + port
-	wait.For(t, "the server between listens", func() bool {
-		res, err := http.Get(address)
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		return err == nil
-	})
-	return address, log
+	return w.runBackend(t, server, freePort(t), map[string]string{"page.html": page, "server.mjs": code})
 }
 
 // exampleOf returns the first example of a page in a language.

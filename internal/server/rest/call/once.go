@@ -17,6 +17,9 @@ import (
 func Once(s *server.Server, w http.ResponseWriter, r *Request, key string, about any, do func(context.Context) (any, error)) error {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
+	if r.Caller.Only != nil { // a token with another limit gets none of its answers
+		about = []any{about, r.Caller.Only}
+	}
 	text, err := json.Marshal(about)
 	if err != nil {
 		return fmt.Errorf("encode what a request is about: %w", err)

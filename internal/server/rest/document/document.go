@@ -31,7 +31,8 @@ type Operation[H any] struct {
 	ID         string          `yaml:"operationId"`
 	ServedBy   string          `yaml:"x-served-by"` // the protocol that has the handler; "": the caller of Bind
 	Scope      apikey.Scope    `yaml:"x-scope"`
-	Class      ratelimit.Class `yaml:"x-limit"` // rate class of a request; default calls
+	Class      ratelimit.Class `yaml:"x-limit"`         // rate class of a request; default calls
+	Tokens     bool            `yaml:"x-browser-token"` // accepts browser tokens
 	Parameters []parameter     `yaml:"parameters"`
 
 	Path   string   `yaml:"-"`

@@ -17,7 +17,26 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// approvalID returns the approval in the path. A malformed id is not found.
+// approval returns the approval in the path. A malformed id is not found, nor is an approval of a
+// session that the caller's browser token is not for.
+func (s *api) approval(r *call.Request) (uuid.UUID, error) {
+	id, err := approvalID(r)
+	if err != nil || r.Caller.Only == nil {
+		return id, err
+	}
+	ctx, cancel := s.Brief(r.Context())
+	defer cancel()
+	a, err := s.Sessions.Approval(ctx, r.Caller.Workspace.ID, id)
+	if err != nil {
+		return id, err
+	}
+	err = r.CheckSession(s.Server, a.SessionID)
+	if f := fault.From(err); f != nil && f.Code == fault.SessionNotFound {
+		err = session.ApprovalNotFound(id)
+	}
+	return id, err
+}
+
 func approvalID(r *call.Request) (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {
@@ -51,7 +70,7 @@ func (s *api) getApproval(w http.ResponseWriter, r *call.Request) error {
 	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := approvalID(r)
+	id, err := s.approval(r)
 	if err != nil {
 		return err
 	}
@@ -104,7 +123,10 @@ func (s *api) decide(w http.ResponseWriter, r *call.Request, parse func(*request
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if a.Approval, err = approvalID(r); err != nil {
+	if a.Approval, err = s.approval(r); err != nil {
+		return err
+	}
+	if err := r.ConfineAnswer(&a); err != nil {
 		return err
 	}
 	a.Key, a.Scopes = r.Caller.Key, r.Caller.Scopes.Expand().Strings()

@@ -25,7 +25,7 @@ func (s *api) cancelTurn(w http.ResponseWriter, r *call.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (s *api) rateAnswer(w http.ResponseWriter, r *call.Request) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *api) listFeedback(w http.ResponseWriter, r *call.Request) error {
 	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func (s *api) listSessions(w http.ResponseWriter, r *call.Request) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
+	if err := r.ConfineList(&q); err != nil {
+		return err
+	}
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	page, err := s.Sessions.Summaries(ctx, r.Caller.Workspace.ID, q)
@@ -49,7 +52,7 @@ func (s *api) listMessages(w http.ResponseWriter, r *call.Request) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,14 @@ func Handlers(srv *server.Server) map[string]call.Handler {
 		"deleteSession": s.deleteSession,
 		"listMessages":  s.listMessages,
 		"cancelTurn":    s.cancelTurn,
-		"rateAnswer":    s.rateAnswer,
-		"listFeedback":  s.listFeedback,
+
+		"createSessionToken": s.createSessionToken,
+		"createUserToken":    s.createUserToken,
+		"listTokens":         s.listTokens,
+		"revokeToken":        s.revokeToken,
+
+		"rateAnswer":   s.rateAnswer,
+		"listFeedback": s.listFeedback,
 
 		"listApprovals":  s.listApprovals,
 		"getApproval":    s.getApproval,
@@ -44,7 +50,7 @@ func (s *api) getSession(w http.ResponseWriter, r *call.Request) error {
 	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}
@@ -88,7 +94,7 @@ func (s *api) updateSession(w http.ResponseWriter, r *call.Request) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}
@@ -114,7 +120,7 @@ func (s *api) deleteSession(w http.ResponseWriter, r *call.Request) error {
 	if err := r.CheckBare(); err != nil {
 		return err
 	}
-	id, err := r.SessionID()
+	id, err := r.Session(s.Server)
 	if err != nil {
 		return err
 	}
