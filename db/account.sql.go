@@ -277,6 +277,80 @@ func (q *Queries) OIDCStatesPrune(ctx context.Context) error {
 	return err
 }
 
+const sessionViewDelete = `-- name: SessionViewDelete :exec
+DELETE FROM session_views WHERE workspace_id = $1 AND user_id = $2 AND id = $3
+`
+
+func (q *Queries) SessionViewDelete(ctx context.Context, workspaceID uuid.UUID, userID string, iD uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionViewDelete, workspaceID, userID, iD)
+	return err
+}
+
+const sessionViewPut = `-- name: SessionViewPut :execrows
+INSERT INTO session_views (id, workspace_id, user_id, name, filters)
+SELECT $1::uuid, $2::uuid, $3::text, $4::text, $5::text
+WHERE (SELECT count(*) FROM session_views v
+       WHERE v.workspace_id = $2::uuid AND v.user_id = $3::text AND v.name <> $4::text) < $6::int
+ON CONFLICT (workspace_id, user_id, name) DO UPDATE SET filters = excluded.filters
+`
+
+type SessionViewPutParams struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	UserID      string
+	Name        string
+	Filters     string
+	Most        int32
+}
+
+// SessionViewPut stores a view, or the filters of the one of that name. A user has a limited number
+// in a workspace.
+func (q *Queries) SessionViewPut(ctx context.Context, arg SessionViewPutParams) (int64, error) {
+	result, err := q.db.Exec(ctx, sessionViewPut,
+		arg.ID,
+		arg.WorkspaceID,
+		arg.UserID,
+		arg.Name,
+		arg.Filters,
+		arg.Most,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const sessionViewsList = `-- name: SessionViewsList :many
+SELECT id, workspace_id, user_id, name, filters, created_at FROM session_views WHERE workspace_id = $1 AND user_id = $2 ORDER BY created_at, id
+`
+
+func (q *Queries) SessionViewsList(ctx context.Context, workspaceID uuid.UUID, userID string) ([]SessionView, error) {
+	rows, err := q.db.Query(ctx, sessionViewsList, workspaceID, userID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SessionView
+	for rows.Next() {
+		var i SessionView
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.UserID,
+			&i.Name,
+			&i.Filters,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const userAdminExists = `-- name: UserAdminExists :one
 SELECT EXISTS (SELECT FROM users WHERE is_admin AND disabled_at IS NULL AND (password_hash IS NOT NULL OR oidc_subject IS NOT NULL))
 `

@@ -299,6 +299,15 @@ type Session struct {
 	Titled       bool
 }
 
+type SessionView struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	UserID      string
+	Name        string
+	Filters     string
+	CreatedAt   time.Time
+}
+
 type Skill struct {
 	ID          uuid.UUID
 	WorkspaceID uuid.UUID

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const answersErase = `-- name: AnswersErase :exec
@@ -327,4 +328,81 @@ func (q *Queries) TurnsOpen(ctx context.Context, workspaceID uuid.UUID) (TurnsOp
 		&i.LinedUp,
 	)
 	return i, err
+}
+
+const usageDayNext = `-- name: UsageDayNext :one
+SELECT d.day::date AS day, (now() > ((d.day + 1)::timestamp AT TIME ZONE 'UTC') + interval '1 hour')::boolean AS is_over
+FROM (SELECT coalesce((SELECT max(s.day) + 1 FROM usage_summed s), (now() AT TIME ZONE 'UTC')::date - 90) AS day) d
+`
+
+type UsageDayNextRow struct {
+	Day    pgtype.Date
+	IsOver bool
+}
+
+// UsageDayNext is the first day that is not summed; it is over if is_over is true. Without sums it
+// is the day ninety days ago.
+func (q *Queries) UsageDayNext(ctx context.Context) (UsageDayNextRow, error) {
+	row := q.db.QueryRow(ctx, usageDayNext)
+	var i UsageDayNextRow
+	err := row.Scan(&i.Day, &i.IsOver)
+	return i, err
+}
+
+const usageDaySum = `-- name: UsageDaySum :exec
+WITH ended AS (
+    SELECT t.workspace_id, t.state, coalesce(t.key_id, '') AS key_id, coalesce(t.end_user, '') AS end_user,
+           coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END, '') AS agent,
+           coalesce(m.usage ->> 'model', '') AS model, coalesce((m.usage ->> 'input_tokens')::bigint, 0) AS input_tokens,
+           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd
+    FROM workspaces w CROSS JOIN LATERAL (
+        SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version FROM turns o
+        WHERE o.workspace_id = w.id AND o.state IN ('completed', 'failed', 'canceled')
+          AND o.state_at >= ($1::date::timestamp AT TIME ZONE 'UTC') AND o.state_at < (($1::date + 1)::timestamp AT TIME ZONE 'UTC')
+    ) t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+)
+INSERT INTO usage_days (workspace_id, kind, subject, day, turns, completed, input_tokens, output_tokens, cost_usd)
+SELECT e.workspace_id, k.kind, k.subject, $1::date, count(*), count(*) FILTER (WHERE e.state = 'completed'),
+       sum(e.input_tokens), sum(e.output_tokens), sum(e.cost_usd)
+FROM ended e CROSS JOIN LATERAL (VALUES ('model', e.model), ('agent', e.agent), ('key', e.key_id), ('user', e.end_user)) AS k (kind, subject)
+GROUP BY e.workspace_id, k.kind, k.subject
+ON CONFLICT DO NOTHING
+`
+
+// UsageDaySum stores the sums of the turns that ended in a day.
+func (q *Queries) UsageDaySum(ctx context.Context, day pgtype.Date) error {
+	_, err := q.db.Exec(ctx, usageDaySum, day)
+	return err
+}
+
+const usageDaySummed = `-- name: UsageDaySummed :exec
+INSERT INTO usage_summed (day) VALUES ($1) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) UsageDaySummed(ctx context.Context, day pgtype.Date) error {
+	_, err := q.db.Exec(ctx, usageDaySummed, day)
+	return err
+}
+
+const usageDaysDrop = `-- name: UsageDaysDrop :exec
+DELETE FROM usage_days WHERE day < (now() - make_interval(secs => $1::float8))::date
+`
+
+// UsageDaysDrop removes sums that are older than the audit retention.
+func (q *Queries) UsageDaysDrop(ctx context.Context, auditSeconds float64) error {
+	_, err := q.db.Exec(ctx, usageDaysDrop, auditSeconds)
+	return err
+}
+
+const usageErase = `-- name: UsageErase :exec
+DELETE FROM usage_days u
+WHERE u.workspace_id = $1 AND u.kind = 'user'
+  AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = $2 AND t.end_user IS NOT NULL)
+`
+
+// UsageErase removes the sums of the users of a session that is erased. Sums by model, agent and key
+// keep its turns.
+func (q *Queries) UsageErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, usageErase, workspaceID, sessionID)
+	return err
 }

@@ -15,13 +15,13 @@ import (
 // owners names the only package that may write each table, below internal.
 var owners = map[string]string{
 	"sessions": "session", "turns": "session", "messages": "session", "approvals": "session",
-	"erasures": "session", "idempotency_keys": "session", "idempotent_answers": "session",
+	"erasures": "session", "usage_days": "session", "usage_summed": "session", "idempotency_keys": "session", "idempotent_answers": "session",
 	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
 	"workspaces": "store/workspace", "server_state": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",
 	"api_keys": "store/apikey",
 	"budgets":  "store/budget", "budget_use": "store/budget",
-	"users": "store/account", "members": "store/account", "web_sessions": "store/account", "login_links": "store/account", "oidc_states": "store/account",
+	"users": "store/account", "members": "store/account", "web_sessions": "store/account", "login_links": "store/account", "oidc_states": "store/account", "session_views": "store/account",
 	"allowlist": "store/permission", "tool_rules": "store/permission",
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",

@@ -133,3 +133,18 @@ DELETE FROM oidc_states WHERE hash = $1 AND expires_at > now() RETURNING *;
 
 -- name: OIDCStatesPrune :exec
 DELETE FROM oidc_states WHERE expires_at < now();
+
+-- name: SessionViewsList :many
+SELECT * FROM session_views WHERE workspace_id = $1 AND user_id = $2 ORDER BY created_at, id;
+
+-- name: SessionViewPut :execrows
+-- SessionViewPut stores a view, or the filters of the one of that name. A user has a limited number
+-- in a workspace.
+INSERT INTO session_views (id, workspace_id, user_id, name, filters)
+SELECT sqlc.arg(id)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(user_id)::text, sqlc.arg(name)::text, sqlc.arg(filters)::text
+WHERE (SELECT count(*) FROM session_views v
+       WHERE v.workspace_id = sqlc.arg(workspace_id)::uuid AND v.user_id = sqlc.arg(user_id)::text AND v.name <> sqlc.arg(name)::text) < sqlc.arg(most)::int
+ON CONFLICT (workspace_id, user_id, name) DO UPDATE SET filters = excluded.filters;
+
+-- name: SessionViewDelete :exec
+DELETE FROM session_views WHERE workspace_id = $1 AND user_id = $2 AND id = $3;

@@ -102,3 +102,43 @@ FROM turns WHERE workspace_id = $1 AND state IN ('lined_up', 'queued', 'running'
 
 -- name: ErasureInsert :exec
 INSERT INTO erasures (session_id, workspace_id, by) VALUES ($1, $2, $3);
+
+-- name: UsageDayNext :one
+-- UsageDayNext is the first day that is not summed; it is over if is_over is true. Without sums it
+-- is the day ninety days ago.
+SELECT d.day::date AS day, (now() > ((d.day + 1)::timestamp AT TIME ZONE 'UTC') + interval '1 hour')::boolean AS is_over
+FROM (SELECT coalesce((SELECT max(s.day) + 1 FROM usage_summed s), (now() AT TIME ZONE 'UTC')::date - 90) AS day) d;
+
+-- name: UsageDaySum :exec
+-- UsageDaySum stores the sums of the turns that ended in a day.
+WITH ended AS (
+    SELECT t.workspace_id, t.state, coalesce(t.key_id, '') AS key_id, coalesce(t.end_user, '') AS end_user,
+           coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END, '') AS agent,
+           coalesce(m.usage ->> 'model', '') AS model, coalesce((m.usage ->> 'input_tokens')::bigint, 0) AS input_tokens,
+           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd
+    FROM workspaces w CROSS JOIN LATERAL (
+        SELECT * FROM turns o
+        WHERE o.workspace_id = w.id AND o.state IN ('completed', 'failed', 'canceled')
+          AND o.state_at >= (sqlc.arg(day)::date::timestamp AT TIME ZONE 'UTC') AND o.state_at < ((sqlc.arg(day)::date + 1)::timestamp AT TIME ZONE 'UTC')
+    ) t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+)
+INSERT INTO usage_days (workspace_id, kind, subject, day, turns, completed, input_tokens, output_tokens, cost_usd)
+SELECT e.workspace_id, k.kind, k.subject, sqlc.arg(day)::date, count(*), count(*) FILTER (WHERE e.state = 'completed'),
+       sum(e.input_tokens), sum(e.output_tokens), sum(e.cost_usd)
+FROM ended e CROSS JOIN LATERAL (VALUES ('model', e.model), ('agent', e.agent), ('key', e.key_id), ('user', e.end_user)) AS k (kind, subject)
+GROUP BY e.workspace_id, k.kind, k.subject
+ON CONFLICT DO NOTHING;
+
+-- name: UsageDaySummed :exec
+INSERT INTO usage_summed (day) VALUES ($1) ON CONFLICT DO NOTHING;
+
+-- name: UsageDaysDrop :exec
+-- UsageDaysDrop removes sums that are older than the audit retention.
+DELETE FROM usage_days WHERE day < (now() - make_interval(secs => sqlc.arg(audit_seconds)::float8))::date;
+
+-- name: UsageErase :exec
+-- UsageErase removes the sums of the users of a session that is erased. Sums by model, agent and key
+-- keep its turns.
+DELETE FROM usage_days u
+WHERE u.workspace_id = sqlc.arg(workspace_id) AND u.kind = 'user'
+  AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = sqlc.arg(session_id) AND t.end_user IS NOT NULL);

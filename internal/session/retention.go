@@ -24,7 +24,8 @@ type Retained struct {
 }
 
 // ApplyRetention drops the partitions of the log that no reader can request, and removes the sessions that
-// were idle for longer than the audit retention. It does nothing while another process runs it.
+// were idle for longer than the audit retention, after it has summed their usage. It does nothing
+// while another process runs it.
 func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -44,6 +45,9 @@ func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 		}
 	}()
 	if done.Partitions, err = s.dropPartitions(ctx); err != nil {
+		return done, err
+	}
+	if err := s.SumUsage(ctx); err != nil { // before sessions are removed
 		return done, err
 	}
 	done.Sessions, err = s.forgetSessions(ctx)

@@ -101,13 +101,15 @@ func TestSessionsAreListed(t *testing.T) {
 	p.Go(w.URL + "/w/demo/usage")
 	p.See("dd", "2")
 	p.See("dd", "100.0 % completed")
+	p.See("dd", "of 2 recent turns")
+	p.See("td", "default v1")
 	p.Review("usage")
 	p.Press(".seg a", "Today")
 	p.See("h2", "per hour")
 	p.Review("usage-today")
 	other, _ := w.Another(t)
-	if rows, err := w.Sessions.Usage(t.Context(), other.ID, time.Now().Add(-time.Hour), session.ByDay, 10); err != nil || len(rows) != 0 {
-		t.Errorf("another workspace used %+v, %v", rows, err)
+	if used, err := w.Sessions.Usage(t.Context(), other.ID, time.Now().Add(-time.Hour), session.ByDay, 10); err != nil || len(used.Times)+len(used.Keys) != 0 {
+		t.Errorf("another workspace used %+v, %v", used, err)
 	}
 	if got := download(t, p, w.URL+"/w/demo/usage?period=7&by=key&format=csv"); !strings.Contains(got, ",2,2,") {
 		t.Errorf("the table by key is\n%s", got)

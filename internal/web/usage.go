@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	usageRows    = 10_000 // of a table by day and model
-	usageCallers = 20     // of a table by key or user
+	usageRows    = 10_000 // of a download
+	usageCallers = 20     // of a table by agent, key or user
+	firstTexts   = 500    // turns whose first text is measured
 )
 
 // usagePeriod is a range of the page.
@@ -29,7 +30,9 @@ type usageView struct {
 	Periods []usagePeriod
 	Period  usagePeriod
 	Total   session.UsageRow
+	First   session.FirstText
 	Chart   usageChart
+	Agents  []session.UsageRow
 	Keys    []session.UsageRow
 	Users   []session.UsageRow
 }
@@ -42,30 +45,28 @@ func (a *App) usagePage(w http.ResponseWriter, p *page) error {
 		}
 	}
 	now := time.Now().UTC()
-	since, by := now.Truncate(24*time.Hour), session.ByHour
+	since, unit := now.Truncate(24*time.Hour), session.ByHour
 	if view.Period.Days > 0 {
-		since, by = since.AddDate(0, 0, 1-view.Period.Days), session.ByDay
+		since, unit = since.AddDate(0, 0, 1-view.Period.Days), session.ByDay
 	}
 	if q.Get("format") == "csv" {
-		return a.exportUsage(w, p, since, map[string]session.UsageBy{"": by, "key": session.ByKey, "user": session.ByUser}[q.Get("by")])
+		return a.exportUsage(w, p, since, unit, session.UsageBy(q.Get("by")))
 	}
-	rows, err := a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, by, usageRows)
+	used, err := a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, unit, usageCallers)
 	if err != nil {
 		return err
 	}
-	if view.Keys, err = a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, session.ByKey, usageCallers); err != nil {
+	if view.First, err = a.srv.Sessions.FirstText(p.Context(), p.Workspace.ID, since, firstTexts); err != nil {
 		return err
 	}
-	if view.Users, err = a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, session.ByUser, usageCallers); err != nil {
-		return err
-	}
+	view.Agents, view.Keys, view.Users = used.Agents, used.Keys, used.Users
 	names := newAsker(p)
 	for i := range view.Keys {
 		if view.Keys[i].Name, err = names.name(p.Context(), view.Keys[i].Name); err != nil {
 			return err
 		}
 	}
-	for _, r := range rows {
+	for _, r := range used.Times {
 		view.Total.Turns += r.Turns
 		view.Total.Completed += r.Completed
 		view.Total.InputTokens += r.InputTokens
@@ -74,7 +75,7 @@ func (a *App) usagePage(w http.ResponseWriter, p *page) error {
 			view.Total.CostUSD = new(*r.CostUSD + costOf(view.Total))
 		}
 	}
-	view.Chart = chartOf(rows, since, now, by)
+	view.Chart = chartOf(used.Times, since, now, unit)
 	return a.render(w, p, "usage", view)
 }
 
@@ -98,22 +99,31 @@ func (v usageView) Share() string {
 // PerTurn is the number of output tokens of a turn.
 func (v usageView) PerTurn() int64 { return v.Total.OutputTokens / max(1, v.Total.Turns) }
 
-// exportUsage sends the usage as a table.
-func (a *App) exportUsage(w http.ResponseWriter, p *page, since time.Time, by session.UsageBy) error {
-	if by == "" {
-		return fault.New(fault.InvalidRequestBody, "Usage can be exported by key or by user, or by day and model.")
-	}
-	rows, err := a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, by, usageRows)
+// exportUsage sends a list of the usage as a table. by is "" for the times.
+func (a *App) exportUsage(w http.ResponseWriter, p *page, since time.Time, unit, by session.UsageBy) error {
+	used, err := a.srv.Sessions.Usage(p.Context(), p.Workspace.ID, since, unit, usageRows)
 	if err != nil {
 		return err
 	}
+	rows, first := used.Times, []string{string(unit), "model"}
+	switch by {
+	case "":
+		by = unit
+	case session.ByAgent:
+		rows, first = used.Agents, []string{"agent"}
+	case session.ByKey:
+		rows, first = used.Keys, []string{"key"}
+	case session.ByUser:
+		rows, first = used.Users, []string{"user"}
+	default:
+		return fault.New(fault.InvalidRequestBody, "Usage can be exported by agent, key or user, or by day and model.")
+	}
 	var out bytes.Buffer
 	table := csv.NewWriter(&out)
-	first := map[session.UsageBy][]string{session.ByKey: {"key"}, session.ByUser: {"user"}, session.ByDay: {"day", "model"}, session.ByHour: {"hour", "model"}}[by]
 	_ = table.Write(append(first, "turns", "completed", "input_tokens", "output_tokens", "cost_usd"))
 	for _, r := range rows {
 		line := []string{cell(&r.Name)}
-		if by == session.ByDay || by == session.ByHour {
+		if by == unit {
 			line = []string{r.At.UTC().Format(time.RFC3339), cell(&r.Name)}
 		}
 		cost := ""
