@@ -38,6 +38,8 @@ type Agent struct {
 	// never does.
 	Unconfirmed func(error) bool
 	Redact      func(string) string // removes secrets from the text of a panic; nil: none to remove
+	// Await lets the result of a call be posted; nil: only while the turn waits for it.
+	Await func(ctx context.Context, toolUseID string) error
 }
 
 // Conversation is the input of a turn.
@@ -66,8 +68,8 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Run yields groups of events to be committed together, in order. It ends when the answer is
 // complete, or with an error: a *Failure, or the cause of ctx's end.
 //
-// Two kinds are always alone in their group and last. event.InputRequired: the turn waits; run the
-// agent again when the log has the event.Decision. event.Structured: the answer, which follows all
+// Two are always alone in their group and last. An event.Question: the turn waits; run the agent
+// again when the log has the event.Decision. event.Structured: the answer, which follows all
 // other events of the turn.
 func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body, error] {
 	return func(yield func([]event.Body, error) bool) {

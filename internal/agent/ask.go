@@ -77,7 +77,7 @@ func (r *run) previewCall(ctx context.Context, s *step, c event.ToolCall) (op ev
 		return op, ends, nil
 	case secret, s.begun[c.ID], decided:
 		return op, runs, nil
-	case t == nil, t.Spec().Unavailable != "", tool.Unknown(t.Spec().Schema, c.Input) != "":
+	case t == nil, t.Spec().Unavailable != "", tool.WrongInput(t, c.Input) != "":
 		return op, ends, nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)
@@ -107,7 +107,7 @@ func planText(s *step, ops []event.Operation) string {
 }
 
 // parkRun ends the run until the question is answered.
-func (r *run) parkRun(ask event.InputRequired) error {
+func (r *run) parkRun(ask event.Question) error {
 	if err := r.emitEvents(ask); err != nil {
 		return err
 	}
@@ -142,16 +142,16 @@ func (s *state) decisionResult(c event.ToolCall, d event.Decision) *tool.Result 
 	case d.Outcome == event.Allowed:
 		return nil
 	case d.Outcome == event.Expired:
-		return new(tool.Reject(fmt.Sprintf("The approval was not answered %s, so this was not done.", s.approvalTime(c))))
+		return new(tool.Reject(fmt.Sprintf("The approval was not answered %s, so this was not done.", s.asked[c.ID].windowText())))
 	case d.Reason != "":
 		return new(tool.Reject("This was denied: " + d.Reason))
 	}
 	return new(tool.Reject("This was denied, so it was not done."))
 }
 
-// approvalTime describes how long the approval of a call could be answered.
-func (s *state) approvalTime(c event.ToolCall) string {
-	switch d := s.asked[c.ID].window.Round(time.Second); {
+// windowText describes how long a question could be answered.
+func (q question) windowText() string {
+	switch d := q.window.Round(time.Second); {
 	case d < time.Second:
 		return "in time"
 	case d == time.Minute:
@@ -196,7 +196,7 @@ func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, 
 		case event.Provided:
 			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
 		case event.Expired:
-			return tool.Reject(fmt.Sprintf("%s was not provided %s. Continue without it.", in.KeyName, r.state.approvalTime(c))), nil
+			return tool.Reject(fmt.Sprintf("%s was not provided %s. Continue without it.", in.KeyName, r.state.asked[c.ID].windowText())), nil
 		}
 		return tool.Reject(fmt.Sprintf("%s will not be provided. Continue without it.", in.KeyName)), nil
 	}

@@ -25,11 +25,13 @@ const (
 // commit.
 const interrupted = "interrupted, outcome unknown"
 
-// runCalls runs the calls of a step that have no result yet.
+// runCalls runs the calls of a step that have no result yet. The calls of the caller's own tools
+// come last, so that the caller is asked once for all of them.
 func (r *run) runCalls(ctx context.Context, s *step) error {
 	if err := r.askApproval(ctx, s); err != nil {
 		return err
 	}
+	var own []event.ToolCall
 	for _, c := range s.reply.Calls {
 		if _, done := s.results[c.ID]; done {
 			continue
@@ -39,47 +41,59 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 			continue
 		}
 		t := r.findTool(c.Tool)
-		asks := c.Tool == requestSecret && r.Secrets != nil
-		if s.begun[c.ID] && !asks && (t == nil || !t.Spec().Idempotent) {
-			if err := r.emitResult(s, c, tool.Reject(interrupted)); err != nil {
-				return err
-			}
+		if t != nil && t.Spec().Caller {
+			own = append(own, c)
 			continue
 		}
-		if !s.begun[c.ID] {
-			if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
-				return err
-			}
-			s.beginCall(c.ID)
-		}
-		res, err := r.performCall(ctx, t, c)
-		if err != nil {
-			return err
-		}
-		if err := r.emitResult(s, c, res); err != nil {
+		if err := r.runCall(ctx, s, t, c); err != nil {
 			return err
 		}
 	}
+	return r.requireResults(ctx, s, own)
+}
+
+// runCall runs a call, or ends it with the result that it has had so far.
+func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCall) error {
+	asks := c.Tool == requestSecret && r.Secrets != nil
+	if s.begun[c.ID] && !asks {
+		if res := r.state.postedResult(c); res != nil {
+			return r.emitResult(s, c, *res)
+		}
+		if t == nil || !t.Spec().Idempotent {
+			return r.emitResult(s, c, tool.Reject(interrupted))
+		}
+	}
+	if err := r.beginCall(s, t, c); err != nil {
+		return err
+	}
+	res, err := r.performCall(ctx, t, c)
+	if _, later := errors.AsType[tool.Later](err); later {
+		return r.parkRun(event.ToolLater{Calls: []event.PendingCall{pendingCall(c)}})
+	}
+	if err != nil {
+		return err
+	}
+	return r.emitResult(s, c, res)
+}
+
+// beginCall records the beginning of a call, once.
+func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall) error {
+	if s.begun[c.ID] {
+		return nil
+	}
+	if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
+		return err
+	}
+	s.beginCall(c.ID)
 	return nil
 }
 
 // performCall runs a call, if it is permitted.
 func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
-	if _, bad := model.Malformed(c.Input); bad {
-		return tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
-	}
-	switch {
-	case c.Tool == requestSecret && r.Secrets != nil:
+	if _, bad := model.Malformed(c.Input); !bad && c.Tool == requestSecret && r.Secrets != nil {
 		return r.secretResult(ctx, c)
-	case t == nil:
-		return tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", "))), nil
-	case t.Spec().Unavailable != "":
-		return tool.Reject(t.Spec().Unavailable), nil
 	}
-	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // a call that cannot run needs no approval
-		return tool.Reject(wrong), nil
-	}
-	refusal, err := r.judgeCall(ctx, c)
+	refusal, err := r.refuseCall(ctx, t, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -87,6 +101,23 @@ func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (t
 		return *refusal, nil
 	}
 	return r.callTool(ctx, t, c)
+}
+
+// refuseCall returns the result of a call that cannot or must not run; nil if it may run.
+func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (*tool.Result, error) {
+	if _, bad := model.Malformed(c.Input); bad {
+		return new(tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one.")), nil
+	}
+	switch {
+	case t == nil:
+		return new(tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", ")))), nil
+	case t.Spec().Unavailable != "":
+		return new(tool.Reject(t.Spec().Unavailable)), nil
+	}
+	if wrong := tool.WrongInput(t, c.Input); wrong != "" {
+		return new(tool.Reject(wrong)), nil
+	}
+	return r.judgeCall(ctx, c)
 }
 
 // emitResult emits the outcome of a call. tool_result comes last: once it is stored, so is the rest.
@@ -116,9 +147,12 @@ func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res 
 			res, err = tool.Reject("The tool failed."), nil
 		}
 	}()
-	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input})
+	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input, Await: r.awaitOf(c)})
 	if err != nil && ctx.Err() != nil {
 		return res, context.Cause(ctx)
+	}
+	if _, later := errors.AsType[tool.Later](err); later {
+		return res, err
 	}
 	if refusal, ok := errors.AsType[tool.Refusal](err); ok {
 		return tool.Reject(string(refusal)), nil

@@ -2,9 +2,10 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strin
 }
 
 // identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results are
-// matched by it.
+// matched by it. A call whose result can be posted gets an id that no other call of any turn has.
 func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {
@@ -105,7 +106,9 @@ func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 		}
 	}
 	for i := range calls {
-		if calls[i].ID == "" || taken[calls[i].ID] {
+		if t := r.findTool(calls[i].Tool); t != nil && (t.Spec().Caller || t.Spec().Later) {
+			calls[i].ID = "call_" + strings.ToLower(rand.Text())
+		} else if calls[i].ID == "" || taken[calls[i].ID] {
 			calls[i].ID = fmt.Sprintf("call_%d_%d", len(r.state.steps)+1, i+1)
 		}
 		taken[calls[i].ID] = true
@@ -115,7 +118,7 @@ func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 
 func retryDelay(attempt int) time.Duration {
 	d := 500 * time.Millisecond << (attempt - 1)
-	return d/2 + rand.N(d)
+	return d/2 + mathrand.N(d)
 }
 
 func sleepContext(ctx context.Context, d time.Duration) error {

@@ -107,3 +107,6 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 	}
 	return buf.Bytes()
 }
+
+// IsReserved reports whether the agent itself uses the name of a tool.
+func IsReserved(name string) bool { return name == finalAnswer || name == requestSecret }

@@ -21,12 +21,15 @@ type state struct {
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
 	unseen   map[string]bool              // calls that an approval of their step did not show
+
+	awaited map[string]question        // calls whose results the turn has waited for
+	posted  map[string]event.ToolReply // results that were posted
 }
 
-// question is the call as it was shown: an answer applies only to this.
+// question is a call for which the turn has waited. An approval applies only to the call as shown.
 type question struct {
 	id     uuid.UUID
-	input  json.RawMessage // nil for a secret request
+	input  json.RawMessage // as an approval has shown it; nil: any
 	window time.Duration   // how long it could be answered
 }
 
@@ -40,7 +43,8 @@ type step struct {
 
 // rebuildState reads a turn's log.
 func rebuildState(log []event.Event) (state, error) {
-	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision), unseen: make(map[string]bool)}
+	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision), unseen: make(map[string]bool),
+		awaited: make(map[string]question), posted: make(map[string]event.ToolReply)}
 	for _, ev := range log {
 		body, err := ev.Body()
 		if err != nil {
@@ -53,6 +57,12 @@ func rebuildState(log []event.Event) (state, error) {
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:
 			s.noteQuestion(b, ev.At)
+		case event.ToolRequired:
+			s.noteAwaited(b, b.Calls, b.ExpiresAt.Sub(ev.At))
+		case event.ToolLater:
+			s.noteAwaited(b, b.Calls, b.ExpiresAt.Sub(ev.At))
+		case event.ToolReply:
+			s.posted[b.ToolUseID] = b
 		case event.Decision:
 			s.answered[b.ApprovalID] = b
 		case event.ToolUse:

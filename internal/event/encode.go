@@ -54,6 +54,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolResult](data)
 	case KindInputRequired:
 		return decode[InputRequired](data)
+	case KindToolRequired:
+		return decode[ToolRequired](data)
 	case KindUsage:
 		return decode[Usage](data)
 	case KindStructured:
@@ -78,6 +80,10 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Reference](data)
 	case KindDecision:
 		return decode[Decision](data)
+	case KindToolLater:
+		return decode[ToolLater](data)
+	case KindToolReply:
+		return decode[ToolReply](data)
 	case KindFeedback:
 		return decode[Feedback](data)
 	}

@@ -23,6 +23,7 @@ const (
 	KindToolUse       Kind = "tool_use"
 	KindToolResult    Kind = "tool_result"
 	KindInputRequired Kind = "input_required"
+	KindToolRequired  Kind = "tool_required"
 	KindUsage         Kind = "usage"
 	KindStructured    Kind = "structured"
 	KindAttachment    Kind = "attachment"
@@ -38,14 +39,17 @@ const (
 	KindReply      Kind = "reply"       // the model's whole reply of one step
 	KindToolOutput Kind = "tool_output" // the model's input if tool_result was cut
 	KindReference  Kind = "reference"   // a knowledge document was read
-	KindDecision   Kind = "decision"    // an approval or a secret request was answered
+	KindDecision   Kind = "decision"    // a question was answered
+	KindToolLater  Kind = "tool_later"  // the turn waits for results that servers of tools will post
+	KindToolReply  Kind = "tool_reply"  // a result was posted
 	KindFeedback   Kind = "feedback"    // a reader rated the answer of a turn that had ended
 )
 
 // Public reports whether events of this kind are sent to readers.
 func (k Kind) Public() bool {
 	switch k {
-	case KindMessage, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision, KindFeedback:
+	case KindMessage, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
+		KindToolLater, KindToolReply, KindFeedback:
 		return false
 	}
 	return true
@@ -142,12 +146,14 @@ type InputRequired struct {
 	SeparateApprover bool `json:"separate_approver,omitempty"` // approval: the key that sent the message cannot allow it
 }
 
-// Input is the kind of input that an InputRequired requests.
+// Input is the kind of input that a Question requests.
 type Input string
 
 const (
 	InputApproval Input = "approval"
 	InputSecret   Input = "secret"
+	InputTool     Input = "tool"        // results of the caller's own tools
+	InputResult   Input = "tool_result" // results that the servers of tools post later
 )
 
 // Operation is a tool call that an approval shows, exactly as it would run.
@@ -272,6 +278,9 @@ type Reference struct {
 }
 
 func (Open) Kind() Kind               { return KindOpen }
+func (ToolRequired) Kind() Kind       { return KindToolRequired }
+func (ToolLater) Kind() Kind          { return KindToolLater }
+func (ToolReply) Kind() Kind          { return KindToolReply }
 func (Text) Kind() Kind               { return KindText }
 func (ToolUse) Kind() Kind            { return KindToolUse }
 func (ToolResult) Kind() Kind         { return KindToolResult }

@@ -27,6 +27,11 @@ type Spec struct {
 	// Idempotent tools may run again, with the same call id, if a crash leaves the outcome of a
 	// call unknown.
 	Idempotent bool
+	// Caller reports that the caller of the API runs the tool. Call is never used: the turn waits
+	// until the caller has posted the result.
+	Caller bool
+	// Later reports that Call may return a Later error.
+	Later bool
 	// Unavailable is the reason why the tool cannot be used on this server; "": it can. The model
 	// is not offered such a tool; a call of it returns this reason.
 	Unavailable string
@@ -39,6 +44,9 @@ type Call struct {
 	Session   uuid.UUID
 	Turn      uuid.UUID
 	Input     json.RawMessage // a JSON object in canonical form, with the model's words: parse it with Decode
+	// Await lets the result of the call be posted from now on. A tool that may return Later uses it
+	// before its request leaves: the receiver can be faster than the turn.
+	Await func(context.Context) error
 }
 
 // Result is the outcome of a call.
@@ -59,6 +67,28 @@ type Refusal string
 
 // Error implements error.
 func (r Refusal) Error() string { return string(r) }
+
+// Later is the error of a call that was accepted and whose result will be posted. The turn waits for
+// it, and no goroutine does.
+type Later struct{}
+
+// Error implements error.
+func (Later) Error() string { return "the result of the call will be posted later" }
+
+// Checker is implemented by tools that check the input of a call against a schema. wrong is a
+// sentence for the model, "" if the input is valid.
+type Checker interface {
+	Check(input json.RawMessage) (wrong string)
+}
+
+// WrongInput returns a sentence for the model if a tool would not accept the input of a call, as far
+// as that is known before the call, and "" otherwise. Such a call needs no approval.
+func WrongInput(t Tool, input json.RawMessage) (wrong string) {
+	if c, ok := t.(Checker); ok {
+		return c.Check(input)
+	}
+	return Unknown(t.Spec().Schema, input)
+}
 
 // Reject returns a failed result with what the model should do instead.
 func Reject(output string) Result { return Result{Output: output} }

@@ -1,0 +1,77 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Question is a body with which a turn waits until it has an answer or the question expires.
+type Question interface {
+	Body
+	// Wait returns the id of the question and what it requests.
+	Wait() (id uuid.UUID, kind Input)
+	// Expiring returns the question with the time at which it expires.
+	Expiring(at time.Time) Question
+}
+
+// ToolRequired pauses a turn until its caller has posted the results of the caller's own tools.
+type ToolRequired struct {
+	What       Input         `json:"kind"` // InputTool
+	ApprovalID uuid.UUID     `json:"approval_id"`
+	Calls      []PendingCall `json:"calls"`
+	ReplyURL   string        `json:"reply_url"` // a path of this service
+	ExpiresAt  time.Time     `json:"expires_at"`
+}
+
+// ToolLater pauses a turn until servers of tools have posted the results of calls that they have
+// accepted. Clients see only that the calls have no result yet.
+type ToolLater struct {
+	What       Input         `json:"kind"` // InputResult
+	ApprovalID uuid.UUID     `json:"approval_id"`
+	Calls      []PendingCall `json:"calls"`
+	ExpiresAt  time.Time     `json:"expires_at"`
+}
+
+// PendingCall is a call that waits for its result.
+type PendingCall struct {
+	ToolUseID string          `json:"tool_use_id"`
+	Tool      string          `json:"tool"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// ToolReply is a result as it was posted. The turn uses the first reply to a call.
+type ToolReply struct {
+	ToolUseID string `json:"tool_use_id"`
+	OK        bool   `json:"ok"`
+	Output    string `json:"output"`
+	Key       string `json:"key,omitempty"` // id of the API key that posted it
+}
+
+// Wait implements Question.
+func (b InputRequired) Wait() (uuid.UUID, Input) { return b.ApprovalID, b.What }
+
+// Wait implements Question.
+func (b ToolRequired) Wait() (uuid.UUID, Input) { return b.ApprovalID, InputTool }
+
+// Wait implements Question.
+func (b ToolLater) Wait() (uuid.UUID, Input) { return b.ApprovalID, InputResult }
+
+// Expiring implements Question.
+func (b InputRequired) Expiring(at time.Time) Question {
+	b.ExpiresAt = at
+	return b
+}
+
+// Expiring implements Question.
+func (b ToolRequired) Expiring(at time.Time) Question {
+	b.What, b.ExpiresAt = InputTool, at
+	return b
+}
+
+// Expiring implements Question.
+func (b ToolLater) Expiring(at time.Time) Question {
+	b.What, b.ExpiresAt = InputResult, at
+	return b
+}
