@@ -311,7 +311,7 @@ const approvalsPage = `-- name: ApprovalsPage :many
 SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, a.actor, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a
-WHERE a.workspace_id = $1
+WHERE a.workspace_id = $1 AND a.kind IN ('approval', 'secret')
   AND ($2::text IS NULL OR a.status = $2::text
        OR $2::text = 'expired' AND a.status = 'pending' AND a.expires_at <= clock_timestamp())
   AND ($2::text IS DISTINCT FROM 'pending' OR a.expires_at > clock_timestamp())
@@ -336,7 +336,7 @@ type ApprovalsPageRow struct {
 	SecondsLeft float64
 }
 
-// ApprovalsPage is one page of the inbox, newest first. What is overdue counts as expired, whether or
+// ApprovalsPage is one page of the inbox, newest first; programs answer the other kinds. What is overdue counts as expired, whether or
 // not anything has noticed. The conditions on the status are those of an index.
 func (q *Queries) ApprovalsPage(ctx context.Context, arg ApprovalsPageParams) ([]ApprovalsPageRow, error) {
 	rows, err := q.db.Query(ctx, approvalsPage,

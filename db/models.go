@@ -392,6 +392,7 @@ type Turn struct {
 	AgentVersion       *int32
 	AgentVersionID     *uuid.UUID
 	SkillVersion       *int32
+	Tools              []byte
 }
 
 type User struct {

@@ -53,12 +53,12 @@ SELECT id, session_id FROM approvals WHERE status = 'pending' AND expires_at <= 
 SELECT id, kind, expires_at FROM approvals WHERE turn_id = $1 AND status = 'pending';
 
 -- name: ApprovalsPage :many
--- ApprovalsPage is one page of the inbox, newest first. What is overdue counts as expired, whether or
+-- ApprovalsPage is one page of the inbox, newest first; programs answer the other kinds. What is overdue counts as expired, whether or
 -- not anything has noticed. The conditions on the status are those of an index.
 SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a
-WHERE a.workspace_id = sqlc.arg(workspace_id)
+WHERE a.workspace_id = sqlc.arg(workspace_id) AND a.kind IN ('approval', 'secret')
   AND (sqlc.narg(status)::text IS NULL OR a.status = sqlc.narg(status)::text
        OR sqlc.narg(status)::text = 'expired' AND a.status = 'pending' AND a.expires_at <= clock_timestamp())
   AND (sqlc.narg(status)::text IS DISTINCT FROM 'pending' OR a.expires_at > clock_timestamp())

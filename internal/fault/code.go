@@ -27,6 +27,7 @@ const (
 	WorkspaceNotFound       Code = "WORKSPACE_NOT_FOUND"
 	SessionNotFound         Code = "SESSION_NOT_FOUND"
 	ApprovalNotFound        Code = "APPROVAL_NOT_FOUND"
+	ToolCallNotFound        Code = "TOOL_CALL_NOT_FOUND"
 	FileNotFound            Code = "FILE_NOT_FOUND"
 	CallbackNotFound        Code = "CALLBACK_NOT_FOUND"
 	ObjectNotFound          Code = "OBJECT_NOT_FOUND"
@@ -37,9 +38,11 @@ const (
 	UnsupportedFileType     Code = "UNSUPPORTED_FILE_TYPE"
 	TurnInProgress          Code = "TURN_IN_PROGRESS"
 	ApprovalAlreadyDecided  Code = "APPROVAL_ALREADY_DECIDED"
+	ToolCallAnswered        Code = "TOOL_CALL_ANSWERED"
 	ObjectConflict          Code = "OBJECT_CONFLICT"
 	PreconditionFailed      Code = "PRECONDITION_FAILED"
 	ApprovalExpired         Code = "APPROVAL_EXPIRED"
+	ToolCallExpired         Code = "TOOL_CALL_EXPIRED"
 	FileExpired             Code = "FILE_EXPIRED"
 	PayloadTooLarge         Code = "PAYLOAD_TOO_LARGE"
 	FileTooLarge            Code = "FILE_TOO_LARGE"
@@ -82,6 +85,7 @@ var classes = map[Code]class{
 	WorkspaceNotFound:       {http.StatusNotFound, NotFound},
 	SessionNotFound:         {http.StatusNotFound, NotFound},
 	ApprovalNotFound:        {http.StatusNotFound, NotFound},
+	ToolCallNotFound:        {http.StatusNotFound, NotFound},
 	FileNotFound:            {http.StatusNotFound, NotFound},
 	CallbackNotFound:        {http.StatusNotFound, NotFound},
 	ObjectNotFound:          {http.StatusNotFound, NotFound},
@@ -92,9 +96,11 @@ var classes = map[Code]class{
 	UnsupportedFileType:     {http.StatusUnsupportedMediaType, InvalidRequest},
 	TurnInProgress:          {http.StatusConflict, Conflict},
 	ApprovalAlreadyDecided:  {http.StatusConflict, Conflict},
+	ToolCallAnswered:        {http.StatusConflict, Conflict},
 	ObjectConflict:          {http.StatusConflict, Conflict},
 	PreconditionFailed:      {http.StatusPreconditionFailed, Conflict},
 	ApprovalExpired:         {http.StatusGone, Conflict},
+	ToolCallExpired:         {http.StatusGone, Conflict},
 	FileExpired:             {http.StatusGone, NotFound},
 	PayloadTooLarge:         {http.StatusRequestEntityTooLarge, InvalidRequest},
 	FileTooLarge:            {http.StatusRequestEntityTooLarge, InvalidRequest},

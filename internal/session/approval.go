@@ -36,7 +36,7 @@ func (tx *Tx) pendingQuestion(ctx context.Context, turn uuid.UUID) (*Pending, er
 // ParkTurn stops a turn, after the running time ran, until its question is answered or window has
 // passed. The question, its event and the turn's state are one commit, so every reader of the event
 // can answer it. ok is false if the lease is not the newest.
-func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
+func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.Question, window time.Duration) (asked event.Event, ok bool, err error) {
 	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.fromStates())
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)
@@ -45,19 +45,19 @@ func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration,
 		return asked, false, nil
 	}
 	tx.raise()
+	id, kind := ask.Wait()
 	expires, err := tx.q.ApprovalInsert(ctx, db.ApprovalInsertParams{
-		ID: ask.ApprovalID, WorkspaceID: tx.row.WorkspaceID, SessionID: tx.row.ID, TurnID: l.Turn,
-		Kind: string(ask.What), WindowSeconds: window.Seconds(),
+		ID: id, WorkspaceID: tx.row.WorkspaceID, SessionID: tx.row.ID, TurnID: l.Turn,
+		Kind: string(kind), WindowSeconds: window.Seconds(),
 	})
 	if err != nil {
 		return asked, false, fmt.Errorf("insert approval: %w", err)
 	}
-	ask.ExpiresAt = expires.UTC()
-	evs, err := tx.Append(ctx, l.Turn, ask)
+	evs, err := tx.Append(ctx, l.Turn, ask.Expiring(expires.UTC()))
 	if err != nil {
 		return asked, false, err
 	}
-	if err := tx.later.ApprovalRequest(ctx, ask.ApprovalID, evs[0].Data, evs[0].Seq); err != nil {
+	if err := tx.later.ApprovalRequest(ctx, id, evs[0].Data, evs[0].Seq); err != nil {
 		return asked, false, fmt.Errorf("store the question: %w", err)
 	}
 	return evs[0], true, nil

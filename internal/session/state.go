@@ -7,7 +7,7 @@ const (
 	LinedUp   State = "lined_up"  // it waits for the session's turn to end
 	Queued    State = "queued"    // a River job will run it
 	Running   State = "running"   // a worker holds its lease
-	Waiting   State = "waiting"   // it needs an approval or a secret; no worker holds it
+	Waiting   State = "waiting"   // it has a question; no worker holds it
 	Completed State = "completed" // answered
 	Failed    State = "failed"    // ended by an error
 	Canceled  State = "canceled"  // ended by a caller

@@ -40,6 +40,7 @@ type NewTurn struct {
 
 	Prompt   []byte          // sealed: the model's input in place of the message; nil: the message itself
 	Schema   json.RawMessage // schema of the final answer; nil: any answer
+	Tools    json.RawMessage // the caller's own tools; nil: none
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
 	Callback uuid.UUID       // callback that reports its end; uuid.Nil: none
@@ -148,7 +149,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
-		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encode(),
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encode(), Tools: n.Tools,
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))

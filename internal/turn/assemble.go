@@ -68,6 +68,12 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 		ag.Tools = s.cfg.Tools(run)
 	}
 	offerTools(ag, claimed.Agent.Tools)
+	if err := addCallerTools(ag, t.Tools); err != nil {
+		return nil, conv, nil, err
+	}
+	ag.Await = func(ctx context.Context, toolUseID string) error {
+		return s.cfg.Sessions.AwaitCalls(ctx, t, event.InputResult, toolUseID)
+	}
 	return ag, conv, run, nil
 }
 
@@ -191,7 +197,7 @@ func countAttempts(log []event.Event) (n int) {
 		switch ev.Kind {
 		case event.KindStarted:
 			n++
-		case event.KindInputRequired:
+		case event.KindInputRequired, event.KindToolRequired, event.KindToolLater:
 			n = 0
 		}
 	}

@@ -24,6 +24,7 @@ type Outcome struct {
 	Truncated        bool            `json:"truncated,omitempty"` // the provider cut the answer at its token limit
 	Error            *string         `json:"error"`
 	InputRequired    json.RawMessage `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
+	ToolRequired     json.RawMessage `json:"tool_required,omitempty"`  // the calls that the turn waits for, if Error is tool_required
 }
 
 // Outcome reads the result of a turn; ok is false while it has not ended.
@@ -79,11 +80,25 @@ func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte
 	return json.Marshal(o)
 }
 
-// Asking is the outcome of a turn that waits for input: asked is the data of its
-// input_required event.
+// Asking is the outcome of a turn that waits for its caller: asked is the data of its input_required
+// or tool_required event.
 func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
 	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
-	return Outcome{SessionID: t.SessionID, Rejected: t.Rejected, Error: new("input_required"), InputRequired: asked}, err
+	o := Outcome{SessionID: t.SessionID, Rejected: t.Rejected}
+	if isToolQuestion(asked) {
+		o.Error, o.ToolRequired = new(string(event.KindToolRequired)), asked
+	} else {
+		o.Error, o.InputRequired = new(string(event.KindInputRequired)), asked
+	}
+	return o, err
+}
+
+// isToolQuestion reports whether the data of a question is that of a tool_required event.
+func isToolQuestion(asked json.RawMessage) bool {
+	var q struct {
+		Kind event.Input `json:"kind"`
+	}
+	return json.Unmarshal(asked, &q) == nil && q.Kind == event.InputTool
 }
 
 // encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may

@@ -15,16 +15,10 @@ import (
 )
 
 // parkTurn stores a question and ends the attempt. No goroutine and no worker waits for the answer.
-func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask event.InputRequired) error {
-	ask.ApprovalID = uuid.Must(uuid.NewV7())
-	switch ask.What {
-	case event.InputApproval:
-		ask.DecideURL = fmt.Sprintf("%s/api/workspaces/%s/approvals/%s/decide", s.cfg.Base, t.WorkspaceID, ask.ApprovalID)
-	case event.InputSecret:
-		ask.SecretURL = fmt.Sprintf("%s/api/v1/workspaces/%s/approvals/%s/secret", s.cfg.Base, t.WorkspaceID, ask.ApprovalID)
-	}
+func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask event.Question) error {
 	err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
-		if err := s.nameApprover(ctx, tx, t, &ask); err != nil {
+		ask, calls, err := s.addressQuestion(ctx, tx, t, ask)
+		if err != nil {
 			return err
 		}
 		asked, ok, err := tx.ParkTurn(ctx, a.lease, time.Since(a.began), ask, s.cfg.Window)
@@ -34,10 +28,21 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 		if !ok {
 			return eventlog.ErrLeaseLost
 		}
-		_, err = s.river.InsertTx(ctx, tx.Tx, expiryArgs{Approval: ask.ApprovalID, Session: t.SessionID, Turn: t.ID},
+		if len(calls) > 0 {
+			if resumed, err := tx.AwaitResults(ctx, t.ID, ask, calls); err != nil {
+				return err
+			} else if resumed {
+				return s.insertJob(ctx, tx, t.ID)
+			}
+		}
+		id, kind := ask.Wait()
+		_, err = s.river.InsertTx(ctx, tx.Tx, expiryArgs{Approval: id, Session: t.SessionID, Turn: t.ID},
 			&river.InsertOpts{ScheduledAt: asked.At.Add(s.cfg.Window)})
 		if err != nil {
 			return fmt.Errorf("insert job: %w", err)
+		}
+		if kind == event.InputResult { // the caller can do nothing
+			return nil
 		}
 		return s.reportEvent(ctx, tx, t, callback.InputRequired)
 	})
@@ -45,6 +50,32 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 		return err
 	}
 	return errParked
+}
+
+// addressQuestion adds an id and the address for the answer to a question. calls are those whose
+// results the turn waits for.
+func (s *Service) addressQuestion(ctx context.Context, tx *session.Tx, t session.Turn, ask event.Question) (_ event.Question, calls []event.PendingCall, err error) {
+	id := uuid.Must(uuid.NewV7())
+	api := fmt.Sprintf("%s/api/v1/workspaces/%s", s.cfg.Base, t.WorkspaceID)
+	switch q := ask.(type) {
+	case event.InputRequired:
+		q.ApprovalID = id
+		switch q.What {
+		case event.InputApproval:
+			q.DecideURL = fmt.Sprintf("%s/api/workspaces/%s/approvals/%s/decide", s.cfg.Base, t.WorkspaceID, id)
+		case event.InputSecret:
+			q.SecretURL = fmt.Sprintf("%s/approvals/%s/secret", api, id)
+		}
+		err := s.nameApprover(ctx, tx, t, &q)
+		return q, nil, err
+	case event.ToolRequired:
+		q.ApprovalID, q.ReplyURL = id, fmt.Sprintf("%s/sessions/%s/tool-results", api, t.SessionID)
+		return q, q.Calls, nil
+	case event.ToolLater:
+		q.ApprovalID = id
+		return q, q.Calls, nil
+	}
+	return nil, nil, fmt.Errorf("a question of the kind %s", ask.Kind())
 }
 
 // expiryWorkers is how many waits this process expires at once.
@@ -65,7 +96,7 @@ type expiryWorker struct {
 	s *Service
 }
 
-// Work denies an unanswered question. If a job runs early, it leaves the question to the reaper.
+// Work expires an unanswered question. If a job runs early, it leaves the question to the reaper.
 func (w *expiryWorker) Work(ctx context.Context, job *river.Job[expiryArgs]) error {
 	return w.s.expireQuestion(ctx, job.Args.Session, job.Args.Approval)
 }

@@ -52,6 +52,12 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 			return n, err
 		}
 	}
+	if len(req.Tools) > 0 {
+		var err error
+		if n.Tools, err = encodeCallerTools(req.Tools); err != nil {
+			return n, err
+		}
+	}
 	if req.Callback != nil {
 		if err := s.cfg.Callbacks.Check(req.Callback.URL, req.Callback.Metadata); err != nil {
 			return n, err

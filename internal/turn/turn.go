@@ -34,6 +34,7 @@ type Request struct {
 	Input       map[string]json.RawMessage // for the skill
 	Secrets     []string                   // names of credentials that the run may use
 	Schema      json.RawMessage            // schema of the final answer; nil: any answer
+	Tools       []CallerTool               // the caller's own tools
 	Attachments []uuid.UUID                // ids of files
 	Callback    *Callback                  // nil for none
 	Limits      Limits                     // may only lower those of the agent's version
@@ -50,7 +51,7 @@ type Request struct {
 // at budgets.
 func (r Request) isPlain() bool {
 	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" && r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
-		!r.Workspace.Budgeted && r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
+		!r.Workspace.Budgeted && r.Schema == nil && len(r.Tools) == 0 && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
 // Callback is the receiver of a report about the end of a turn.

@@ -145,7 +145,7 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 		case event.Structured:
 			e.Structured = b.Result
 			continue
-		case event.InputRequired:
+		case event.Question:
 			if err := w.Flush(ctx); err != nil {
 				return e, w, err
 			}

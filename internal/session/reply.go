@@ -1,0 +1,188 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// ToolResult is the result of a call as it is posted.
+type ToolResult struct {
+	ToolUseID string
+	OK        bool
+	Output    string // a result, or the reason of the failure
+}
+
+// Posted is the state of a turn after results were posted.
+type Posted struct {
+	Session uuid.UUID
+	Turn    uuid.UUID
+	Stored  []string // calls whose results are new; the other calls had these results before
+	Open    []string // calls for whose results the turn still waits
+	Resumed bool     // the turn was queued; the caller inserts its job
+}
+
+// AwaitCalls lets the results of calls of a turn be posted from now on. kind is that of the question
+// that waits for them; question is uuid.Nil while the turn does not wait.
+func (s *Store) AwaitCalls(ctx context.Context, t Turn, kind event.Input, ids ...string) error {
+	return awaitCalls(ctx, s.q, db.ToolRepliesAwaitParams{WorkspaceID: t.WorkspaceID, SessionID: t.SessionID, TurnID: t.ID, Kind: string(kind), Ids: ids})
+}
+
+func awaitCalls(ctx context.Context, q *db.Queries, p db.ToolRepliesAwaitParams) error {
+	if err := q.ToolRepliesAwait(ctx, p); err != nil {
+		return fmt.Errorf("let results be posted: %w", err)
+	}
+	return nil
+}
+
+// AwaitResults lets the results for which a question waits be posted. If all of them were posted
+// before, it answers the question and queues the turn; the caller inserts the job.
+func (tx *Tx) AwaitResults(ctx context.Context, turn uuid.UUID, q event.Question, calls []event.PendingCall) (resumed bool, err error) {
+	id, kind := q.Wait()
+	ids := make([]string, len(calls))
+	for i, c := range calls {
+		ids[i] = c.ToolUseID
+	}
+	err = awaitCalls(ctx, tx.q, db.ToolRepliesAwaitParams{WorkspaceID: tx.row.WorkspaceID, SessionID: tx.row.ID, TurnID: turn,
+		Kind: string(kind), ApprovalID: &id, Ids: ids})
+	if err != nil {
+		return false, err
+	}
+	_, resumed, err = tx.resumeWithResults(ctx, turn, id, kind, "")
+	return resumed, err
+}
+
+// resumeWithResults answers a question if every one of its calls has a result.
+func (tx *Tx) resumeWithResults(ctx context.Context, turn, question uuid.UUID, kind event.Input, key string) (open []string, resumed bool, err error) {
+	if open, err = tx.q.ToolRepliesOpen(ctx, question); err != nil {
+		return nil, false, fmt.Errorf("look for calls without a result: %w", err)
+	}
+	if len(open) > 0 {
+		return open, false, nil
+	}
+	resumed, err = tx.DecideQuestion(ctx, turn, event.Decision{ApprovalID: question, What: kind, Outcome: event.Provided, Key: key})
+	if err == nil && !resumed {
+		err = callExpiredError()
+	}
+	return nil, resumed, err
+}
+
+// CallSession returns the session of a call whose result can be posted, or TOOL_CALL_NOT_FOUND.
+func (s *Store) CallSession(ctx context.Context, workspace uuid.UUID, toolUseID string) (uuid.UUID, error) {
+	rows, err := s.q.ToolRepliesGet(ctx, workspace, []string{toolUseID})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("look for a call: %w", err)
+	}
+	if len(rows) == 0 {
+		return uuid.Nil, callNotFound(toolUseID)
+	}
+	return rows[0].SessionID, nil
+}
+
+// PostResults stores the results of calls of one turn, all or none, and queues the turn if it has
+// waited for the last of them. kind is that of the question that waits for them. The first result of
+// a call stands: an equal one is not an error.
+func (tx *Tx) PostResults(ctx context.Context, kind event.Input, key string, results []ToolResult) (p Posted, err error) {
+	ids := make([]string, len(results))
+	for i, r := range results {
+		ids[i] = r.ToolUseID
+	}
+	rows, err := tx.q.ToolRepliesGet(ctx, tx.row.WorkspaceID, ids)
+	if err != nil {
+		return p, fmt.Errorf("look for calls: %w", err)
+	}
+	question := uuid.Nil
+	for i, r := range results {
+		at := slices.IndexFunc(rows, func(row db.ToolRepliesGetRow) bool {
+			return row.ToolUseID == r.ToolUseID && row.SessionID == tx.row.ID && row.Kind == string(kind) && (i == 0 || row.TurnID == p.Turn)
+		})
+		if at < 0 {
+			return p, callNotFound(r.ToolUseID)
+		}
+		row := rows[at]
+		p.Session, p.Turn = row.SessionID, row.TurnID
+		stored, err := tx.postResult(ctx, row, key, r)
+		if err != nil {
+			return p, err
+		}
+		if stored {
+			p.Stored = append(p.Stored, r.ToolUseID)
+		}
+		if row.Asked == "pending" && !row.Overdue {
+			question = *row.ApprovalID
+		}
+	}
+	if question != uuid.Nil {
+		p.Open, p.Resumed, err = tx.resumeWithResults(ctx, p.Turn, question, kind, key)
+	}
+	return p, err
+}
+
+// postResult stores the result of a call; ok is false if the call had the same result before.
+func (tx *Tx) postResult(ctx context.Context, row db.ToolRepliesGetRow, key string, r ToolResult) (ok bool, err error) {
+	r.Output = event.Plain(r.Output)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%t %s", r.OK, r.Output))
+	if row.Sha256 != nil {
+		if bytes.Equal(row.Sha256, sum[:]) {
+			return false, nil
+		}
+		return false, &fault.Error{Code: fault.ToolCallAnswered, Param: "tool_use_id",
+			Message: fmt.Sprintf("The call %q has another result already. The first result stands.", r.ToolUseID)}
+	}
+	if err := tx.checkAwaited(ctx, row); err != nil {
+		return false, err
+	}
+	n, err := tx.q.ToolReplyStore(ctx, sum[:], nilIfEmpty(key), tx.row.WorkspaceID, r.ToolUseID)
+	if err != nil || n == 0 { // a call that is listed twice
+		return false, err
+	}
+	_, err = tx.Append(ctx, row.TurnID, event.ToolReply{ToolUseID: r.ToolUseID, OK: r.OK, Output: r.Output, Key: key})
+	return true, err
+}
+
+// checkAwaited checks that the turn can still use the result of a call: it waits for the result, or
+// the call has begun and has no result.
+func (tx *Tx) checkAwaited(ctx context.Context, row db.ToolRepliesGetRow) error {
+	switch {
+	case !State(row.State).IsActive():
+		return &fault.Error{Code: fault.ToolCallAnswered, Param: "tool_use_id",
+			Message: fmt.Sprintf("The turn of the call %q has ended; nothing waits for its result any more.", row.ToolUseID)}
+	case row.Asked == "pending" && !row.Overdue:
+		return nil
+	case row.ApprovalID != nil:
+		return callExpiredError()
+	}
+	log, err := tx.q.TurnEvents(ctx, tx.row.ID, row.TurnID, row.CreatedAt.Add(-eventlog.Skew))
+	if err != nil {
+		return fmt.Errorf("read the turn's log: %w", err)
+	}
+	for _, r := range log {
+		body, err := event.Decode(event.Kind(r.Kind), r.Data)
+		if err != nil {
+			return err
+		}
+		if res, ok := body.(event.ToolResult); ok && res.ToolUseID == row.ToolUseID {
+			return callExpiredError()
+		}
+	}
+	return nil
+}
+
+func callNotFound(id string) *fault.Error {
+	return &fault.Error{Code: fault.ToolCallNotFound, Param: "tool_use_id",
+		Message: fmt.Sprintf("No call %.80q waits for a result here. Use a tool_use_id as the turn or the request has it.", id)}
+}
+
+func callExpiredError() *fault.Error {
+	return &fault.Error{Code: fault.ToolCallExpired, Param: "tool_use_id",
+		Message: "The time for the result is over. The model was given a failed result instead."}
+}
