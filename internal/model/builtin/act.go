@@ -3,6 +3,9 @@ package builtin
 import (
 	"regexp"
 	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 )
 
 var (
@@ -10,12 +13,19 @@ var (
 	fetchAsked   = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
 	fileWritten  = regexp.MustCompile(politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
 	savedToFile  = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new )?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
+	toolAsked    = regexp.MustCompile(politely + `(?:use|call)\s+(?:the\s+)?(?:tool\s+)?["'“‘\x60]?([A-Za-z][A-Za-z0-9_-]*)["'”’\x60]?(?:\s+with\s+(\{.*\}))?[.!?]?$`)
 	fileWanted   = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
 )
 
 // answerCommand handles a sentence that requests a tool: run a command, make a request, write a
-// file or send one. ok is false if it requests none of these.
+// file or send one, or call a tool by its name. ok is false if it requests none of these.
 func (c conversation) answerCommand(question string) (r reply, ok bool) {
+	if m := toolAsked.FindStringSubmatch(question); m != nil && c.offered[m[1]] {
+		if r, ok := c.findResult(m[1]); ok {
+			return sayText(printed(r)), true
+		}
+		return reply{calls: []event.ToolCall{{Tool: m[1], Input: model.Input(m[2])}}}, true
+	}
 	if m := commandAsked.FindStringSubmatch(question); m != nil {
 		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
 			map[string]string{"command": m[1] + m[2]}, printed), true
