@@ -51,6 +51,7 @@ var messageFields = []Field[Message]{
 	{"response_schema", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.Schema = c.smallObject(at, raw, MaxSchema)
 	}},
+	{"tools", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Tools = c.tools(at, raw) }},
 	{"stream", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Stream = c.Boolean(at, raw) }},
 	{"callback", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Callback = c.callback(at, raw) }},
 	{"attachments", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Attachments = c.attachments(at, raw) }},

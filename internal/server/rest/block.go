@@ -25,7 +25,7 @@ func (s *api) block(w http.ResponseWriter, r *call.Request, started turn.Started
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// await follows a turn to its end or to its first question, and records its position in seen. A
+// await follows a turn to its end or to its first question for the caller, and records its position in seen. A
 // turn that is read again asks again, so a repeated call has the same response.
 func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Credential())
@@ -38,7 +38,7 @@ func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveT
 			case ev.Turn != started.Turn:
 			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
-			case ev.Kind == event.KindInputRequired:
+			case ev.Kind == event.KindInputRequired, ev.Kind == event.KindToolRequired:
 				return ev, nil
 			}
 		}

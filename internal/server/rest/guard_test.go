@@ -200,10 +200,10 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel listModels listTokens rateAnswer redeliverCallback revokeToken runAgent " +
+		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
 		apikey.SessionsRead: "getApproval getCallback getSession listApprovals listCallbacks listFeedback listMessages listSessions resumeChat resumeStream",
-		apikey.ToolsRead:    files, apikey.ToolsWrite: files,
+		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
 		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: "callA2A",

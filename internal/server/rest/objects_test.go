@@ -24,6 +24,7 @@ import (
 // unknown parameter fails the tests of the guard.
 var objects = map[string]func(testing.TB, *service) string{
 	"sessionId":               aSession,
+	"toolUseId":               aToolCall,
 	"approvalId":              anApproval,
 	"answerSecret approvalId": aSecretRequest,
 	"rateAnswer sessionId":    func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
@@ -47,13 +48,15 @@ var objects = map[string]func(testing.TB, *service) string{
 // bodies are valid requests, by operation; {sessionId} is replaced by an object's id. An operation
 // that accepts JSON and is not listed fails the tests of the guard.
 var bodies = map[string]string{
-	"sendMessage":    `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
-	"updateSession":  `{"title":"x"}`,
-	"decideApproval": `{"decision":"allow"}`,
-	"answerSecret":   `{"action":"skip"}`,
-	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
-	"downloadFiles":  `{"file_id":"{fileId}"}`,
-	"rateAnswer":     `{"rating":"good"}`,
+	"sendMessage":     `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
+	"updateSession":   `{"title":"x"}`,
+	"decideApproval":  `{"decision":"allow"}`,
+	"postToolResults": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`,
+	"postLaterResult": `{"output":"x"}`,
+	"answerSecret":    `{"action":"skip"}`,
+	"createFile":      `{"filename":"a.txt","mime":"text/plain","size":5}`,
+	"downloadFiles":   `{"file_id":"{fileId}"}`,
+	"rateAnswer":      `{"rating":"good"}`,
 
 	"createSessionToken": `{}`,
 	"createUserToken":    `{"user":"anna"}`,
@@ -177,6 +180,11 @@ func aChat(t testing.TB, s *service) string {
 }
 
 func anApproval(t testing.TB, s *service) string { return s.say(t, held).asked().ApprovalID }
+
+// aToolCall creates a call of a caller's tool that waits for its result.
+func aToolCall(t testing.TB, s *service) string {
+	return s.say(t, `Use get_weather with {"city":"Paris"}`, weather).needs().Calls[0].ToolUseID
+}
 
 func aSecretRequest(t testing.TB, s *service) string {
 	s.register(t, "STRIPE_KEY")

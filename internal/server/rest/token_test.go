@@ -96,7 +96,7 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 			}
 		}
 		for path, body := range map[string]string{
-			"sessions/" + bobs + "/cancel": "", "messages": body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
+			"sessions/" + bobs + "/cancel": "", "sessions/" + bobs + "/tool-results": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`, "messages": body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
 		} {
 			if path = "/api/v1/workspaces/demo/" + path; strings.Contains(path, "decide") {
 				path = strings.Replace(path, "/v1", "", 1)

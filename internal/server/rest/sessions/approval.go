@@ -65,7 +65,7 @@ func (s *api) listApprovals(w http.ResponseWriter, r *call.Request) error {
 	return server.WriteJSON(w, http.StatusOK, page)
 }
 
-// getApproval returns one approval or secret request.
+// getApproval returns one approval or secret request, or a wait for the caller's own tools.
 func (s *api) getApproval(w http.ResponseWriter, r *call.Request) error {
 	if err := r.CheckBare(); err != nil {
 		return err
@@ -79,6 +79,9 @@ func (s *api) getApproval(w http.ResponseWriter, r *call.Request) error {
 	a, err := s.Sessions.Approval(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return err
+	}
+	if a.Kind == event.InputResult { // nothing that a client can answer
+		return fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
 	}
 	return server.WriteData(w, http.StatusOK, a)
 }

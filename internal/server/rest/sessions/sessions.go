@@ -1,5 +1,6 @@
 // Package sessions serves the operations of sessions: to list, change and erase them, their messages,
-// the feedback on their answers and their approvals. It starts no turn and streams nothing.
+// the feedback on their answers, their approvals and the results of their tools. It starts no turn
+// and streams nothing.
 package sessions
 
 import (
@@ -42,6 +43,9 @@ func Handlers(srv *server.Server) map[string]call.Handler {
 		"getApproval":    s.getApproval,
 		"decideApproval": s.decideApproval,
 		"answerSecret":   s.answerSecret,
+
+		"postToolResults": s.postToolResults,
+		"postLaterResult": s.postLaterResult,
 	}
 }
 
