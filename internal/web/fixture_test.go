@@ -83,10 +83,14 @@ func (w *world) signIn(t *testing.T, n account.NewUser, role apikey.Role) *brows
 	return p
 }
 
-// say sends a message with more members of its body, and waits until its turn has ended.
+// say sends a message with more members of its body, and waits until its turn has ended. Without a
+// text they name a skill.
 func (w *world) say(t *testing.T, text, members string) {
 	t.Helper()
 	body := `{"command":` + apitest.Quote(text) + `,` + members + `}`
+	if text == "" {
+		body = "{" + members + "}"
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(strings.Replace(body, ",}", "}", 1)))
 	if err != nil {
 		t.Fatal(err)

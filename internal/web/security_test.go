@@ -53,7 +53,7 @@ func TestRolesAreEnforcedOnEveryRoute(t *testing.T) {
 		if rt.public {
 			continue
 		}
-		path := strings.NewReplacer("{ws}", "demo", "{session}", "00000000-0000-0000-0000-000000000000", "{approval}", "00000000-0000-0000-0000-000000000000", "{callback}", "00000000-0000-0000-0000-000000000000").Replace(rt.path)
+		path := strings.NewReplacer("{ws}", "demo", "{session}", "00000000-0000-0000-0000-000000000000", "{approval}", "00000000-0000-0000-0000-000000000000", "{callback}", "00000000-0000-0000-0000-000000000000", "{skill}", "absent").Replace(rt.path)
 		inside := strings.Contains(rt.path, "{ws}")
 		for method, need := range map[string]apikey.Scope{http.MethodGet: rt.scope, http.MethodPost: rt.change} {
 			if method == http.MethodGet && rt.get == nil || method == http.MethodPost && rt.post == nil {

@@ -428,6 +428,8 @@ async function load() {
   $("skill-empty").hidden = options.skills.length > 0;
   $("secrets").replaceChildren(...options.secrets.map((name) => el("label.check", {}, el("input", { type: "checkbox", value: name, onchange: panels }), el("span.mono", {}, name))));
   $("secret-empty").hidden = options.secrets.length > 0;
+  const wanted = new URLSearchParams(location.search).get("skill"), skill = options.skills.find((s) => s.name === wanted);
+  if (skill && !conversation.session) pick(skill);
 }
 
 // ---- events of the page ----
