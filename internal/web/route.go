@@ -45,8 +45,11 @@ func table() []route {
 		{path: "/account", section: "account", get: (*App).accountPage, post: (*App).changeAccount},
 
 		{path: "/w/{ws}", get: (*App).workspaceStart},
-		{path: "/w/{ws}/sessions", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionsPage},
+		{path: "/w/{ws}/sessions", scope: apikey.SessionsRead, change: apikey.SessionsRead, section: "sessions", get: (*App).sessionsPage, post: (*App).changeViews},
 		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionPage},
+		{path: "/w/{ws}/sessions/{session}/file", scope: apikey.SessionsRead, get: (*App).sessionFile},
+		{path: "/w/{ws}/files", scope: apikey.ToolsRead, change: apikey.FilesWrite, section: "files", get: (*App).filesPage, post: (*App).changeFiles},
+		{path: "/w/{ws}/files/{file}", scope: apikey.ToolsRead, get: (*App).openFile},
 		{path: "/w/{ws}/sessions/{session}/export", scope: apikey.SessionsRead, get: (*App).exportSession},
 		{path: "/w/{ws}/settings/developer", scope: apikey.ConfigRead, change: apikey.Admin, section: "developer", get: (*App).keysPage, post: (*App).changeKeys},
 		{path: "/w/{ws}/settings/developer/tokens", scope: apikey.ConfigRead, change: apikey.ConfigRead, section: "developer", get: (*App).tokensPage, post: (*App).changeTokens},

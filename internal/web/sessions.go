@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -33,26 +31,31 @@ type sessionsView struct {
 	Periods  []option
 	Pager    map[string]string
 	CSV      string // address of the table
+	Views    []sessionsTab
+	Filters  string // of this page, for a view; "" if there are none
+	More     bool   // the filters that are seldom used are open
+}
+
+// sessionsTab is a named set of filters.
+type sessionsTab struct {
+	tab
+	ID string // of a view that the member has saved
 }
 
 func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
+	return a.showSessions(w, p, http.StatusOK, nil)
+}
+
+// showSessions renders the page. f is the form of a view that was not accepted, or nil.
+func (a *App) showSessions(w http.ResponseWriter, p *page, status int, f *form) error {
 	q := p.URL.Query()
-	view := sessionsView{Form: &form{Values: q, errs: map[string]string{}}, Statuses: statusOptions, Periods: periodOptions}
-	query := session.SummaryQuery{Limit: sessionsOnPage, Status: session.Status(q.Get("status")), Search: strings.TrimSpace(q.Get("q")), Cursor: q.Get("cursor")}
-	known := false
-	for _, choice := range statusOptions {
-		known = known || choice.Value == q.Get("status")
+	view := sessionsView{Form: &form{Values: q, errs: map[string]string{}}, Statuses: statusOptions, Periods: periodOptions, Filters: filtersOf(q).Encode()}
+	if f != nil {
+		view.Form.Note = f.Note
 	}
-	if !known {
-		query.Status = ""
-	}
-	if caller := q.Get("caller"); caller != "" {
-		query.CallerID = &caller
-	}
-	if back, err := time.ParseDuration(q.Get("since")); err == nil {
-		query.CreatedAfter = new(time.Now().Add(-back))
-	}
-	view.Filtered = query.Status != "" || query.Search != "" || query.CallerID != nil || query.CreatedAfter != nil
+	query := summaryQuery(q)
+	view.Filtered = view.Filters != ""
+	view.More = q.Get("user")+q.Get("caller")+q.Get("meta")+q.Get("before") != ""
 	if q.Get("format") == "csv" {
 		return a.exportSessions(w, p, query)
 	}
@@ -65,7 +68,10 @@ func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
 	}
 	view.List = list.Data
 	view.Pager = pagerOf(q, list.NextCursor, plural(len(list.Data), "session", "sessions"))
-	return a.render(w, p, "sessions", view)
+	if view.Views, err = a.viewsOf(p, view.Filters); err != nil {
+		return err
+	}
+	return a.renderStatus(w, p, status, "sessions", view)
 }
 
 // without returns the values of a query besides one.
@@ -90,6 +96,14 @@ type sessionView struct {
 	Gone     bool  // events were removed after the time that the settings name
 	SQL      []sqlQuery
 	Timeline []*timelineTurn
+	Folder   folderView
+	Ratings  map[uuid.UUID]rating // of the answers, by their turns
+}
+
+// rating is an opinion of an answer.
+type rating struct {
+	session.Feedback
+	By string
 }
 
 // eventRow is an event in the log.
@@ -117,6 +131,8 @@ func (a *App) sessionPage(w http.ResponseWriter, p *page) error {
 		err = a.readEvents(p, &view)
 	case "timeline":
 		err = a.readTimeline(p, &view)
+	case "files":
+		err = a.readFolder(p, &view)
 	case "export":
 	case "sql":
 		view.SQL = sqlOf(id)
@@ -139,6 +155,23 @@ func (a *App) readMessages(p *page, view *sessionView) error {
 	view.Messages = list.Data
 	if list.HasMore {
 		view.Older = "?cursor=" + url.QueryEscape(*list.NextCursor)
+	}
+	return a.readRatings(p, view)
+}
+
+func (a *App) readRatings(p *page, view *sessionView) error {
+	list, err := a.srv.Sessions.Feedback(p.Context(), p.Workspace.ID, view.Session.SessionID)
+	if err != nil {
+		return err
+	}
+	names := newAsker(p)
+	view.Ratings = make(map[uuid.UUID]rating, len(list))
+	for _, f := range list {
+		by, err := names.name(p.Context(), f.Key)
+		if err != nil {
+			return err
+		}
+		view.Ratings[f.TurnID] = rating{f, by}
 	}
 	return nil
 }
