@@ -59,7 +59,7 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 		began := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
-				s.panicked(a, r, p)
+				s.respondToPanic(a, r, p)
 			}
 			s.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
 				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
@@ -69,14 +69,14 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 			err = next(a, r)
 		}
 		if err != nil {
-			s.fail(a, r, err)
+			s.writeError(a, r, err)
 		}
 	})
 }
 
-// panicked responds for a handler that panicked. It aborts a response that has begun, so that no
+// respondToPanic responds for a handler that panicked. It aborts a response that has begun, so that no
 // client takes it for complete.
-func (s *Server) panicked(a *answer, r *http.Request, p any) {
+func (s *Server) respondToPanic(a *answer, r *http.Request, p any) {
 	stack := debug.Stack()
 	if aside, ok := p.(*asidePanic); ok {
 		p, stack = aside.value, aside.stack
@@ -88,7 +88,7 @@ func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	s.refuse(a, r, fault.New(fault.Internal, "Internal error."))
+	s.writeFault(a, r, fault.New(fault.Internal, "Internal error."))
 }
 
 // MaxRequestID is the maximum length of a caller's id for a request.

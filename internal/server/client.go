@@ -16,16 +16,16 @@ import (
 // many keys that do not exist is rejected before the database is read, unless its key was valid a
 // while ago: clients behind the same proxy must not suffer from one of them.
 func (s *Server) authenticate(ctx context.Context, r *http.Request) (apikey.Principal, error) {
-	token := bearer(r.Header)
+	token := bearerToken(r.Header)
 	if _, _, ok := apikey.Parse(token); !ok || s.Keys.Seen(token) {
-		return s.Keys.Authenticate(ctx, token, remote(r))
+		return s.Keys.Authenticate(ctx, token, remoteAddress(r))
 	}
 	client := s.ClientAddress(r)
 	if wait := s.Failures.Wait(client, time.Now()); wait > 0 {
 		return apikey.Principal{}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
 			Message: "Your address has sent too many API keys that are not valid. Wait, then send a valid key."}
 	}
-	p, err := s.Keys.Authenticate(ctx, token, remote(r))
+	p, err := s.Keys.Authenticate(ctx, token, remoteAddress(r))
 	if f := fault.From(err); f != nil && f.Code == fault.InvalidAPIKey {
 		s.Failures.Count(client, time.Now())
 	}
@@ -50,8 +50,8 @@ func Forwarded(r *http.Request) bool {
 	return false
 }
 
-// peer returns the address at the other end of the connection.
-func peer(r *http.Request) netip.Addr {
+// peerAddress returns the address at the other end of the connection.
+func peerAddress(r *http.Request) netip.Addr {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
@@ -59,20 +59,20 @@ func peer(r *http.Request) netip.Addr {
 	return addr.Addr().Unmap()
 }
 
-// remote returns the address of the client as far as a key for this machine may depend on it.
+// remoteAddress returns the address of the client as far as a key for this machine may depend on it.
 // Behind a proxy every client would look like this machine, so a forwarded request has no address.
-func remote(r *http.Request) netip.Addr {
+func remoteAddress(r *http.Request) netip.Addr {
 	if Forwarded(r) {
 		return netip.Addr{}
 	}
-	return peer(r)
+	return peerAddress(r)
 }
 
 // ClientAddress returns the address to which failures are counted and that the log of changes
 // names: the peer's, or, if that is one of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
 // written by the client.
 func (s *Server) ClientAddress(r *http.Request) netip.Addr {
-	client := peer(r)
+	client := peerAddress(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
 		if !s.isTrusted(client) {

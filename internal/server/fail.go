@@ -59,16 +59,16 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 	return f
 }
 
-// fail responds with an error.
-func (s *Server) fail(a *answer, r *http.Request, err error) {
+// writeError responds with an error.
+func (s *Server) writeError(a *answer, r *http.Request, err error) {
 	f := s.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
 	if a.status == 0 {
-		s.refuse(a, r, f)
+		s.writeFault(a, r, f)
 	}
 }
 
-// refuse writes a fault.
-func (s *Server) refuse(a *answer, r *http.Request, f *fault.Error) {
+// writeFault writes a fault.
+func (s *Server) writeFault(a *answer, r *http.Request, f *fault.Error) {
 	if s.errorPage != nil {
 		s.errorPage(a, r, f)
 		return
@@ -88,7 +88,7 @@ func (s *Server) refuse(a *answer, r *http.Request, f *fault.Error) {
 	if failure.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(failure.RetryAfter))
 	}
-	if c := challenge(f); c != "" {
+	if c := authChallenge(f); c != "" {
 		h.Set("WWW-Authenticate", c)
 	}
 	h.Set("Cache-Control", "no-store")
@@ -99,8 +99,8 @@ func (s *Server) refuse(a *answer, r *http.Request, f *fault.Error) {
 	}
 }
 
-// challenge returns the WWW-Authenticate header of an error, or "".
-func challenge(f *fault.Error) string {
+// authChallenge returns the WWW-Authenticate header of an error, or "".
+func authChallenge(f *fault.Error) string {
 	const realm = `Bearer realm="parley"`
 	switch f.Code {
 	case fault.MissingAPIKey:

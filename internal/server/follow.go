@@ -41,7 +41,7 @@ func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID)
 				yield(nil, failed)
 				return
 			}
-			s.waits(ctx, from.Session, turn, failed)
+			s.waitForDatabase(ctx, from.Session, turn, failed)
 		}
 	}
 }
@@ -56,8 +56,8 @@ func CutAtDone(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool
 	return evs, false
 }
 
-// waits pauses after an error to let the database return.
-func (s *Server) waits(ctx context.Context, session, turn uuid.UUID, err error) {
+// waitForDatabase pauses after an error to let the database return.
+func (s *Server) waitForDatabase(ctx context.Context, session, turn uuid.UUID, err error) {
 	s.reads.Note(ctx, err, "session", session, "turn", turn)
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()

@@ -56,14 +56,14 @@ func (rd Reading) Session() uuid.UUID { return rd.From.Session }
 // rows are missing.
 func (s *Server) TurnRows(ctx context.Context, c Caller, rd Reading) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {
-		for next := &rd; next != nil && s.turn(ctx, c, *next, yield); {
+		for next := &rd; next != nil && s.readTurn(ctx, c, *next, yield); {
 			next = next.Then
 		}
 	}
 }
 
-// turn yields the rows of one turn, and reports whether it was read to its end.
-func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Row, error) bool) bool {
+// readTurn yields the rows of one turn, and reports whether it was read to its end.
+func (s *Server) readTurn(ctx context.Context, c Caller, rd Reading, yield func([]Row, error) bool) bool {
 	seen := rd.After != uuid.Nil
 	for evs, err := range s.Events(ctx, rd.From, rd.Turn) {
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 				return false
 			}
 			if ask, ok := row.Body.(event.InputRequired); ok {
-				if row.Pending, err = s.asks(ctx, c, rd, ask, seen); err != nil {
+				if row.Pending, err = s.endsAtQuestion(ctx, c, rd, ask, seen); err != nil {
 					yield(nil, err)
 					return false
 				}
@@ -100,9 +100,9 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 	return true
 }
 
-// asks reports whether a reading ends with a question: it is pending, and the reader has not
+// endsAtQuestion reports whether a reading ends with a question: it is pending, and the reader has not
 // received it before.
-func (s *Server) asks(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
+func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
 		return false, nil
 	}

@@ -31,7 +31,7 @@ func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request
 		return rd, false, err
 	}
 	w.Header().Set("Idempotent-Replayed", "true")
-	return reading(t), true, nil
+	return readingOf(t), true, nil
 }
 
 // MarkDelivered records that the client received the whole answer, so that an equal request later

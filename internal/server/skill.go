@@ -47,14 +47,14 @@ func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignore
 func SkillInput(k skill.Skill, text string) json.RawMessage {
 	input := json.RawMessage(strings.TrimSpace(text))
 	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
-		input, _ = json.Marshal(map[string]string{only(k): text})
+		input, _ = json.Marshal(map[string]string{onlyTextInput(k): text})
 	}
 	return input
 }
 
-// only returns the input for a text: the only required one that accepts text, else the only one
+// onlyTextInput returns the input for a text: the only required one that accepts text, else the only one
 // that accepts text. For a skill without declared inputs it is "message".
-func only(k skill.Skill) string {
+func onlyTextInput(k skill.Skill) string {
 	if k.Contract == nil {
 		return "message"
 	}

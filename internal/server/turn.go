@@ -56,7 +56,7 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
-			if err := s.describe(ctx, r.Caller, &rd); err != nil {
+			if err := s.describeReading(ctx, r.Caller, &rd); err != nil {
 				return rd, err
 			}
 			return rd, rd.CheckReader(r.Caller)
@@ -70,7 +70,7 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 	t, _, failed := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
 	if failed == nil && bytes.Equal(t.RequestHash, r.Caller.Request(req, raw).Hash) {
 		w.Header().Set("Idempotent-Replayed", "true")
-		rd := reading(t)
+		rd := readingOf(t)
 		return rd, rd.CheckReader(r.Caller)
 	}
 	return Reading{}, err
@@ -86,8 +86,8 @@ func inTheWay(err error) *session.ActiveTurn {
 	return t
 }
 
-// reading returns a reading of a turn from its first row.
-func reading(t session.Turn) Reading {
+// readingOf returns a reading of a turn from its first row.
+func readingOf(t session.Turn) Reading {
 	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
 	if t.Rejected != nil {
 		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // encoded from the same type
@@ -95,10 +95,10 @@ func reading(t session.Turn) Reading {
 	return rd
 }
 
-// describe adds the properties of its turn to a reading.
-func (s *Server) describe(ctx context.Context, c Caller, rd *Reading) error {
+// describeReading adds the properties of its turn to a reading.
+func (s *Server) describeReading(ctx context.Context, c Caller, rd *Reading) error {
 	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
-	about := reading(t)
+	about := readingOf(t)
 	rd.Structured, rd.Rejected, rd.starter = about.Structured, about.Rejected, about.starter
 	return err
 }
@@ -168,7 +168,7 @@ func (s *Server) CurrentTurn(ctx context.Context, c Caller, id uuid.UUID) (p Tur
 		return p, false, err
 	}
 	p.Reading = Reading{Turn: h.Turn, From: eventlog.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
-	if err := s.describe(ctx, c, &p.Reading); err != nil {
+	if err := s.describeReading(ctx, c, &p.Reading); err != nil {
 		return p, false, err
 	}
 	newest, err := s.Sessions.Approvals(ctx, c.Workspace.ID, session.ApprovalQuery{Session: &id, Limit: 1})
@@ -214,7 +214,7 @@ func (s *Server) AfterApproval(ctx context.Context, c Caller, asked session.Appr
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
 	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, asked.TurnID)
-	rd := reading(t)
+	rd := readingOf(t)
 	rd.After = asked.ApprovalID
 	return rd, err
 }

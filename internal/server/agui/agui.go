@@ -24,6 +24,6 @@ func New(srv *server.Server) server.Routes {
 	s := &api{srv}
 	return server.Routes{
 		"/api/v1/workspaces/{id}/ag-ui": s.HandleMethods(map[string]server.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.run}}),
+			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.runAgent}}),
 	}
 }

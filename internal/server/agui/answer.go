@@ -16,15 +16,15 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// answer applies the answers to interrupts and streams the rows after the newest of them. A new
+// answerInterrupts applies the answers to interrupts and streams the rows after the newest of them. A new
 // message beside them is answered after that; if all interrupts are canceled it takes the place of
 // an answer and ends their turn. Another turn in progress rejects the message as usual.
-func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID) error {
-	q, err := s.questions(r, thread, in.resume)
+func (s *api) answerInterrupts(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID) error {
+	q, err := s.pendingQuestions(r, thread, in.resume)
 	if err != nil {
 		return err
 	}
-	fresh, active, err := s.fresh(w, r, in, q.newest)
+	fresh, active, err := s.hasNewMessage(w, r, in, q.newest)
 	switch {
 	case err != nil:
 		return err
@@ -34,7 +34,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		if in.said.Session = thread; active { // otherwise another turn might be in progress, which was not canceled
 			in.said.Multitask = turn.Interrupt
 		}
-		return s.say(w, r, in)
+		return s.sendMessage(w, r, in)
 	}
 	for _, a := range q.open {
 		if err := s.DecideApproval(r.Context(), r.Caller, a); err != nil {
@@ -55,7 +55,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		}
 		next, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)
 		if err != nil {
-			return s.busy(w, in, err)
+			return s.busyError(w, in, err)
 		}
 		rd.Then = &next
 	}
@@ -71,7 +71,7 @@ type questions struct {
 	notices []Notice      // notices about those that were given up too late
 }
 
-func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q questions, err error) {
+func (s *api) pendingQuestions(r *server.Request, thread uuid.UUID, list []resume) (q questions, err error) {
 	for i, rs := range list {
 		asked, err := s.SessionApproval(r.Context(), r.Caller, thread, rs.id)
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 		}
 		at := fmt.Sprintf("resume/%d/payload", i)
 		r.Names["allowlist_pattern"] = at + "/pattern"
-		a, ok, err := decision(asked, rs, r.Caller, "/"+at)
+		a, ok, err := decisionOf(asked, rs, r.Caller, "/"+at)
 		if err != nil {
 			return q, err
 		}
@@ -108,9 +108,9 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 // pending is the status of an open question.
 const pending = "pending"
 
-// decision returns the decision in an answer to an interrupt; ok is false if there is nothing to
+// decisionOf returns the decision in an answer to an interrupt; ok is false if there is nothing to
 // decide: a secret is not set yet, or the interrupt that is given up has ended anyway.
-func decision(asked session.Approval, rs resume, c server.Caller, param string) (a turn.Answer, ok bool, err error) {
+func decisionOf(asked session.Approval, rs resume, c server.Caller, param string) (a turn.Answer, ok bool, err error) {
 	a = rs.answer
 	secret := asked.Kind == event.InputSecret
 	switch {
@@ -134,13 +134,13 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 	return a, true, nil
 }
 
-// fresh reports whether a run that answers an interrupt also brings a new message. A message that
+// hasNewMessage reports whether a run that answers an interrupt also brings a new message. A message that
 // was sent before is new if its turn began after the turn of the interrupt: it came with this run,
 // which is repeated. Clients send the whole conversation, and without tool calls it ends with the
 // message of the interrupted turn, or of one that began since. Those are recognized by their text;
 // a skill's turn has none, so the message counts as its own. active reports that the interrupted
 // turn has not ended.
-func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {
+func (s *api) hasNewMessage(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil
 	}
@@ -164,7 +164,7 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 		request.ReportIgnored(w, append(in.ignored, "messages"))
 		return false, active, nil
 	}
-	if view.Asked.Content == nil || in.said.is(view) {
+	if view.Asked.Content == nil || in.said.isMessageOf(view) {
 		return false, active, nil
 	}
 	if active {
@@ -174,13 +174,13 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 	if err != nil {
 		return false, false, fmt.Errorf("look for a turn in progress: %w", err)
 	}
-	return len(others.Data) == 0 || !in.said.is(others.Data[0]), false, nil
+	return len(others.Data) == 0 || !in.said.isMessageOf(others.Data[0]), false, nil
 }
 
 // activeStates are the states of a turn in progress.
 var activeStates = []session.State{session.Queued, session.Running, session.Waiting}
 
-// is reports whether a message has the text of the turn's message.
-func (m *said) is(v session.View) bool {
+// isMessageOf reports whether a message has the text of the turn's message.
+func (m *said) isMessageOf(v session.View) bool {
 	return v.Asked.Content != nil && *v.Asked.Content == event.Plain(m.text)
 }

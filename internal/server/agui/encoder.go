@@ -68,11 +68,11 @@ func (t *Encoder) Begin() []any {
 	for _, n := range t.about.Notices {
 		begin = append(begin, frame{Type: "CUSTOM", Name: "notice", Value: n})
 	}
-	return append(begin, t.rejected()...)
+	return append(begin, t.encodeRejected()...)
 }
 
-// rejected lists the files that did not come with the message.
-func (t *Encoder) rejected() []any {
+// encodeRejected lists the files that did not come with the message.
+func (t *Encoder) encodeRejected() []any {
 	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
 		return nil
 	}
@@ -83,16 +83,16 @@ func (t *Encoder) rejected() []any {
 func (t *Encoder) Row(row server.Row) (out []any) {
 	if !row.Seen && !t.begun {
 		t.begun = true
-		out = t.snapshot()
+		out = t.encodeSnapshot()
 	}
-	frames := t.row(row)
+	frames := t.encodeRow(row)
 	if row.Seen {
 		return nil
 	}
 	return append(out, frames...)
 }
 
-func (t *Encoder) row(row server.Row) (out []any) {
+func (t *Encoder) encodeRow(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if t.message == "" {
@@ -104,12 +104,12 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		return append(out, frame{Type: "TEXT_MESSAGE_CONTENT", MessageID: t.message, Delta: &b.Text})
 	case event.ToolUse:
 		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
-		return append(t.close(), t.call(b.ToolUseID, b.Tool, args)...)
+		return append(t.closeMessage(), t.encodeToolCall(b.ToolUseID, b.Tool, args)...)
 	case event.ToolResult:
 		t.results[b.ToolUseID] = true
-		return append(t.close(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
+		return append(t.closeMessage(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
 	case event.InputRequired:
-		return t.question(b, row.Pending)
+		return t.encodeQuestion(b, row.Pending)
 	case event.Usage:
 		t.cut = b.Truncated
 		t.usage = append(t.usage, tokenUsage{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens})
@@ -117,17 +117,17 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		t.result = b.Result
 	case event.Attachment:
 		server.CompleteLinks(t.about.Base, b.Attachments)
-		return append(t.close(), frame{Type: "CUSTOM", Name: "attachment", Value: b})
+		return append(t.closeMessage(), frame{Type: "CUSTOM", Name: "attachment", Value: b})
 	case event.Error:
 		t.error = &b
 	case event.Done:
-		return t.done()
+		return t.finishRun()
 	}
 	return nil
 }
 
-// close ends the open message.
-func (t *Encoder) close() []any {
+// closeMessage ends the open message.
+func (t *Encoder) closeMessage() []any {
 	if t.message == "" {
 		return nil
 	}
@@ -136,8 +136,8 @@ func (t *Encoder) close() []any {
 	return []any{end}
 }
 
-// call sends a tool call, once.
-func (t *Encoder) call(id, tool string, args json.RawMessage) []any {
+// encodeToolCall sends a tool call, once.
+func (t *Encoder) encodeToolCall(id, tool string, args json.RawMessage) []any {
 	if t.tools[id] {
 		return nil
 	}
@@ -149,20 +149,20 @@ func (t *Encoder) call(id, tool string, args json.RawMessage) []any {
 	}
 }
 
-// question ends the run with an interrupt, while the turn waits.
-func (t *Encoder) question(b event.InputRequired, pending bool) []any {
-	out := t.close()
+// encodeQuestion ends the run with an interrupt, while the turn waits.
+func (t *Encoder) encodeQuestion(b event.InputRequired, pending bool) []any {
+	out := t.closeMessage()
 	for _, c := range b.Step() {
-		out = append(out, t.call(c.ToolUseID, c.Tool, c.Input)...)
+		out = append(out, t.encodeToolCall(c.ToolUseID, c.Tool, c.Input)...)
 	}
 	if !pending {
 		return out
 	}
-	return append(out, t.interrupt(b))
+	return append(out, t.interruptFrame(b))
 }
 
-// interrupt ends the run at a question.
-func (t *Encoder) interrupt(b event.InputRequired) frame {
+// interruptFrame ends the run at a question.
+func (t *Encoder) interruptFrame(b event.InputRequired) frame {
 	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
 		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
@@ -177,29 +177,29 @@ func (t *Encoder) interrupt(b event.InputRequired) frame {
 			in.Metadata["other_calls"] = b.OtherCalls
 		}
 	}
-	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
+	return t.finishedFrame(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
 }
 
-// done ends the run, unless it continues with another turn.
-func (t *Encoder) done() []any {
-	out := t.close()
+// finishRun ends the run, unless it continues with another turn.
+func (t *Encoder) finishRun() []any {
+	out := t.closeMessage()
 	if next := t.reading.Then; next != nil {
 		if t.error != nil { // an end of the run would also end what follows
 			out = append(out, frame{Type: "CUSTOM", Name: "error", Value: *t.error})
 		}
 		t.reading, t.messages, t.result, t.error, t.cut = *next, 0, nil, nil, false
-		return append(out, t.rejected()...)
+		return append(out, t.encodeRejected()...)
 	}
 	switch {
 	case t.error == nil:
-		return append(out, t.finished(outcome{Type: "success"}))
+		return append(out, t.finishedFrame(outcome{Type: "success"}))
 	case t.error.Code == event.Canceled && t.about.Versioned: // older clients throw at this outcome
-		return append(out, t.finished(outcome{Type: "cancelled"}))
+		return append(out, t.finishedFrame(outcome{Type: "cancelled"}))
 	}
 	return append(out, t.Fail(*t.error)...)
 }
 
-func (t *Encoder) finished(o outcome) frame {
+func (t *Encoder) finishedFrame(o outcome) frame {
 	f := frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
 	if t.cut {
 		f.Metadata = map[string]any{"finish_reason": event.FinishLength, "truncated": true}
@@ -208,9 +208,9 @@ func (t *Encoder) finished(o outcome) frame {
 }
 
 // Fail implements server.Encoder.
-func (t *Encoder) Fail(e event.Error) []any { return []any{t.failed(e)} }
+func (t *Encoder) Fail(e event.Error) []any { return []any{t.failedFrame(e)} }
 
-func (t *Encoder) failed(e event.Error) frame {
+func (t *Encoder) failedFrame(e event.Error) frame {
 	return frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}
 }
 

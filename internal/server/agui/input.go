@@ -35,8 +35,8 @@ const maxID = 200
 // understood are the fields that have a meaning here, or that a caller cannot miss.
 var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
 
-// parse parses a request.
-func parse(body []request.Member, r *server.Request) (in input, err error) {
+// parseInput parses a request.
+func parseInput(body []request.Member, r *server.Request) (in input, err error) {
 	var c request.Checks
 	r.Names["caller_id"] = "threadId"
 	for _, name := range request.ExtensionFields {
@@ -50,7 +50,7 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 	in.Run = c.Word("/runId", request.OrEmptyText(given["runId"]), maxID)
 	_, in.Versioned = given["protocolVersion"]
 	if raw, ok := given["resume"]; ok {
-		in.resume = answers(&c, raw)
+		in.resume = parseResume(&c, raw)
 	}
 	var list []request.ChatMessage
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
@@ -78,9 +78,9 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 		in.said = &said{text: request.MessageText(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
 		in.said.Request = request.ComposeMessage(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
-		in.said.sent = in.counting(list[n].ID, extensions)
+		in.said.sent = in.identifyingParts(list[n].ID, extensions)
 		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
-			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.once(list[n].ID), fmt.Sprintf("messages/%d/id", n)
+			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.onceKey(list[n].ID), fmt.Sprintf("messages/%d/id", n)
 			if list[n].ID == "" {
 				r.Names["Idempotency-Key"] = "runId"
 			}
@@ -90,10 +90,10 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 	return in, c.Err()
 }
 
-// once returns the key that identifies a message when it is sent again. Clients then begin another
+// onceKey returns the key that identifies a message when it is sent again. Clients then begin another
 // run, and the message keeps its id; a message without an id is identified by its run. A run that
 // answers an interrupt may have the name of the one that asked.
-func (in input) once(id string) string {
+func (in input) onceKey(id string) string {
 	sum := sha256.New()
 	if id != "" {
 		fmt.Fprintf(sum, "%q %q %q", in.Thread, id, in.said.text)
@@ -106,9 +106,9 @@ func (in input) once(id string) string {
 	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// counting returns the parts of a request that identify the message: all but the history and the
+// identifyingParts returns the parts of a request that identify the message: all but the history and the
 // handling of a turn in progress.
-func (in input) counting(id string, extensions map[string]json.RawMessage) []byte {
+func (in input) identifyingParts(id string, extensions map[string]json.RawMessage) []byte {
 	kept := make(map[string]any)
 	for _, name := range request.ExtensionFields {
 		if raw, ok := extensions[name]; ok && name != "multitask_strategy" {

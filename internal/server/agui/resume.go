@@ -19,8 +19,8 @@ type resume struct {
 	answer    turn.Answer // answer to the resolved interrupt; without an Outcome if the payload has none
 }
 
-// answers parses the field "resume".
-func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
+// parseResume parses the field "resume".
+func parseResume(c *request.Checks, raw json.RawMessage) (list []resume) {
 	seen := make(map[uuid.UUID]bool)
 	for i, item := range c.Array("/resume", raw, 20) {
 		at := fmt.Sprintf("/resume/%d", i)
@@ -39,7 +39,7 @@ func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
 			rs.cancelled = true
 		case "resolved":
 			if raw, ok := given["payload"]; ok {
-				payload(c, at+"/payload", raw, &rs.answer)
+				parsePayload(c, at+"/payload", raw, &rs.answer)
 			}
 		}
 		list = append(list, rs)
@@ -47,9 +47,9 @@ func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
 	return list
 }
 
-// payload reads the answer to an interrupt. It rejects the value of a secret, which belongs to
+// parsePayload reads the answer to an interrupt. It rejects the value of a secret, which belongs to
 // secret_url.
-func payload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) {
+func parsePayload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) {
 	if !c.Object(at, raw) {
 		return
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// run streams a turn: the one that a message starts, the rest of the one that an answer resumes, or
+// runAgent streams a turn: the one that a message starts, the rest of the one that an answer resumes, or
 // the one in progress.
-func (s *api) run(w http.ResponseWriter, r *server.Request) error {
+func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
 		return err
 	}
-	in, err := parse(body, r)
+	in, err := parseInput(body, r)
 	if err != nil {
 		return err
 	}
@@ -40,30 +40,30 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 	defer release()
 	request.ReportIgnored(w, in.ignored)
 	in.Base = s.Base(r.Request)
-	id, ok, err := s.thread(r, in.Thread)
+	id, ok, err := s.findThread(r, in.Thread)
 	if err != nil {
 		return err
 	}
 	switch {
 	case len(in.resume) > 0:
-		err = r.Names.TranslateError(s.answer(w, r, in, id))
+		err = r.Names.TranslateError(s.answerInterrupts(w, r, in, id))
 		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
-			return s.refuse(w, in, f, nil)
+			return s.writeFailedRun(w, in, f, nil)
 		}
 	case in.said != nil:
 		if ok {
 			in.said.Session = id
 		}
-		err = s.say(w, r, in)
+		err = s.sendMessage(w, r, in)
 	default:
-		err = s.attach(w, r, in, id, ok)
+		err = s.streamCurrentTurn(w, r, in, id, ok)
 	}
 	return err
 }
 
-// thread finds the session of a thread: the one with that id, or the one that has the thread as its
+// findThread finds the session of a thread: the one with that id, or the one that has the thread as its
 // caller. ok is false if there is none yet.
-func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, err error) {
+func (s *api) findThread(r *server.Request, thread string) (id uuid.UUID, ok bool, err error) {
 	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
 		ctx, cancel := s.Brief(r.Context())
 		defer cancel()
@@ -75,14 +75,14 @@ func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, e
 	return s.CallerSession(r.Context(), r.Caller, thread)
 }
 
-// say starts a turn with a message. If another turn blocks it, that is the outcome of the run.
-func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
+// sendMessage starts a turn with a message. If another turn blocks it, that is the outcome of the run.
+func (s *api) sendMessage(w http.ResponseWriter, r *server.Request, in input) error {
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err
 	}
 	rd, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)
 	if err != nil {
-		return s.busy(w, in, err)
+		return s.busyError(w, in, err)
 	}
 	return s.streamRun(w, r, in, rd)
 }
@@ -97,8 +97,8 @@ func (s *api) streamRun(w http.ResponseWriter, r *server.Request, in input, rd s
 	return s.StreamReading(w, r, rd, NewEncoder(in.About, rd))
 }
 
-// busy explains the error of a message that another turn rejects.
-func (s *api) busy(w http.ResponseWriter, in input, err error) error {
+// busyError explains the error of a message that another turn rejects.
+func (s *api) busyError(w http.ResponseWriter, in input, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
@@ -108,19 +108,19 @@ func (s *api) busy(w http.ResponseWriter, in input, err error) error {
 	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending != nil {
 		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() + ", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
 	}
-	return s.refuse(w, in, &told, map[string]any{"turn": busy})
+	return s.writeFailedRun(w, in, &told, map[string]any{"turn": busy})
 }
 
-// refuse responds with a run that fails.
-func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
+// writeFailedRun responds with a run that fails.
+func (s *api) writeFailedRun(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
 	t := NewEncoder(in.About, server.Reading{})
-	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
+	failed := t.failedFrame(event.Error{Code: event.Code(f.Code), Message: f.Message})
 	failed.Metadata = metadata
 	return s.WriteFrames(w, append(t.Begin(), failed))
 }
 
-// attach streams the turn in progress from its start.
-func (s *api) attach(w http.ResponseWriter, r *server.Request, in input, id uuid.UUID, ok bool) error {
+// streamCurrentTurn streams the turn in progress from its start.
+func (s *api) streamCurrentTurn(w http.ResponseWriter, r *server.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
 		p, ok, err := s.AttachTurn(r.Context(), r.Caller, id)
 		if err != nil {

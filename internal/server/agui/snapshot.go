@@ -8,15 +8,15 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// snapshot begins a run whose client has some of its messages: it contains the client's messages
+// encodeSnapshot begins a run whose client has some of its messages: it contains the client's messages
 // without them. Clients append to their messages, and would have them twice.
-func (t *Encoder) snapshot() []any {
+func (t *Encoder) encodeSnapshot() []any {
 	var list []json.RawMessage
 	_ = json.Unmarshal(t.about.Messages, &list) // it was parsed before
 	rest := make([]json.RawMessage, 0, len(list))
 	same := true
 	for _, m := range list {
-		kept := t.without(m)
+		kept := t.withoutOwnParts(m)
 		same = same && len(kept) == len(m)
 		if kept != nil {
 			rest = append(rest, kept)
@@ -28,8 +28,8 @@ func (t *Encoder) snapshot() []any {
 	return []any{frame{Type: "MESSAGES_SNAPSHOT", Messages: &rest}}
 }
 
-// without returns a message without the parts that the run sends, nil if nothing is left.
-func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
+// withoutOwnParts returns a message without the parts that the run sends, nil if nothing is left.
+func (t *Encoder) withoutOwnParts(raw json.RawMessage) json.RawMessage {
 	var m struct {
 		ID         string            `json:"id"`
 		Role       string            `json:"role"`
@@ -40,7 +40,7 @@ func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	if strictjson.Unmarshal(raw, &m) != nil {
 		return raw
 	}
-	if m.Role == "assistant" && t.ahead(m.ID) || m.Role == "tool" && t.about.Calls[m.ToolCallID] && !t.results[m.ToolCallID] {
+	if m.Role == "assistant" && t.willSend(m.ID) || m.Role == "tool" && t.about.Calls[m.ToolCallID] && !t.results[m.ToolCallID] {
 		return nil
 	}
 	kept := make([]json.RawMessage, 0, len(m.ToolCalls))
@@ -68,8 +68,8 @@ func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	return changed
 }
 
-// ahead reports whether the run will send a text message with that id.
-func (t *Encoder) ahead(id string) bool {
+// willSend reports whether the run will send a text message with that id.
+func (t *Encoder) willSend(id string) bool {
 	told := t.messages
 	for rd := &t.reading; rd != nil; rd = rd.Then {
 		if n, ok := strings.CutPrefix(id, rd.Turn.String()+"-"); ok {

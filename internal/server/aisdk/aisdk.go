@@ -23,12 +23,12 @@ func New(srv *server.Server) server.Routes {
 	s := &api{srv}
 	return server.Routes{
 		"/api/v1/workspaces/{id}/ui/chat": s.HandleMethods(map[string]server.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.send}}),
+			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.sendMessage}}),
 		"/api/v1/workspaces/{id}/ui/chat/{chatId}/stream": s.HandleMethods(map[string]server.Operation{
-			http.MethodGet:    {Scope: apikey.SessionsRead, Class: ratelimit.Calls, Serve: s.resume},
-			http.MethodDelete: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.cancel}}),
+			http.MethodGet:    {Scope: apikey.SessionsRead, Class: ratelimit.Calls, Serve: s.resumeStream},
+			http.MethodDelete: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.cancelTurn}}),
 	}
 }
 
-// header names the protocol of the stream.
-func header(h http.Header) { h.Set("X-Vercel-Ai-Ui-Message-Stream", "v1") }
+// setStreamHeader names the protocol of the stream.
+func setStreamHeader(h http.Header) { h.Set("X-Vercel-Ai-Ui-Message-Stream", "v1") }

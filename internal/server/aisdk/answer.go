@@ -48,9 +48,9 @@ type answer struct {
 	Input    json.RawMessage `json:"input"`
 }
 
-// verdicts returns the answers in an assistant's message, by their questions.
-func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*verdict) {
-	found := responded(raw)
+// parseVerdicts returns the answers in an assistant's message, by their questions.
+func parseVerdicts(c *request.Checks, param string, raw json.RawMessage) (list []*verdict) {
+	found := answeredParts(raw)
 	questions := make(map[uuid.UUID]*verdict)
 	for _, i := range slices.Sorted(maps.Keys(found)) {
 		part := found[i]
@@ -84,9 +84,9 @@ func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*ver
 	return list
 }
 
-// fits checks the answers against the question: every id is that of one of its calls, and a pending
+// checkQuestion checks the answers against the question: every id is that of one of its calls, and a pending
 // question is allowed only by an answer to each of them, unchanged.
-func (v *verdict) fits(asked session.Approval) error {
+func (v *verdict) checkQuestion(asked session.Approval) error {
 	var ask event.InputRequired
 	if asked.Request != nil {
 		if err := json.Unmarshal(asked.Request, &ask); err != nil {
@@ -107,7 +107,7 @@ func (v *verdict) fits(asked session.Approval) error {
 		if !ok || !allows {
 			continue
 		}
-		if member := part.edits(op); member != "" {
+		if member := part.editedMember(op); member != "" {
 			return fault.Invalid(fault.Violation{Param: part.param + "/" + member, Rule: "unknown",
 				Message: "The " + member + " of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
 		}
@@ -124,23 +124,23 @@ func (v *verdict) fits(asked session.Approval) error {
 	return nil
 }
 
-// edits returns the member of a part that differs from the call, or "".
-func (a answer) edits(op event.Operation) string {
+// editedMember returns the member of a part that differs from the call, or "".
+func (a answer) editedMember(op event.Operation) string {
 	kind, _ := a.Type.(string)
 	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page declares
 	switch {
 	case static && name != op.Tool:
 		return "type"
-	case differs(a.ToolName, request.QuoteText(op.Tool)):
+	case isDifferent(a.ToolName, request.QuoteText(op.Tool)):
 		return "toolName"
-	case differs(a.Input, op.Input):
+	case isDifferent(a.Input, op.Input):
 		return "input"
 	}
 	return ""
 }
 
-// differs reports whether the client's value differs from the call's.
-func differs(has, runs json.RawMessage) bool {
+// isDifferent reports whether the client's value differs from the call's.
+func isDifferent(has, runs json.RawMessage) bool {
 	var theirs, ours any
 	if has == nil || strictjson.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
 		return false
@@ -148,10 +148,10 @@ func differs(has, runs json.RawMessage) bool {
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript encodes them
 }
 
-// answer decides the pending questions and streams the rows after the newest of them. Answers to
+// answerQuestions decides the pending questions and streams the rows after the newest of them. Answers to
 // questions decided earlier are part of the message like its text; only if no question is pending
 // must the newest of them equal the decision.
-func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
+func (s *api) answerQuestions(r *server.Request, q requestBody) (server.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {
 		var ok bool
@@ -168,7 +168,7 @@ func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	for _, v := range q.answers {
 		asked, err := s.SessionApproval(r.Context(), r.Caller, id, v.Approval)
 		if err == nil {
-			err = v.fits(asked)
+			err = v.checkQuestion(asked)
 		}
 		if err != nil {
 			return server.Reading{}, err
@@ -191,8 +191,8 @@ func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	return s.AfterApproval(r.Context(), r.Caller, newest)
 }
 
-// responded returns the parts of a message with an answered approval, by index.
-func responded(raw json.RawMessage) map[int]answer {
+// answeredParts returns the parts of a message with an answered approval, by index.
+func answeredParts(raw json.RawMessage) map[int]answer {
 	var parts []json.RawMessage
 	_ = strictjson.Unmarshal(raw, &parts) // a value that is not an array has no parts
 	found := make(map[int]answer)

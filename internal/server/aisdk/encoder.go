@@ -52,20 +52,20 @@ func (t *Encoder) Begin() []any {
 
 // Row implements server.Encoder.
 func (t *Encoder) Row(row server.Row) []any {
-	frames := t.row(row)
+	frames := t.encodeRow(row)
 	if row.Seen {
 		return nil
 	}
 	return frames
 }
 
-func (t *Encoder) row(row server.Row) (out []any) {
+func (t *Encoder) encodeRow(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if b.Text == "" { // a delta must not be empty
 			return nil
 		}
-		out = t.step()
+		out = t.beginStep()
 		if t.text == "" {
 			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a part stands alone
 			t.texts++
@@ -75,22 +75,22 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		return append(out, frame{Type: "text-delta", ID: t.text, Delta: b.Text})
 	case event.Reply:
 		t.cut = b.Cut
-		return t.step()
+		return t.beginStep()
 	case event.ToolUse:
 		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
-		return append(t.close(), t.call(b.ToolUseID, b.Tool, b.Summary, input)...)
+		return append(t.closeText(), t.encodeToolCall(b.ToolUseID, b.Tool, b.Summary, input)...)
 	case event.ToolResult:
-		return t.result(b)
+		return t.encodeResult(b)
 	case event.InputRequired:
-		return t.question(b, row.Pending)
+		return t.encodeQuestion(b, row.Pending)
 	case event.Decision:
-		return t.decided(b)
+		return t.encodeDecision(b)
 	case event.Usage:
-		return append(t.close(), frame{Type: "data-usage", ID: "usage", Data: b})
+		return append(t.closeText(), frame{Type: "data-usage", ID: "usage", Data: b})
 	case event.Structured:
-		return append(t.close(), frame{Type: "data-structured", ID: "structured", Data: b})
+		return append(t.closeText(), frame{Type: "data-structured", ID: "structured", Data: b})
 	case event.Attachment:
-		out = t.close()
+		out = t.closeText()
 		for _, f := range b.Attachments {
 			t.files++
 			f.DownloadURL = server.AbsoluteURL(t.base, f.DownloadURL)
@@ -100,13 +100,13 @@ func (t *Encoder) row(row server.Row) (out []any) {
 	case event.Error:
 		t.error = &b
 	case event.Done:
-		return t.done()
+		return t.finishMessage()
 	}
 	return nil
 }
 
-// close ends the open text.
-func (t *Encoder) close() []any {
+// closeText ends the open text.
+func (t *Encoder) closeText() []any {
 	if t.text == "" {
 		return nil
 	}
@@ -115,17 +115,17 @@ func (t *Encoder) close() []any {
 	return []any{end}
 }
 
-// step begins a new step with the model's first text after a tool's result.
-func (t *Encoder) step() []any {
+// beginStep begins a new step with the model's first text after a tool's result.
+func (t *Encoder) beginStep() []any {
 	if !t.answered {
 		return nil
 	}
 	t.answered = false
-	return append(t.close(), frame{Type: "finish-step"}, frame{Type: "start-step"})
+	return append(t.closeText(), frame{Type: "finish-step"}, frame{Type: "start-step"})
 }
 
-// call sends a tool call, once.
-func (t *Encoder) call(id, tool, summary string, input json.RawMessage) []any {
+// encodeToolCall sends a tool call, once.
+func (t *Encoder) encodeToolCall(id, tool, summary string, input json.RawMessage) []any {
 	if _, known := t.tools[id]; known {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (t *Encoder) call(id, tool, summary string, input json.RawMessage) []any {
 	return []any{t.tools[id]}
 }
 
-func (t *Encoder) result(b event.ToolResult) []any {
+func (t *Encoder) encodeResult(b event.ToolResult) []any {
 	t.answered = true
 	switch {
 	case t.denied[b.ToolUseID]:
@@ -144,46 +144,46 @@ func (t *Encoder) result(b event.ToolResult) []any {
 	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
 }
 
-// question asks for an approval of each call. The message ends there, and its turn waits.
-func (t *Encoder) question(b event.InputRequired, pending bool) []any {
-	out := t.close()
+// encodeQuestion asks for an approval of each call. The message ends there, and its turn waits.
+func (t *Encoder) encodeQuestion(b event.InputRequired, pending bool) []any {
+	out := t.closeText()
 	if b.What == event.InputSecret {
 		t.secrets[b.ApprovalID] = b
-		return append(out, t.secret(b, "pending"))
+		return append(out, t.secretFrame(b, "pending"))
 	}
 	t.asked[b.ApprovalID] = b.Operations
 	if needs := render.Approver(b); needs != "" {
-		out = append(out, t.note(needs)...)
+		out = append(out, t.encodeNote(needs)...)
 	}
 	if len(b.OtherCalls) > 0 { // a tool part without an answer would keep the client from sending the approval
-		out = append(out, t.note("The agent asks for an approval. The step has these calls:\n\n"+render.Calls(b.Step()))...)
+		out = append(out, t.encodeNote("The agent asks for an approval. The step has these calls:\n\n"+render.Calls(b.Step()))...)
 	}
 	for i, op := range b.Operations {
-		out = append(out, t.call(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
+		out = append(out, t.encodeToolCall(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
 		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
 	}
 	if pending {
-		out = append(out, t.end("tool-calls")...)
+		out = append(out, t.endMessage("tool-calls")...)
 	}
 	return out
 }
 
-// note is a text of the service.
-func (t *Encoder) note(text string) []any {
+// encodeNote is a text of the service.
+func (t *Encoder) encodeNote(text string) []any {
 	t.texts++
 	id := "text-" + strconv.Itoa(t.texts)
 	return []any{frame{Type: "text-start", ID: id}, frame{Type: "text-delta", ID: id, Delta: text}, frame{Type: "text-end", ID: id}}
 }
 
-func (t *Encoder) secret(b event.InputRequired, status string) frame {
+func (t *Encoder) secretFrame(b event.InputRequired, status string) frame {
 	return frame{Type: "data-secret-request", ID: b.ApprovalID.String(), Data: secretRequest{b.ApprovalID, b.KeyName, b.Reason,
 		server.AbsoluteURL(t.base, b.SecretURL), b.ExpiresAt, status}}
 }
 
-// decided sends the outcome of a question to a client that shows it.
-func (t *Encoder) decided(b event.Decision) (out []any) {
+// encodeDecision sends the outcome of a question to a client that shows it.
+func (t *Encoder) encodeDecision(b event.Decision) (out []any) {
 	if ask, ok := t.secrets[b.ApprovalID]; ok {
-		return []any{t.secret(ask, string(b.Outcome))}
+		return []any{t.secretFrame(ask, string(b.Outcome))}
 	}
 	for _, op := range t.asked[b.ApprovalID] {
 		switch b.Outcome {
@@ -197,28 +197,28 @@ func (t *Encoder) decided(b event.Decision) (out []any) {
 	return out
 }
 
-// done ends the message.
-func (t *Encoder) done() []any {
-	out := t.close()
+// finishMessage ends the message.
+func (t *Encoder) finishMessage() []any {
+	out := t.closeText()
 	switch {
 	case t.error == nil && t.cut:
-		return append(out, t.end("length")...)
+		return append(out, t.endMessage("length")...)
 	case t.error == nil:
-		return append(out, t.end("stop")...)
+		return append(out, t.endMessage("stop")...)
 	case t.error.Code == event.Canceled:
 		return append(out, frame{Type: "abort", Reason: t.error.Message}, server.RawFrame("[DONE]"))
 	case t.error.Code == event.ContentRefused:
 		out = append(out, frame{Type: "error", ErrorText: t.error.Message})
-		return append(out, t.end("content-filter")...)
+		return append(out, t.endMessage("content-filter")...)
 	}
 	return append(out, t.Fail(*t.error)...)
 }
 
 // Fail implements server.Encoder.
 func (t *Encoder) Fail(e event.Error) []any {
-	return append([]any{frame{Type: "error", ErrorText: e.Message}}, t.end("error")...)
+	return append([]any{frame{Type: "error", ErrorText: e.Message}}, t.endMessage("error")...)
 }
 
-func (t *Encoder) end(reason string) []any {
+func (t *Encoder) endMessage(reason string) []any {
 	return []any{frame{Type: "finish-step"}, frame{Type: "finish", FinishReason: reason}, server.RawFrame("[DONE]")}
 }

@@ -30,8 +30,8 @@ const (
 // understood are the fields that have a meaning here.
 var understood = []string{"id", "messages", "trigger", "messageId"}
 
-// parse parses a request.
-func parse(body []request.Member, r *server.Request) (q requestBody, err error) {
+// parseRequest parses a request.
+func parseRequest(body []request.Member, r *server.Request) (q requestBody, err error) {
 	var c request.Checks
 	given := request.ByName(body)
 	delete(given, "caller_id")
@@ -48,8 +48,8 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	}
 	list := request.ChatMessages(&c, given["messages"])
 	q.ignored = request.IgnoredFields(given, list, append(understood, "caller_id")...)
-	if i := continued(list, trigger, messageID); i >= 0 {
-		q.answers = verdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
+	if i := continuedMessage(list, trigger, messageID); i >= 0 {
+		q.answers = parseVerdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
 		q.Request = request.ComposeMessage(&c, "-", given) // for the name of the chat
 		return q, c.Err()
 	}
@@ -61,9 +61,9 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	if list[i].Parts == nil {
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", i)
 	}
-	q.text = content(&c, "/"+r.Names["command"], list[i])
+	q.text = messageText(&c, "/"+r.Names["command"], list[i])
 	q.Request = request.ComposeMessage(&c, q.text, given)
-	q.sent = counting(given, list[i])
+	q.sent = identifyingParts(given, list[i])
 	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
 	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {
 		// A message that is edited or repeated keeps its id.
@@ -73,9 +73,9 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	return q, c.Err()
 }
 
-// counting returns the parts of a request that identify it when it is sent again: all but the
+// identifyingParts returns the parts of a request that identify it when it is sent again: all but the
 // history.
-func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
+func identifyingParts(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	kept := make(map[string]any)
 	for name, raw := range given {
 		if name != "messages" && (slices.Contains(understood, name) || slices.Contains(request.ExtensionFields, name)) {
@@ -87,14 +87,14 @@ func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	return raw
 }
 
-// continued returns the index of the assistant message to continue: the one that messageId names if
+// continuedMessage returns the index of the assistant message to continue: the one that messageId names if
 // it holds an answer, else the last. It is -1 if a user message follows.
-func continued(list []request.ChatMessage, trigger, messageID string) int {
+func continuedMessage(list []request.ChatMessage, trigger, messageID string) int {
 	if trigger == regenerate {
 		return -1
 	}
 	for i, m := range list {
-		if messageID != "" && m.ID == messageID && m.Role == "assistant" && len(responded(m.Parts)) > 0 {
+		if messageID != "" && m.ID == messageID && m.Role == "assistant" && len(answeredParts(m.Parts)) > 0 {
 			return i
 		}
 	}
@@ -104,8 +104,8 @@ func continued(list []request.ChatMessage, trigger, messageID string) int {
 	return -1
 }
 
-// content returns the text of a message, which has parts since AI SDK 5.
-func content(c *request.Checks, param string, m request.ChatMessage) string {
+// messageText returns the text of a message, which has parts since AI SDK 5.
+func messageText(c *request.Checks, param string, m request.ChatMessage) string {
 	if m.Parts == nil {
 		return request.MessageText(c, param, m.Content)
 	}

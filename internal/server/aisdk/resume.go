@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// chat finds the session of the chat in the path; ok is false if there is none yet.
-func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
+// findChat finds the session of the chat in the path; ok is false if there is none yet.
+func (s *api) findChat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	chat := r.PathValue("chatId")
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
 		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
@@ -22,14 +22,14 @@ func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	return s.CallerSession(r.Context(), r.Caller, chat)
 }
 
-// resume streams the turn in progress again, from its beginning.
-func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
+// resumeStream streams the turn in progress again, from its beginning.
+func (s *api) resumeStream(w http.ResponseWriter, r *server.Request) error {
 	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
 	defer release()
-	id, ok, err := s.chat(r)
+	id, ok, err := s.findChat(r)
 	if err != nil {
 		return err
 	}
@@ -40,17 +40,17 @@ func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 		}
 	}
 	if !ok { // also for a new chat: the client tries to resume before the first message
-		header(w.Header())
+		setStreamHeader(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
 	return s.streamReading(w, r, p.Reading)
 }
 
-// cancel cancels the turn in progress. Closing its stream would not, and the page knows only this
+// cancelTurn cancels the turn in progress. Closing its stream would not, and the page knows only this
 // name for the chat.
-func (s *api) cancel(w http.ResponseWriter, r *server.Request) error {
-	id, ok, err := s.chat(r)
+func (s *api) cancelTurn(w http.ResponseWriter, r *server.Request) error {
+	id, ok, err := s.findChat(r)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// send handles the last message of a chat: a new one of the user, or the assistant's own with
+// sendMessage handles the last message of a chat: a new one of the user, or the assistant's own with
 // answers to its questions.
-func (s *api) send(w http.ResponseWriter, r *server.Request) error {
+func (s *api) sendMessage(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
 		return err
 	}
-	q, err := parse(body, r)
+	q, err := parseRequest(body, r)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	request.ReportIgnored(w, q.ignored)
 	var rd server.Reading
 	if len(q.answers) > 0 {
-		rd, err = s.answer(r, q)
+		rd, err = s.answerQuestions(r, q)
 	} else if err = s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
 		rd, err = s.StartChatTurn(w, r, q.Request, q.sent)
 	}
@@ -46,7 +46,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 
 // streamReading streams a reading. It stays open while a secret is requested: secrets are not provided here.
 func (s *api) streamReading(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
-	header(w.Header())
+	setStreamHeader(w.Header())
 	rd.Through = true
 	return s.StreamReading(w, r, rd, NewEncoder(rd, s.Base(r.Request)))
 }

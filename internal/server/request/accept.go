@@ -22,15 +22,15 @@ func Accepts(r *http.Request, types ...string) error {
 		return nil
 	}
 	for _, t := range types {
-		if quality(header, t) > 0 {
+		if acceptQuality(header, t) > 0 {
 			return nil
 		}
 	}
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow.", strings.Join(types, " or "))
 }
 
-// quality returns the quality of a type in an Accept header; its most precise range counts.
-func quality(header, want string) float64 {
+// acceptQuality returns the quality of a type in an Accept header; its most precise range counts.
+func acceptQuality(header, want string) float64 {
 	group, _, _ := strings.Cut(want, "/")
 	best, q := 0, 0.0
 	for part := range strings.SplitSeq(header, ",") {

@@ -28,12 +28,12 @@ type Checks struct{ violations []fault.Violation }
 
 // Add records a violation, up to MaxViolations.
 func (c *Checks) Add(v fault.Violation) {
-	if !c.full() {
+	if !c.isFull() {
 		c.violations = append(c.violations, v)
 	}
 }
 
-func (c *Checks) full() bool { return len(c.violations) >= MaxViolations }
+func (c *Checks) isFull() bool { return len(c.violations) >= MaxViolations }
 
 // Err returns INVALID_REQUEST with every violation, or nil.
 func (c *Checks) Err() error {
@@ -54,7 +54,7 @@ func (c *Checks) Type(param, want string) {
 
 // Unknown records a name of a field or a parameter that does not exist, with the most similar one.
 func (c *Checks) Unknown(kind, param, name string, known []string) {
-	if c.full() {
+	if c.isFull() {
 		return
 	}
 	name = Short(name)
@@ -92,7 +92,7 @@ func (c *Checks) Boolean(param string, raw json.RawMessage) bool {
 
 // Integer parses a whole number between two bounds, in any notation.
 func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
-	f, err, ok := c.number(param, raw, "integer") // beyond its range it is infinite, and out of bounds
+	f, err, ok := c.parseNumber(param, raw, "integer") // beyond its range it is infinite, and out of bounds
 	if ok && err == nil && f != math.Trunc(f) {
 		c.Type(param, "integer")
 		ok = false
@@ -103,9 +103,9 @@ func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
 	return c.Within(param, f, low, high)
 }
 
-// number parses a number. ok is false if it is not one of the type; err reports that it exceeds a
+// parseNumber parses a number. ok is false if it is not one of the type; err reports that it exceeds a
 // float64.
-func (c *Checks) number(param string, raw json.RawMessage, kind string) (f float64, err error, ok bool) {
+func (c *Checks) parseNumber(param string, raw json.RawMessage, kind string) (f float64, err error, ok bool) {
 	var n json.Number
 	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {
 		c.Type(param, kind)
@@ -130,30 +130,30 @@ func (c *Checks) Within(param string, f float64, low, high int) int {
 
 // Longer records that a value exceeds its limit.
 func (c *Checks) Longer(param, what string, limit int) {
-	c.add(param, "max_length", fmt.Sprintf("%s has more than %d %s.", param[1:], limit, what), limit)
+	c.addViolation(param, "max_length", fmt.Sprintf("%s has more than %d %s.", param[1:], limit, what), limit)
 }
 
 // Word parses a text of 1 to limit characters, which can be stored unchanged.
 func (c *Checks) Word(param string, raw json.RawMessage, limit int) string {
-	s, ok := c.prose(param, raw, limit)
+	s, ok := c.parseProse(param, raw, limit)
 	if ok {
-		c.sound(param, raw)
+		c.checkStorable(param, raw)
 	}
 	return s
 }
 
 // Prose parses a text of 1 to limit characters.
 func (c *Checks) Prose(param string, raw json.RawMessage, limit int) string {
-	s, _ := c.prose(param, raw, limit)
+	s, _ := c.parseProse(param, raw, limit)
 	return s
 }
 
-func (c *Checks) prose(param string, raw json.RawMessage, limit int) (s string, ok bool) {
+func (c *Checks) parseProse(param string, raw json.RawMessage, limit int) (s string, ok bool) {
 	s, ok = c.Text(param, raw)
 	switch {
 	case !ok:
 	case strings.TrimSpace(s) == "":
-		c.add(param, "min_length", param[1:]+" is empty.", 1)
+		c.addViolation(param, "min_length", param[1:]+" is empty.", 1)
 	case utf8.RuneCountInString(s) > limit:
 		c.Longer(param, "characters", limit)
 	default:
@@ -162,10 +162,10 @@ func (c *Checks) prose(param string, raw json.RawMessage, limit int) (s string, 
 	return s, false
 }
 
-// sound reports a text that cannot be stored unchanged.
-func (c *Checks) sound(param string, raw json.RawMessage) {
+// checkStorable reports a text that cannot be stored unchanged.
+func (c *Checks) checkStorable(param string, raw json.RawMessage) {
 	if !strictjson.IsText(raw) {
-		c.add(param, "format", param[1:]+" holds a NUL or half of a surrogate pair.", nil)
+		c.addViolation(param, "format", param[1:]+" holds a NUL or half of a surrogate pair.", nil)
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *Checks) Array(param string, raw json.RawMessage, limit int) []json.RawM
 		return nil
 	}
 	if len(list) > limit {
-		c.add(param, "max_items", fmt.Sprintf("%s has more than %d items.", param[1:], limit), limit)
+		c.addViolation(param, "max_items", fmt.Sprintf("%s has more than %d items.", param[1:], limit), limit)
 		return nil
 	}
 	return list
@@ -218,7 +218,7 @@ func (c *Checks) Choice(param, s string, allowed ...string) string {
 func (c *Checks) Time(param, s string) *time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		c.add(param, "format", param[1:]+" is not a time like 2026-01-31T12:00:00Z.", "date-time")
+		c.addViolation(param, "format", param[1:]+" is not a time like 2026-01-31T12:00:00Z.", "date-time")
 		return nil
 	}
 	return &t
@@ -234,7 +234,7 @@ func ID(text string) (id uuid.UUID, ok bool) {
 func (c *Checks) ID(param, s string) uuid.UUID {
 	id, ok := ID(s)
 	if !ok {
-		c.add(param, "format", param[1:]+" is not a UUID.", "uuid")
+		c.addViolation(param, "format", param[1:]+" is not a UUID.", "uuid")
 		return uuid.Nil
 	}
 	return id
@@ -248,14 +248,14 @@ func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 	}
 	id, ok := ID(s)
 	if ok && id == uuid.Nil {
-		c.add(param, "format", param[1:]+" is the nil UUID, which names nothing.", "uuid")
+		c.addViolation(param, "format", param[1:]+" is the nil UUID, which names nothing.", "uuid")
 		return id
 	}
 	return c.ID(param, s)
 }
 
-// has reports whether a parameter already has a violation.
-func (c *Checks) has(param string) bool {
+// hasViolation reports whether a parameter already has a violation.
+func (c *Checks) hasViolation(param string) bool {
 	return slices.ContainsFunc(c.violations, func(v fault.Violation) bool { return v.Param == param })
 }
 

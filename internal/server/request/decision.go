@@ -19,7 +19,7 @@ const (
 	MaxActor   = 255 // characters
 )
 
-var actorField = Field[turn.Answer]{"actor", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) { a.Actor = c.actor(at, raw) }}
+var actorField = Field[turn.Answer]{"actor", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) { a.Actor = c.parseActor(at, raw) }}
 
 var decisionFields = []Field[turn.Answer]{
 	{"decision", outcomeField(map[string]event.Outcome{"allow": event.Allowed, "deny": event.Denied}, "allow", "deny")},
@@ -52,11 +52,11 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 	given := ParseMembers(c, "", body, &a, decisionFields, fields)
 	switch {
 	case !given["decision"]:
-		c.add("/decision", "required", "decision is missing: allow or deny.", nil)
+		c.addViolation("/decision", "required", "decision is missing: allow or deny.", nil)
 	case a.Outcome == event.Allowed && given["reason"]:
-		c.add("/reason", "requires", "reason comes only with the decision deny.", "deny")
+		c.addViolation("/reason", "requires", "reason comes only with the decision deny.", "deny")
 	case a.Outcome == event.Denied && given["allowlist_pattern"]:
-		c.add("/allowlist_pattern", "requires", "allowlist_pattern comes only with the decision allow.", "allow")
+		c.addViolation("/allowlist_pattern", "requires", "allowlist_pattern comes only with the decision allow.", "allow")
 	}
 	if a.Outcome == "" { // reported
 		a.Outcome = event.Denied
@@ -69,11 +69,11 @@ func (c *Checks) Secret(body []Member) (a turn.Answer) {
 	given := ParseMembers(c, "", body, &a, secretFields, nil)
 	switch {
 	case !given["action"]:
-		c.add("/action", "required", "action is missing: provide or skip.", nil)
+		c.addViolation("/action", "required", "action is missing: provide or skip.", nil)
 	case a.Outcome == event.Provided && !given["value"]:
-		c.add("/value", "required", "value is missing: action provide needs it.", nil)
+		c.addViolation("/value", "required", "value is missing: action provide needs it.", nil)
 	case a.Outcome == event.Skipped && given["value"]:
-		c.add("/value", "requires", "value comes only with the action provide.", "provide")
+		c.addViolation("/value", "requires", "value comes only with the action provide.", "provide")
 	}
 	if a.Outcome == "" { // reported
 		a.Outcome = event.Skipped
@@ -93,12 +93,12 @@ func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 	return strings.TrimSpace(event.Plain(text))
 }
 
-// actor parses the name of the user behind the key. It is one line that is displayed as it is
+// parseActor parses the name of the user behind the key. It is one line that is displayed as it is
 // stored.
-func (c *Checks) actor(param string, raw json.RawMessage) string {
+func (c *Checks) parseActor(param string, raw json.RawMessage) string {
 	s := c.Word(param, raw, MaxActor)
 	if strings.ContainsFunc(s, text.IsTerminalControl) && strictjson.IsText(raw) {
-		c.add(param, "format", "actor contains a line end, or a control or direction character. Send a name in one line without them.", nil)
+		c.addViolation(param, "format", "actor contains a line end, or a control or direction character. Send a name in one line without them.", nil)
 	}
 	return s
 }
@@ -109,7 +109,7 @@ func (c *Checks) Value(param string, raw json.RawMessage) vault.Value {
 	if !ok {
 		return vault.Value{}
 	}
-	c.sound(param, raw)
+	c.checkStorable(param, raw)
 	value := vault.NewValue([]byte(plain))
 	for _, v := range vault.CheckValue(value) {
 		c.Add(v)

@@ -53,7 +53,7 @@ func ParseObject[T any](c *Checks, at string, raw json.RawMessage, to *T, fields
 	return ParseMembers(c, at, Given(Members(raw)), to, fields, nil)
 }
 
-// add records a violation.
-func (c *Checks) add(param, rule, message string, expected any) {
+// addViolation records a violation.
+func (c *Checks) addViolation(param, rule, message string, expected any) {
 	c.Add(fault.Violation{Param: param, Rule: rule, Message: message, Expected: expected})
 }

@@ -40,7 +40,7 @@ var messageFields = []Field[Message]{
 	{"agent", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Agent = c.Word(at, raw, MaxName) }},
 	{"agent_version", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.AgentVersion = c.agentVersion(at, raw) }},
 	{"skill", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Skill = c.Word(at, raw, MaxName) }},
-	{"input", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Input = c.input(at, raw) }},
+	{"input", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Input = c.splitInput(at, raw) }},
 	{"secret_input", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		for i, item := range c.Array(at, raw, MaxSecrets) {
 			m.Secrets = append(m.Secrets, c.Word(at+"/"+strconv.Itoa(i), item, MaxName))
@@ -53,8 +53,10 @@ var messageFields = []Field[Message]{
 	}},
 	{"tools", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Tools = c.tools(at, raw) }},
 	{"stream", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Stream = c.Boolean(at, raw) }},
-	{"callback", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Callback = c.callback(at, raw) }},
-	{"attachments", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Attachments = c.attachments(at, raw) }},
+	{"callback", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Callback = c.parseCallback(at, raw) }},
+	{"attachments", func(c *Checks, at string, raw json.RawMessage, m *Message) {
+		m.Attachments = c.parseAttachments(at, raw)
+	}},
 	{"multitask_strategy", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.Multitask = turn.Multitask(c.OneOf(at, raw, string(turn.Reject), string(turn.Enqueue), string(turn.Interrupt)))
 	}},
@@ -89,13 +91,13 @@ var limitFields = []Field[turn.Limits]{
 	{"max_turns", func(c *Checks, at string, raw json.RawMessage, l *turn.Limits) {
 		l.MaxTurns = c.Integer(at, raw, 1, MaxTurns)
 	}},
-	{"max_cost_usd", func(c *Checks, at string, raw json.RawMessage, l *turn.Limits) { l.MaxCostUSD = c.cost(at, raw) }},
+	{"max_cost_usd", func(c *Checks, at string, raw json.RawMessage, l *turn.Limits) { l.MaxCostUSD = c.parseCost(at, raw) }},
 }
 
 var callbackFields = []Field[turn.Callback]{
 	{"url", func(c *Checks, at string, raw json.RawMessage, to *turn.Callback) { to.URL = c.Word(at, raw, MaxURL) }},
 	{"metadata", func(c *Checks, at string, raw json.RawMessage, to *turn.Callback) {
-		to.Metadata = c.metadata(at, raw, callback.MaxMetadataKey, callback.MaxMetadataValue)
+		to.Metadata = c.parsePairs(at, raw, callback.MaxMetadataKey, callback.MaxMetadataValue)
 	}},
 }
 
@@ -117,8 +119,8 @@ func (c *Checks) smallObject(param string, raw json.RawMessage, limit int) json.
 	return raw
 }
 
-// input splits a skill's inputs. Their values are validated against the skill's schema elsewhere.
-func (c *Checks) input(param string, raw json.RawMessage) map[string]json.RawMessage {
+// splitInput splits a skill's inputs. Their values are validated against the skill's schema elsewhere.
+func (c *Checks) splitInput(param string, raw json.RawMessage) map[string]json.RawMessage {
 	if raw = c.smallObject(param, raw, MaxInput); raw == nil {
 		return nil
 	}
@@ -132,50 +134,50 @@ func (c *Checks) callerID(param string, raw json.RawMessage) string {
 	switch {
 	case !ok:
 	case s == "":
-		c.add(param, "min_length", "caller_id is empty. Leave it out for a new session.", 1)
+		c.addViolation(param, "min_length", "caller_id is empty. Leave it out for a new session.", 1)
 	case len(s) > MaxCallerID:
 		c.Longer(param, "bytes", MaxCallerID)
 	default:
-		c.sound(param, raw)
+		c.checkStorable(param, raw)
 	}
 	return s
 }
 
-func (c *Checks) attachments(param string, raw json.RawMessage) (ids []uuid.UUID) {
+func (c *Checks) parseAttachments(param string, raw json.RawMessage) (ids []uuid.UUID) {
 	for i, item := range c.Array(param, raw, MaxAttachments) {
 		at := param + "/" + strconv.Itoa(i)
 		if given := ParseObject(c, at, item, &ids, attachmentFields); given != nil && !given["file_id"] {
-			c.add(at+"/file_id", "required", at[1:]+" has no file_id.", nil)
+			c.addViolation(at+"/file_id", "required", at[1:]+" has no file_id.", nil)
 		}
 	}
 	return ids
 }
 
-// callback parses an address, alone or with metadata.
-func (c *Checks) callback(param string, raw json.RawMessage) *turn.Callback {
+// parseCallback parses an address, alone or with metadata.
+func (c *Checks) parseCallback(param string, raw json.RawMessage) *turn.Callback {
 	var to turn.Callback
 	switch {
 	case len(raw) > 0 && raw[0] == '"':
 		to.URL = c.Word(param, raw, MaxURL)
 		return &to
 	case len(raw) == 0 || raw[0] != '{':
-		c.add(param, "type", `callback must be an address, or {"url": …, "metadata": …}.`, "object")
+		c.addViolation(param, "type", `callback must be an address, or {"url": …, "metadata": …}.`, "object")
 		return nil
 	}
-	if ParseObject(c, param, raw, &to, callbackFields); to.URL == "" && !c.has(param+"/url") {
-		c.add(param+"/url", "required", "callback has no url.", nil)
+	if ParseObject(c, param, raw, &to, callbackFields); to.URL == "" && !c.hasViolation(param+"/url") {
+		c.addViolation(param+"/url", "required", "callback has no url.", nil)
 	}
 	return &to
 }
 
-// metadata parses pairs of texts, with the limits of their characters.
-func (c *Checks) metadata(param string, raw json.RawMessage, maxKey, maxValue int) map[string]string {
+// parsePairs parses pairs of texts, with the limits of their characters.
+func (c *Checks) parsePairs(param string, raw json.RawMessage, maxKey, maxValue int) map[string]string {
 	if !c.Object(param, raw) {
 		return nil
 	}
 	pairs := Given(Members(raw))
 	if len(pairs) > MaxMetadata {
-		c.add(param, "max_properties", fmt.Sprintf("metadata has more than %d pairs.", MaxMetadata), MaxMetadata)
+		c.addViolation(param, "max_properties", fmt.Sprintf("metadata has more than %d pairs.", MaxMetadata), MaxMetadata)
 		return nil
 	}
 	meta := make(map[string]string, len(pairs))
@@ -185,11 +187,11 @@ func (c *Checks) metadata(param string, raw json.RawMessage, maxKey, maxValue in
 		switch {
 		case !ok:
 		case f.Name == "" || len([]rune(f.Name)) > maxKey || !text.IsStorable(f.Name):
-			c.add(param, "property_names", fmt.Sprintf("A key of metadata has 1 to %d characters.", maxKey), maxKey)
+			c.addViolation(param, "property_names", fmt.Sprintf("A key of metadata has 1 to %d characters.", maxKey), maxKey)
 		case len([]rune(value)) > maxValue:
 			c.Longer(at, "characters", maxValue)
 		default:
-			c.sound(at, f.Value)
+			c.checkStorable(at, f.Value)
 		}
 		meta[f.Name] = value
 	}
@@ -198,19 +200,19 @@ func (c *Checks) metadata(param string, raw json.RawMessage, maxKey, maxValue in
 
 // Metadata parses the metadata of a message or of a session.
 func (c *Checks) Metadata(param string, raw json.RawMessage) map[string]string {
-	return c.metadata(param, raw, MaxMetadataKey, MaxMetadataValue)
+	return c.parsePairs(param, raw, MaxMetadataKey, MaxMetadataValue)
 }
 
-// cost parses an amount of US dollars.
-func (c *Checks) cost(param string, raw json.RawMessage) *float64 {
-	f, err, ok := c.number(param, raw, "number")
+// parseCost parses an amount of US dollars.
+func (c *Checks) parseCost(param string, raw json.RawMessage) *float64 {
+	f, err, ok := c.parseNumber(param, raw, "number")
 	switch {
 	case !ok:
 		return nil
 	case f < 0:
-		c.add(param, "minimum", param[1:]+" must not be negative.", 0)
+		c.addViolation(param, "minimum", param[1:]+" must not be negative.", 0)
 	case err != nil || f > MaxCost:
-		c.add(param, "maximum", fmt.Sprintf("%s must be at most %d.", param[1:], MaxCost), MaxCost)
+		c.addViolation(param, "maximum", fmt.Sprintf("%s must be at most %d.", param[1:], MaxCost), MaxCost)
 	}
 	return &f
 }

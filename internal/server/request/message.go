@@ -24,11 +24,11 @@ func (c *Checks) Message(body []Member, fields []string) Message {
 	given := ParseMembers(c, "", body, &m, messageFields, fields)
 	switch {
 	case given["command"] && given["skill"]:
-		c.add("/skill", "exactly_one", "Send either command or skill, not both.", nil)
+		c.addViolation("/skill", "exactly_one", "Send either command or skill, not both.", nil)
 	case !given["command"] && !given["skill"]:
-		c.add("/command", "exactly_one", "command or skill is missing. Send one of them.", nil)
+		c.addViolation("/command", "exactly_one", "command or skill is missing. Send one of them.", nil)
 	case given["input"] && !given["skill"]:
-		c.add("/input", "requires", "input is for a skill; a command has none.", "skill")
+		c.addViolation("/input", "requires", "input is for a skill; a command has none.", "skill")
 	}
 	if !given["stream"] {
 		m.Stream = m.Callback == nil
@@ -44,7 +44,7 @@ func (c *Checks) Once(values []string) string {
 	if len(values) > 1 {
 		values = []string{""} // an empty key is not valid
 	}
-	return c.once("Idempotency-Key", values[0])
+	return c.parseOnce("Idempotency-Key", values[0])
 }
 
 // IdempotencyKey parses the key in a field.
@@ -53,14 +53,14 @@ func (c *Checks) IdempotencyKey(param string, raw json.RawMessage) string {
 	if !ok {
 		return ""
 	}
-	return c.once(param[1:], key)
+	return c.parseOnce(param[1:], key)
 }
 
-func (c *Checks) once(name, key string) string {
+func (c *Checks) parseOnce(name, key string) string {
 	if len(key) <= MaxIdempotencyKey && Printable(key) {
 		return key
 	}
-	c.add("/"+name, "format", fmt.Sprintf("%s must be 1 to %d printable ASCII characters, once.", name, MaxIdempotencyKey), nil)
+	c.addViolation("/"+name, "format", fmt.Sprintf("%s must be 1 to %d printable ASCII characters, once.", name, MaxIdempotencyKey), nil)
 	return ""
 }
 

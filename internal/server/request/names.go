@@ -18,19 +18,19 @@ func (n Names) TranslateError(err error) error {
 		return err
 	}
 	translated := *f
-	translated.Message, translated.Param = n.message(f.Message, f.Param), n.param(f.Param)
+	translated.Message, translated.Param = n.translateMessage(f.Message, f.Param), n.translateParam(f.Param)
 	translated.Detail.Violations = nil
 	for _, v := range f.Detail.Violations {
 		if name, pointer := strings.CutPrefix(v.Param, "/"); pointer {
-			v.Message, v.Param = n.message(v.Message, name), "/"+n.param(name)
+			v.Message, v.Param = n.translateMessage(v.Message, name), "/"+n.translateParam(name)
 		}
 		translated.Detail.Violations = append(translated.Detail.Violations, v)
 	}
 	return &translated
 }
 
-// param translates a path, whose first step may have another name.
-func (n Names) param(param string) string {
+// translateParam translates a path, whose first step may have another name.
+func (n Names) translateParam(param string) string {
 	name, rest, deeper := strings.Cut(param, "/")
 	if theirs, ok := n[name]; ok {
 		name = theirs
@@ -41,9 +41,9 @@ func (n Names) param(param string) string {
 	return name
 }
 
-// message translates a violation's text. It replaces only the first occurrence of the path: the
+// translateMessage translates a violation's text. It replaces only the first occurrence of the path: the
 // rest may quote the caller.
-func (n Names) message(text, param string) string {
+func (n Names) translateMessage(text, param string) string {
 	name, _, _ := strings.Cut(param, "/")
 	theirs, ok := n[name]
 	if !ok {

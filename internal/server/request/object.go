@@ -34,7 +34,7 @@ func Object(body []byte) ([]Member, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidJSON, "The body is not UTF-8.")
 	}
-	if deep(body) {
+	if isTooDeep(body) {
 		return nil, fault.New(fault.InvalidJSON, "The body is nested deeper than %d levels.", MaxDepth)
 	}
 	var whole json.RawMessage
@@ -67,9 +67,9 @@ func limitError(bad *strictjson.Error) *fault.Error {
 	return fault.New(fault.InvalidJSON, "The body is not JSON: %s.", bad)
 }
 
-// deep reports whether a body opens more than MaxDepth levels, even if it is not JSON: the parser
+// isTooDeep reports whether a body opens more than MaxDepth levels, even if it is not JSON: the parser
 // has another limit, with another error.
-func deep(body []byte) bool {
+func isTooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {

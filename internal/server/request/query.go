@@ -39,7 +39,7 @@ func ParseQuery(c *Checks, query string, known []string) *Query {
 	var err error
 	if q.Values, err = url.ParseQuery(query); err != nil {
 		q.Broken = true
-		c.add("/query", "format", "The query string cannot be parsed.", nil)
+		c.addViolation("/query", "format", "The query string cannot be parsed.", nil)
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Values)) {
 		listed := name
@@ -58,9 +58,9 @@ func (q *Query) One(name string) string {
 	switch values := q.Values[name]; {
 	case len(values) == 0:
 	case len(values) > 1:
-		q.add("/"+name, "repeated", name+" is there more than once.", nil)
+		q.addViolation("/"+name, "repeated", name+" is there more than once.", nil)
 	case values[0] == "":
-		q.add("/"+name, "min_length", name+" is empty. Give it a value, or leave it out.", 1)
+		q.addViolation("/"+name, "min_length", name+" is empty. Give it a value, or leave it out.", 1)
 	default:
 		return values[0]
 	}
@@ -90,7 +90,7 @@ func (q *Query) OptionalText(name string) *string {
 	if s == "" {
 		return nil
 	}
-	q.encoded("/"+name, name, s)
+	q.checkEncoding("/"+name, name, s)
 	return &s
 }
 
@@ -102,10 +102,10 @@ func (q *Query) Text(name string) string {
 	return ""
 }
 
-// encoded reports a text that cannot be stored.
-func (q *Query) encoded(param, name, s string) {
+// checkEncoding reports a text that cannot be stored.
+func (q *Query) checkEncoding(param, name, s string) {
 	if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
-		q.add(param, "format", name+" is not text in UTF-8.", nil)
+		q.addViolation(param, "format", name+" is not text in UTF-8.", nil)
 	}
 }
 
@@ -156,10 +156,10 @@ func (q *Query) Pairs(name string) map[string]string {
 		if value := q.OptionalText(full); value != nil {
 			pairs[key] = *value
 		}
-		q.encoded("/"+name, "The key of "+name, key)
+		q.checkEncoding("/"+name, "The key of "+name, key)
 	}
 	if len(pairs) > MaxMetadata {
-		q.add("/"+name, "max_properties", fmt.Sprintf("%s has more than %d pairs.", name, MaxMetadata), MaxMetadata)
+		q.addViolation("/"+name, "max_properties", fmt.Sprintf("%s has more than %d pairs.", name, MaxMetadata), MaxMetadata)
 	}
 	return pairs
 }

@@ -26,15 +26,15 @@ type Fields struct {
 
 // Raw returns the value of a member, nil if it is absent.
 func (f Fields) Raw(name string) json.RawMessage {
-	value := f.member(name)
+	value := f.findMember(name)
 	if !f.ProtoJSON {
 		return value
 	}
 	other := capital.ReplaceAllStringFunc(name, func(c string) string { return "_" + strings.ToLower(c) })
 	if value == nil || other == name {
-		return f.member(other)
+		return f.findMember(other)
 	}
-	if at := f.Pointer(other); f.member(other) != nil && !f.has(at) {
+	if at := f.Pointer(other); f.findMember(other) != nil && !f.hasViolation(at) {
 		f.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: name + " and " + other + " are one field. Send it once."})
 	}
 	return value
@@ -42,7 +42,7 @@ func (f Fields) Raw(name string) json.RawMessage {
 
 var capital = regexp.MustCompile(`[A-Z]`)
 
-func (f Fields) member(name string) json.RawMessage {
+func (f Fields) findMember(name string) json.RawMessage {
 	for _, m := range f.Members {
 		if m.Name == name {
 			return m.Value
@@ -103,7 +103,7 @@ func (f Fields) RequiredText(name string) string {
 	at, raw := f.Pointer(name), f.Raw(name)
 	s, ok := f.Text(at, raw)
 	if ok {
-		f.sound(at, raw)
+		f.checkStorable(at, raw)
 	}
 	return s
 }

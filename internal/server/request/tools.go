@@ -43,7 +43,7 @@ func (c *Checks) tools(param string, raw json.RawMessage) (tools []turn.CallerTo
 	for i, item := range c.Array(param, raw, MaxTools) {
 		at, t := param+"/"+strconv.Itoa(i), turn.CallerTool{}
 		if given := ParseObject(c, at, item, &t, toolFields); given != nil && !given["name"] {
-			c.add(at+"/name", "required", at[1:]+" has no name.", nil)
+			c.addViolation(at+"/name", "required", at[1:]+" has no name.", nil)
 		}
 		tools = append(tools, t)
 	}
@@ -53,7 +53,7 @@ func (c *Checks) tools(param string, raw json.RawMessage) (tools []turn.CallerTo
 func (c *Checks) toolName(param string, raw json.RawMessage) string {
 	name, ok := c.Text(param, raw)
 	if ok && (!toolNames.MatchString(name) || strings.Contains(name, "__")) {
-		c.add(param, "format", fmt.Sprintf("%s must begin with a letter and have 1 to %d letters, digits, - and _, without two _ in succession.", param[1:], MaxToolName), toolNames.String())
+		c.addViolation(param, "format", fmt.Sprintf("%s must begin with a letter and have 1 to %d letters, digits, - and _, without two _ in succession.", param[1:], MaxToolName), toolNames.String())
 	}
 	return name
 }
@@ -70,7 +70,7 @@ var resultFields = []Field[toolResult]{
 		r.Output, r.OK = c.toolOutput(at, raw), true
 	}},
 	{"error", func(c *Checks, at string, raw json.RawMessage, r *toolResult) {
-		text, _ := c.prose(at, raw, MaxToolOutput)
+		text, _ := c.parseProse(at, raw, MaxToolOutput)
 		if r.failed = true; len(text) > MaxToolOutput {
 			c.Longer(at, "bytes", MaxToolOutput)
 		}
@@ -85,12 +85,12 @@ func (c *Checks) ToolResults(body []Member) (results []turn.ToolResult) {
 		{"results", func(_ *Checks, _ string, raw json.RawMessage, to *json.RawMessage) { *to = raw }},
 	}, nil)
 	if !given["results"] {
-		c.add("/results", "required", "results is missing: a list of {tool_use_id, output} or {tool_use_id, error}.", nil)
+		c.addViolation("/results", "required", "results is missing: a list of {tool_use_id, output} or {tool_use_id, error}.", nil)
 		return nil
 	}
 	items := c.Array("/results", list, MaxTools)
 	if items != nil && len(items) == 0 {
-		c.add("/results", "min_items", "results is empty.", 1)
+		c.addViolation("/results", "min_items", "results is empty.", 1)
 	}
 	seen := make(map[string]bool, len(items))
 	for i, item := range items {
@@ -100,7 +100,7 @@ func (c *Checks) ToolResults(body []Member) (results []turn.ToolResult) {
 		}
 		r := c.toolResult(at, Given(Members(item)), resultFields)
 		if seen[r.ToolUseID] && r.ToolUseID != "" {
-			c.add(at+"/tool_use_id", "unique", "results has this call twice.", nil)
+			c.addViolation(at+"/tool_use_id", "unique", "results has this call twice.", nil)
 		}
 		seen[r.ToolUseID] = true
 		results = append(results, r)
@@ -117,10 +117,10 @@ func (c *Checks) toolResult(at string, members []Member, fields []Field[toolResu
 	var r toolResult
 	given := ParseMembers(c, at, members, &r, fields, nil)
 	if len(fields) == len(resultFields) && !given["tool_use_id"] {
-		c.add(at+"/tool_use_id", "required", at[1:]+" has no tool_use_id.", nil)
+		c.addViolation(at+"/tool_use_id", "required", at[1:]+" has no tool_use_id.", nil)
 	}
 	if given["output"] == given["error"] {
-		c.add(at+"/output", "exactly_one", "Send either output, the result, or error, why there is none.", nil)
+		c.addViolation(at+"/output", "exactly_one", "Send either output, the result, or error, why there is none.", nil)
 	}
 	return r.ToolResult
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// block waits for the end of a turn, or until it needs input.
-func (s *api) block(w http.ResponseWriter, r *call.Request, started turn.Started) error {
-	seen := active(started)
-	outcome, err := s.await(r, started, seen)
+// writeOutcome waits for the end of a turn, or until it needs input.
+func (s *api) writeOutcome(w http.ResponseWriter, r *call.Request, started turn.Started) error {
+	seen := activeTurn(started)
+	outcome, err := s.awaitOutcome(r, started, seen)
 	if err != nil {
-		return s.accepted(r, started.From.Seq, seen, err)
+		return s.acceptedError(r, started.From.Seq, seen, err)
 	}
 	server.CompleteLinks(s.Base(r.Request), outcome.Attachments)
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// await follows a turn to its end or to its first question for the caller, and records its position in seen. A
+// awaitOutcome follows a turn to its end or to its first question for the caller, and records its position in seen. A
 // turn that is read again asks again, so a repeated call has the same response.
-func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
+func (s *api) awaitOutcome(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Credential())
 	defer stop()
 	question, err := s.AwaitTurn(ctx, started.From, started.Turn, func(evs []event.Event) (*event.Event, error) {
@@ -57,14 +57,14 @@ func (s *api) await(r *call.Request, started turn.Started, seen *session.ActiveT
 	return s.Turns.Asking(ctx, r.Caller.Workspace.ID, started.Turn, question.Data)
 }
 
-// active returns the state of a turn when its message was stored.
-func active(started turn.Started) *session.ActiveTurn {
+// activeTurn returns the state of a turn when its message was stored.
+func activeTurn(started turn.Started) *session.ActiveTurn {
 	return &session.ActiveTurn{TurnID: started.Turn, SessionID: started.Session, Status: session.Queued, LastSeq: started.From.Seq}
 }
 
-// accepted adds to an error that the message was stored, and where its answer begins. A client that
+// acceptedError adds to an error that the message was stored, and where its answer begins. A client that
 // only reads "try again" would send it twice.
-func (s *api) accepted(r *call.Request, from int64, t *session.ActiveTurn, err error) error {
+func (s *api) acceptedError(r *call.Request, from int64, t *session.ActiveTurn, err error) error {
 	why := s.WaitInterruption(r.Context(), t.SessionID, t.TurnID, err)
 	if why == "" {
 		return err

@@ -11,8 +11,8 @@ import (
 
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
-// health reports that the process is alive.
-func (s *api) health(w http.ResponseWriter, r *call.Request) error {
+// getHealth reports that the process is alive.
+func (s *api) getHealth(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
@@ -20,8 +20,8 @@ func (s *api) health(w http.ResponseWriter, r *call.Request) error {
 	return nil
 }
 
-// ready reports whether the process can work; otherwise the error names the failed check.
-func (s *api) ready(w http.ResponseWriter, r *call.Request) error {
+// getReady reports whether the process can work; otherwise the error names the failed check.
+func (s *api) getReady(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}

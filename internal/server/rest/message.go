@@ -40,7 +40,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *call.Request) error {
 	if m.LastEvent, _, err = server.ParseCursor("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
 		return err
 	}
-	if err := takes(r.Request, m.Stream); err != nil {
+	if err := checkAccept(r.Request, m.Stream); err != nil {
 		return err
 	}
 	if m.Stream || m.Callback == nil {
@@ -59,16 +59,16 @@ func (s *api) sendMessage(w http.ResponseWriter, r *call.Request) error {
 	}
 	switch {
 	case m.Stream:
-		return s.show(w, r, started, m.LastEvent)
+		return s.showTurn(w, r, started, m.LastEvent)
 	case m.Callback != nil:
-		return s.accept(w, r, started)
+		return s.writeAccepted(w, r, started)
 	}
-	return s.block(w, r, started)
+	return s.writeOutcome(w, r, started)
 }
 
-// takes checks that the caller accepts the media type of the response: a stream, or the whole
+// checkAccept checks that the caller accepts the media type of the response: a stream, or the whole
 // answer.
-func takes(r *http.Request, stream bool) error {
+func checkAccept(r *http.Request, stream bool) error {
 	is, other, way := request.JSONType, request.StreamType, true
 	if stream {
 		is, other, way = request.StreamType, request.JSONType, false
@@ -79,24 +79,24 @@ func takes(r *http.Request, stream bool) error {
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
 }
 
-// show streams a turn that was just started, or to which a client with a cursor reconnects.
-func (s *api) show(w http.ResponseWriter, r *call.Request, started turn.Started, cursor int64) error {
+// showTurn streams a turn that was just started, or to which a client with a cursor reconnects.
+func (s *api) showTurn(w http.ResponseWriter, r *call.Request, started turn.Started, cursor int64) error {
 	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
-		last, err := s.ended(r, started)
+		last, err := s.endOfTurn(r, started)
 		if err != nil {
-			return s.accepted(r, started.From.Seq, active(started), err)
+			return s.acceptedError(r, started.From.Seq, activeTurn(started), err)
 		}
 		if last > 0 && last <= t.from.Seq { // the client has everything
-			return s.close(w, r, t, func(f *frames) error { return f.done(false) })
+			return s.writeClosed(w, r, t, func(f *frames) error { return f.sendDone(false) })
 		}
 	}
-	return s.stream(w, r, t)
+	return s.streamTail(w, r, t)
 }
 
-// ended returns the seq of a turn's last event, 0 if the turn has not ended.
-func (s *api) ended(r *call.Request, started turn.Started) (int64, error) {
+// endOfTurn returns the seq of a turn's last event, 0 if the turn has not ended.
+func (s *api) endOfTurn(r *call.Request, started turn.Started) (int64, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	t, _, err := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, started.Turn)
@@ -116,9 +116,9 @@ type queued struct {
 	CancelURL  string    `json:"cancel_url"`
 }
 
-// accept responds with 202.
-func (s *api) accept(w http.ResponseWriter, r *call.Request, started turn.Started) error {
-	t := active(started)
+// writeAccepted responds with 202.
+func (s *api) writeAccepted(w http.ResponseWriter, r *call.Request, started turn.Started) error {
+	t := activeTurn(started)
 	r.Link(s.Server, t)
 	w.Header().Set("Location", t.EventsURL)
 	return server.WriteData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL, t.CancelURL})

@@ -20,8 +20,8 @@ var openapi []byte
 // operation is one entry of the route table.
 type operation = document.Operation[call.Handler]
 
-// load parses the document and binds its operations to handlers.
-func load(source []byte, cfg server.Config, handlers map[string]call.Handler) (document.Encoded, []*operation, error) {
+// loadDocument parses the document and binds its operations to handlers.
+func loadDocument(source []byte, cfg server.Config, handlers map[string]call.Handler) (document.Encoded, []*operation, error) {
 	d, err := document.Parse(source)
 	if err != nil {
 		return document.Encoded{}, nil, err

@@ -99,13 +99,13 @@ func TestDocumentMustFitTheHandlers(t *testing.T) {
 	t.Parallel()
 	s := &api{}
 	handlers := s.handlers()
-	if _, ops, err := load(openapi, server.Config{Version: "1"}, handlers); err != nil || len(ops) != len(handlers) {
+	if _, ops, err := loadDocument(openapi, server.Config{Version: "1"}, handlers); err != nil || len(ops) != len(handlers) {
 		t.Fatalf("%d operations for %d handlers, %v", len(ops), len(handlers), err)
 	}
 	more := s.handlers()
-	more["extra"] = s.health
+	more["extra"] = s.getHealth
 	delete(more, "cancelTurn")
-	_, _, err := load(openapi, server.Config{Version: "1"}, more)
+	_, _, err := loadDocument(openapi, server.Config{Version: "1"}, more)
 	for _, want := range []string{`handler "extra" has no operation`, `/cancel: no handler for operation "cancelTurn"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
@@ -121,12 +121,12 @@ func TestDocumentMustFitTheHandlers(t *testing.T) {
 		{"x-scope: chat", "x-scope: chat\n      x-served-by: mcp"}: `operation "sendMessage" has a handler here, and mcp serves it`,
 		{"paths:", "path:"}:                                        `handler "sendMessage" has no operation`,
 	} {
-		_, _, err := load([]byte(strings.Replace(string(openapi), change[0], change[1], 1)), server.Config{Version: "1"}, handlers)
+		_, _, err := loadDocument([]byte(strings.Replace(string(openapi), change[0], change[1], 1)), server.Config{Version: "1"}, handlers)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v lacks %q", change[1], err, want)
 		}
 	}
-	doc, _, err := load(openapi, server.Config{Version: "1", BaseURL: "https://chat.example/parley/"}, handlers)
+	doc, _, err := loadDocument(openapi, server.Config{Version: "1", BaseURL: "https://chat.example/parley/"}, handlers)
 	if err != nil || !strings.Contains(string(doc.JSON), `"servers":[{"url":"https://chat.example/parley","description":"This server."}]`) {
 		t.Errorf("the public address is missing: %v", err)
 	}

@@ -42,7 +42,7 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 		ready = func(context.Context) error { return nil }
 	}
 	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready")}
-	doc, ops, err := load(openapi, srv.Config, s.handlers())
+	doc, ops, err := loadDocument(openapi, srv.Config, s.handlers())
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (s *api) handlers() map[string]call.Handler {
 		"redeliverCallback": s.redeliverCallback,
 
 		"getOpenAPI": s.getOpenAPI,
-		"health":     s.health,
-		"ready":      s.ready,
+		"health":     s.getHealth,
+		"ready":      s.getReady,
 	}
 	maps.Copy(all, sessions.Handlers(s.Server))
 	maps.Copy(all, files.Handlers(s.Server))

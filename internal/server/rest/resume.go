@@ -21,7 +21,7 @@ func (s *api) resumeStream(w http.ResponseWriter, r *call.Request) error {
 	defer func() { release() }()
 	var t *tail
 	err := server.Aside(func() (err error) {
-		if release, err = s.hold(r); err != nil {
+		if release, err = s.holdStream(r); err != nil {
 			return err
 		}
 		t, err = s.openTail(w, r)
@@ -30,11 +30,11 @@ func (s *api) resumeStream(w http.ResponseWriter, r *call.Request) error {
 	if err != nil || t == nil {
 		return err
 	}
-	return s.stream(w, r, t)
+	return s.streamTail(w, r, t)
 }
 
-// hold counts an open stream of the caller.
-func (s *api) hold(r *call.Request) (release func(), err error) {
+// holdStream counts an open stream of the caller.
+func (s *api) holdStream(r *call.Request) (release func(), err error) {
 	if release, err = s.HoldStream(r.Context(), r.Caller); err != nil {
 		return func() {}, err
 	}
@@ -44,7 +44,7 @@ func (s *api) hold(r *call.Request) (release func(), err error) {
 // openTail returns the part of the log that a stream shows. Without a turn to follow it writes the
 // whole response and returns nil.
 func (s *api) openTail(w http.ResponseWriter, r *call.Request) (*tail, error) {
-	a, err := s.attach(r)
+	a, err := s.attachReader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (s *api) openTail(w http.ResponseWriter, r *call.Request) (*tail, error) {
 		w.WriteHeader(http.StatusOK)
 		return nil, nil
 	}
-	if t := a.follow(); t != nil {
+	if t := a.tailOfTurn(); t != nil {
 		return t, nil
 	}
-	return nil, s.replay(w, r, a)
+	return nil, s.replayMissed(w, r, a)
 }
 
 // attachment is a reader's request and the state of the session.
@@ -67,8 +67,8 @@ type attachment struct {
 	all    bool
 }
 
-// attach parses a reader's request, and reads the session.
-func (s *api) attach(r *call.Request) (*attachment, error) {
+// attachReader parses a reader's request, and reads the session.
+func (s *api) attachReader(r *call.Request) (*attachment, error) {
 	if err := request.Accepts(r.Request, request.StreamType); err != nil {
 		return nil, err
 	}
@@ -101,18 +101,18 @@ func (s *api) attach(r *call.Request) (*attachment, error) {
 	return a, err
 }
 
-// gone reports whether the cursor cannot be resumed from. A number that is not an event of the
+// isGone reports whether the cursor cannot be resumed from. A number that is not an event of the
 // session was never sent: the log was lost, or the cursor is of another session. Events older than
 // the replay window are not shown, even if they still exist.
-func (a *attachment) gone() bool {
+func (a *attachment) isGone() bool {
 	h := &a.head
 	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq
 }
 
-// follow returns the tail for a reader of a running turn, nil if no turn runs.
-func (a *attachment) follow() *tail {
+// tailOfTurn returns the tail for a reader of a running turn, nil if no turn runs.
+func (a *attachment) tailOfTurn() *tail {
 	h := &a.head
-	if a.gone() || h.Status() != session.Thinking {
+	if a.isGone() || h.Status() != session.Thinking {
 		return nil
 	}
 	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: eventlog.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
@@ -128,9 +128,9 @@ func (a *attachment) follow() *tail {
 	return t
 }
 
-// replay responds to a reader when no turn is in progress: with the end, or with the missed events
+// replayMissed responds to a reader when no turn is in progress: with the end, or with the missed events
 // and then the end.
-func (s *api) replay(w http.ResponseWriter, r *call.Request, a *attachment) error {
+func (s *api) replayMissed(w http.ResponseWriter, r *call.Request, a *attachment) error {
 	h := &a.head
 	seq := a.cursor
 	switch {
@@ -141,20 +141,20 @@ func (s *api) replay(w http.ResponseWriter, r *call.Request, a *attachment) erro
 	}
 	t := &tail{turn: h.Turn, all: true, before: h.Before, from: eventlog.From{Session: h.Session, Seq: seq, Since: h.Created},
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
-	return s.close(w, r, t, func(f *frames) error {
+	return s.writeClosed(w, r, t, func(f *frames) error {
 		switch {
-		case a.gone():
-			return f.gone()
+		case a.isGone():
+			return f.sendGone()
 		case !a.all || h.Status() == session.NotStarted:
-			return f.done(false)
+			return f.sendDone(false)
 		}
-		return s.missed(r, f, h.LastSeq)
+		return s.sendMissed(r, f, h.LastSeq)
 	})
 }
 
-// close responds with a stream that ends by itself.
-func (s *api) close(w http.ResponseWriter, r *call.Request, t *tail, rest func(*frames) error) error {
-	_ = s.WriteStream(w, r.Context(), t.about(r.Caller.Credential()), func(_ context.Context, sw *sse.Writer) error {
+// writeClosed responds with a stream that ends by itself.
+func (s *api) writeClosed(w http.ResponseWriter, r *call.Request, t *tail, rest func(*frames) error) error {
+	_ = s.WriteStream(w, r.Context(), t.logAttributes(r.Caller.Credential()), func(_ context.Context, sw *sse.Writer) error {
 		out := &frames{sw: sw, tail: t, id: t.from.Seq}
 		if err := out.Begin(); err != nil {
 			return err
@@ -167,13 +167,13 @@ func (s *api) close(w http.ResponseWriter, r *call.Request, t *tail, rest func(*
 	return nil
 }
 
-// missed sends every row after the cursor; the last one is the end of a turn, which only feedback
+// sendMissed sends every row after the cursor; the last one is the end of a turn, which only feedback
 // follows.
-func (s *api) missed(r *call.Request, out *frames, last int64) error {
+func (s *api) sendMissed(r *call.Request, out *frames, last int64) error {
 	read, onlyFeedback := out.tail.from.Seq, true
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
 		if errors.Is(err, eventlog.ErrGone) {
-			return errors.Join(err, out.gone(), out.sw.Flush())
+			return errors.Join(err, out.sendGone(), out.sw.Flush())
 		}
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (s *api) missed(r *call.Request, out *frames, last int64) error {
 			read, onlyFeedback = evs[i].Seq, onlyFeedback && evs[i].Kind == event.KindFeedback
 		}
 		evs, ended := server.CutAtDone(evs, out.tail.turn)
-		err = out.send(evs)
+		err = out.sendBatch(evs)
 		if err == nil {
 			err = out.sw.Flush()
 		}
@@ -191,9 +191,9 @@ func (s *api) missed(r *call.Request, out *frames, last int64) error {
 		}
 	}
 	if read < last || !onlyFeedback {
-		return out.gone()
+		return out.sendGone()
 	}
-	return out.done(true) // the reader has everything
+	return out.sendDone(true) // the reader has everything
 }
 
 // replaysAll parses the request for all missed events.

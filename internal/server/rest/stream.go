@@ -32,21 +32,21 @@ type tail struct {
 	before  map[uuid.UUID]bool // turns whose rows are not shown, even with all
 }
 
-// stream writes a tail of the log as frames. After the first frame it returns no error: it ends
+// streamTail writes a tail of the log as frames. After the first frame it returns no error: it ends
 // without done.
 //
 // A stream can wait here for an hour, beside many others: the parts that it needs only at its start
 // or its end are in functions of their own, off this stack.
-func (s *api) stream(w http.ResponseWriter, r *call.Request, t *tail) error {
+func (s *api) streamTail(w http.ResponseWriter, r *call.Request, t *tail) error {
 	key := r.Caller.Credential() // only the key, so that the workspace can be freed
-	_ = server.StreamTurn(s.Server, w, r.Context(), t.about(key),
+	_ = server.StreamTurn(s.Server, w, r.Context(), t.logAttributes(key),
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return s.Events(ctx, t.from, t.turn) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] { return &frames{sw: sw, tail: t, id: t.from.Seq} })
 	return nil
 }
 
-// about returns the log attributes of a stream.
-func (t *tail) about(key string) server.Stream {
+// logAttributes returns the log attributes of a stream.
+func (t *tail) logAttributes(key string) server.Stream {
 	return server.Stream{Session: t.from.Session, Turn: t.turn, Key: key}
 }
 
@@ -63,20 +63,20 @@ func (f *frames) Begin() error {
 		return nil
 	}
 	f.sw.Retry(reconnect)
-	if err := f.synthetic(*f.tail.head); err != nil {
+	if err := f.sendSynthetic(*f.tail.head); err != nil {
 		return err
 	}
 	return f.sw.Flush()
 }
 
 // Batch writes a batch of events.
-func (f *frames) Batch(evs []event.Event) (ended bool, err error) { return false, f.send(evs) }
+func (f *frames) Batch(evs []event.Event) (ended bool, err error) { return false, f.sendBatch(evs) }
 
 // Gone writes the end of a stream whose events are not available.
-func (f *frames) Gone(error) error { return f.gone() }
+func (f *frames) Gone(error) error { return f.sendGone() }
 
-// send writes a batch of events, in one write if possible.
-func (f *frames) send(evs []event.Event) error {
+// sendBatch writes a batch of events, in one write if possible.
+func (f *frames) sendBatch(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
 		if !ev.Kind.Public() || !f.tail.shows(ev) {
@@ -87,7 +87,7 @@ func (f *frames) send(evs []event.Event) error {
 		switch {
 		case f.tail.all && last:
 			f.id = ev.Seq
-			err = f.done(true)
+			err = f.sendDone(true)
 		case f.tail.all && (ev.Kind == event.KindDone || ev.Kind == event.KindOpen):
 			continue
 		default:
@@ -112,32 +112,32 @@ func (t *tail) shows(ev *event.Event) bool {
 	return t.all && !t.before[ev.Turn] || ev.Turn == t.turn || t.earlier[ev.Turn] && ev.Kind != event.KindDone
 }
 
-// done writes a last frame without a row.
-func (f *frames) done(resumed bool) error {
+// sendDone writes a last frame without a row.
+func (f *frames) sendDone(resumed bool) error {
 	f.sw.Retry(finished)
-	return f.synthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
+	return f.sendSynthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
 }
 
-// gone writes session_gone: the session cannot be resumed from the reader's cursor.
-func (f *frames) gone() error {
+// sendGone writes session_gone: the session cannot be resumed from the reader's cursor.
+func (f *frames) sendGone() error {
 	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is missing as well
 		f.sw.Retry(reconnect)
-		if err := f.synthetic(event.Open{SessionID: f.tail.from.Session}); err != nil {
+		if err := f.sendSynthetic(event.Open{SessionID: f.tail.from.Session}); err != nil {
 			return err
 		}
 	}
-	err := f.synthetic(event.SessionGone.Failure("The events after this cursor are not available: " +
+	err := f.sendSynthetic(event.SessionGone.Failure("The events after this cursor are not available: " +
 		"its id is not of an event of this session, or the events were removed. " +
 		"Read the session's messages, then start without a cursor."))
 	if err != nil {
 		return err
 	}
 	f.sw.Retry(finished)
-	return f.synthetic(event.Done{SessionID: f.tail.from.Session})
+	return f.sendSynthetic(event.Done{SessionID: f.tail.from.Session})
 }
 
-// synthetic writes a frame without a row. Its id is a cursor that the reader already has.
-func (f *frames) synthetic(b event.Body) error {
+// sendSynthetic writes a frame without a row. Its id is a cursor that the reader already has.
+func (f *frames) sendSynthetic(b event.Body) error {
 	data, err := event.Encode(b)
 	if err != nil {
 		return err

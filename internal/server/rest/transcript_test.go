@@ -40,7 +40,7 @@ func streamed(t *testing.T, c golden.Conversation, of *tail) string {
 		t.Fatal(err)
 	}
 	for _, row := range c.Rows[of.from.Seq:] {
-		if err := out.send([]event.Event{row.Event}); err != nil {
+		if err := out.sendBatch([]event.Event{row.Event}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,9 +80,9 @@ func (p *Parser) Parse() (Incoming, error) {
 	p.parseConfiguration(&in)
 	list := p.parseParts(msg, &in)
 	if in.Task != "" {
-		in.Besides = cmp.Or(in.Besides, extra(msg.Child("metadata")), extra(p.Params.Child("metadata")))
+		in.Besides = cmp.Or(in.Besides, extraField(msg.Child("metadata")), extraField(p.Params.Child("metadata")))
 	} else {
-		p.request(&in, list, msg.Child("metadata"))
+		p.parseTurnRequest(&in, list, msg.Child("metadata"))
 	}
 	if f := fault.From(p.Params.Err()); f != nil {
 		return in, emptyMessageError(f)
@@ -102,8 +102,8 @@ func (p *Parser) Parse() (Incoming, error) {
 	return in, nil
 }
 
-// extra returns the path of a field in metadata that starts a task, or "".
-func extra(meta request.Fields) string {
+// extraField returns the path of a field in metadata that starts a task, or "".
+func extraField(meta request.Fields) string {
 	for _, name := range extras {
 		if meta.Has(name) {
 			return meta.Pointer(name)
@@ -129,9 +129,9 @@ func (p *Parser) parseConfiguration(in *Incoming) {
 	}
 }
 
-// request converts a message to the request for a turn. It checks the metadata like other protocols
+// parseTurnRequest converts a message to the request for a turn. It checks the metadata like other protocols
 // do, even if the message has other violations.
-func (p *Parser) request(in *Incoming, content parts, of request.Fields) {
+func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields) {
 	about := make(map[string]json.RawMessage)
 	take := func(from request.Fields, names ...string) {
 		for _, name := range names {
@@ -140,7 +140,7 @@ func (p *Parser) request(in *Incoming, content parts, of request.Fields) {
 				continue
 			}
 			at := from.Pointer(name)
-			if about[name] != nil && !alike(name, about[name], raw) {
+			if about[name] != nil && !isEqualValue(name, about[name], raw) {
 				p.Params.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + p.Places[name][1:] + ". Say it once."})
 			}
 			about[name], p.Places[name] = raw, at
@@ -192,8 +192,8 @@ func (p *Parser) request(in *Incoming, content parts, of request.Fields) {
 	in.Callback, in.Session = push, in.Context
 }
 
-// alike reports whether two values under one name of a message are equal.
-func alike(name string, a, b json.RawMessage) bool {
+// isEqualValue reports whether two values under one name of a message are equal.
+func isEqualValue(name string, a, b json.RawMessage) bool {
 	var one, other string
 	if name == "skill" && json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil {
 		one, _ = skill.Fold(one)

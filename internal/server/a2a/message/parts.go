@@ -48,33 +48,33 @@ func (p *Parser) parseParts(msg request.Fields, in *Incoming) (found parts) {
 		case "text":
 			if text, ok := part.Text(part.Pointer("text"), part.Raw("text")); ok && text != "" {
 				found.said = append(found.said, saying{text: text})
-				in.beside(part)
+				in.recordBeside(part)
 			}
 		case "data":
 			p.parseData(part, in, &found)
 		default:
-			in.beside(part)
+			in.recordBeside(part)
 			meta := part.Child("metadata")
-			if !meta.Has("file_id") || carries(part) {
+			if !meta.Has("file_id") || hasBytes(part) {
 				p.unfit = &rpc.Error{Code: rpc.ContentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + p.Workspace +
 					`/files; then its part says so in metadata: {"file_id": …}.`, About: map[string]string{"field": part.At[1:]}}
 				continue
 			}
-			found.attach(meta)
+			found.recordFile(meta)
 		}
 	}
 	return found
 }
 
-// attach records the file of a part. A malformed id is a violation at its own place.
-func (p *parts) attach(of request.Fields) {
+// recordFile records the file of a part. A malformed id is a violation at its own place.
+func (p *parts) recordFile(of request.Fields) {
 	if id := of.UUID(of.Pointer("file_id"), of.Raw("file_id")); id != uuid.Nil {
 		p.files = append(p.files, id)
 	}
 }
 
-// carries reports whether a file part contains the bytes of its file, which would be lost.
-func carries(part request.Fields) bool {
+// hasBytes reports whether a file part contains the bytes of its file, which would be lost.
+func hasBytes(part request.Fields) bool {
 	return part.String("raw", math.MaxInt) != "" || part.Child("file").String("bytes", math.MaxInt) != ""
 }
 
@@ -116,7 +116,7 @@ func (p *Parser) parseKind(part request.Fields) string {
 func (p *Parser) parseData(part request.Fields, in *Incoming, to *parts) {
 	raw := part.Raw("data")
 	if raw[0] != '{' {
-		in.beside(part)
+		in.recordBeside(part)
 		if p.Typed {
 			part.Type(part.Pointer("data"), "object")
 		}
@@ -136,22 +136,22 @@ func (p *Parser) parseData(part request.Fields, in *Incoming, to *parts) {
 		}
 		return
 	case data.Has("skill"):
-		only(data, raw, "skill", "input")
+		rejectOthers(data, raw, "skill", "input")
 		if to.skill != nil {
 			data.Add(fault.Violation{Param: part.At, Rule: "exactly_one", Message: "A message calls one skill. Send a message for each."})
 		}
 		to.skill = &data
 	case data.Has("file_id"):
-		only(data, raw, "file_id")
-		to.attach(data)
+		rejectOthers(data, raw, "file_id")
+		to.recordFile(data)
 	default:
 		to.said = append(to.said, saying{data: &part})
 	}
-	in.beside(part)
+	in.recordBeside(part)
 }
 
-// only rejects additional members of an object, which would be lost.
-func only(f request.Fields, object json.RawMessage, names ...string) {
+// rejectOthers rejects additional members of an object, which would be lost.
+func rejectOthers(f request.Fields, object json.RawMessage, names ...string) {
 	for _, m := range request.Members(object) {
 		if string(m.Value) != "null" && !slices.Contains(names, m.Name) {
 			f.Unknown("member", f.Pointer(m.Name), m.Name, names)
@@ -159,5 +159,5 @@ func only(f request.Fields, object json.RawMessage, names ...string) {
 	}
 }
 
-// beside records a part that is not a decision.
-func (in *Incoming) beside(part request.Fields) { in.Besides = cmp.Or(in.Besides, part.At) }
+// recordBeside records a part that is not a decision.
+func (in *Incoming) recordBeside(part request.Fields) { in.Besides = cmp.Or(in.Besides, part.At) }

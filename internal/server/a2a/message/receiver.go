@@ -19,8 +19,8 @@ const (
 // Receiver parses the receiver of a task's updates.
 func (p *Parser) Receiver(conf request.Fields) *turn.Callback {
 	p.Places["callback"] = conf.At
-	to := &turn.Callback{URL: conf.RequiredString("url", request.MaxURL), Name: printable(conf, "id", MaxReceiverID), Protocol: p.Reports}
-	to.Auth.Token = printable(conf, "token", maxToken)
+	to := &turn.Callback{URL: conf.RequiredString("url", request.MaxURL), Name: headerText(conf, "id", MaxReceiverID), Protocol: p.Reports}
+	to.Auth.Token = headerText(conf, "token", maxToken)
 	auth := conf.Child("authentication")
 	name, scheme := "scheme", ""
 	if p.Schemes {
@@ -29,7 +29,7 @@ func (p *Parser) Receiver(conf request.Fields) *turn.Callback {
 			scheme = all[0]
 		}
 	} else {
-		scheme = printable(auth, name, maxScheme)
+		scheme = headerText(auth, name, maxScheme)
 	}
 	if scheme == "" && conf.Has("authentication") {
 		auth.Missing(name)
@@ -37,12 +37,12 @@ func (p *Parser) Receiver(conf request.Fields) *turn.Callback {
 	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		auth.Add(fault.Violation{Param: auth.At, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
 	}
-	to.Auth.Scheme, to.Auth.Credentials = scheme, printable(auth, "credentials", maxCredentials)
+	to.Auth.Scheme, to.Auth.Credentials = scheme, headerText(auth, "credentials", maxCredentials)
 	return to
 }
 
-// printable parses a text that is valid in a header.
-func printable(f request.Fields, name string, most int) string {
+// headerText parses a text that is valid in a header.
+func headerText(f request.Fields, name string, most int) string {
 	text := f.String(name, most)
 	if text != "" && !request.Printable(text) {
 		f.Add(fault.Violation{Param: f.Pointer(name), Rule: "format", Message: name + " must be printable ASCII."})

@@ -46,34 +46,34 @@ func (p *Projection) Apply(ev event.Event) ([]Frame, error) {
 		if p.task.Status.State == Working { // another worker has taken over
 			return nil, nil
 		}
-		return p.status(ev, Working, nil), nil
+		return p.statusFrames(ev, Working, nil), nil
 	case event.Decision:
-		return p.status(ev, Working, nil), nil
+		return p.statusFrames(ev, Working, nil), nil
 	case event.Text:
 		if !p.modes.Text {
 			return nil, nil
 		}
-		return p.text(ev, b.Text, false), nil
+		return p.textFrames(ev, b.Text, false), nil
 	case event.Reply:
 		p.begins = true
 	case event.ToolUse:
-		return p.tool(ev, b.Tool+": "+b.Summary), nil
+		return p.toolFrames(ev, b.Tool+": "+b.Summary), nil
 	case event.ToolResult:
-		return p.tool(ev, ""), nil
+		return p.toolFrames(ev, ""), nil
 	case event.InputRequired:
-		return p.status(ev, InputRequired, question(p.base, &p.task, b)), nil
+		return p.statusFrames(ev, InputRequired, questionMessage(p.base, &p.task, b)), nil
 	case event.AttachmentRejected:
-		p.note("rejected_attachments", b.Attachments)
+		p.addMetadata("rejected_attachments", b.Attachments)
 	case event.Usage:
-		p.note("usage", public(ev.Data))
+		p.addMetadata("usage", publicData(ev.Data))
 	case event.Structured:
-		return p.artifact(ev, Artifact{resultID, resultID, []Part{p.modes.result(b.Result)}}), nil
+		return p.artifactFrames(ev, Artifact{resultID, resultID, []Part{p.modes.resultPart(b.Result)}}), nil
 	case event.Attachment:
-		return p.artifact(ev, Artifact{filesID, filesID, fileParts(p.base, b.Attachments)}), nil
+		return p.artifactFrames(ev, Artifact{filesID, filesID, fileParts(p.base, b.Attachments)}), nil
 	case event.Error:
 		p.fail = &b
 	case event.Done:
-		return p.done(ev), nil
+		return p.doneFrames(ev), nil
 	}
 	return nil, nil
 }
@@ -96,15 +96,15 @@ func (p *Projection) Now(id int64) Frame {
 	return Frame{Update{StatusUpdate: &StatusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, id, true}
 }
 
-// status changes the state of the task.
-func (p *Projection) status(ev event.Event, s State, m *Message) []Frame {
+// statusFrames changes the state of the task.
+func (p *Projection) statusFrames(ev event.Event, s State, m *Message) []Frame {
 	p.task.Status = Status{State: s, Message: m, Timestamp: Stamp(ev.At)}
 	return []Frame{{Update{StatusUpdate: &StatusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == InputRequired}}
 }
 
-// text adds a piece of the answer, or its end. The answer is the text of the last step: the first
+// textFrames adds a piece of the answer, or its end. The answer is the text of the last step: the first
 // piece of a step replaces the text of earlier steps.
-func (p *Projection) text(ev event.Event, text string, last bool) []Frame {
+func (p *Projection) textFrames(ev event.Event, text string, last bool) []Frame {
 	if p.begins && text != "" && !last {
 		p.begins, p.answer, text = false, nil, strings.TrimPrefix(text, event.StepBreak)
 	}
@@ -117,34 +117,34 @@ func (p *Projection) text(ev event.Event, text string, last bool) []Frame {
 	return []Frame{{Update{ArtifactUpdate: &ArtifactUpdate{p.task.ID, p.task.ContextID, piece, more, last}}, ev.Seq, false}}
 }
 
-// artifact adds an artifact in one piece.
-func (p *Projection) artifact(ev event.Event, a Artifact) []Frame {
+// artifactFrames adds an artifact in one piece.
+func (p *Projection) artifactFrames(ev event.Event, a Artifact) []Frame {
 	p.task.Artifacts = append(p.task.Artifacts, a)
 	return []Frame{{Update{ArtifactUpdate: &ArtifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}}, ev.Seq, false}}
 }
 
-// tool reports a tool call, with all its data to readers that accept JSON.
-func (p *Projection) tool(ev event.Event, text string) []Frame {
+// toolFrames reports a tool call, with all its data to readers that accept JSON.
+func (p *Projection) toolFrames(ev event.Event, text string) []Frame {
 	var parts []Part
 	if text != "" && p.modes.Text {
 		parts = append(parts, textPart(text))
 	}
 	if p.modes.JSON {
-		parts = append(parts, dataPart(named(ev)))
+		parts = append(parts, dataPart(namedData(ev)))
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	frames := p.status(ev, Working, agentMessage(&p.task, ev.Seq, parts...))
+	frames := p.statusFrames(ev, Working, agentMessage(&p.task, ev.Seq, parts...))
 	p.task.Status.Message = nil // it is temporary: the task keeps no trace of it
 	return frames
 }
 
-// done ends the task.
-func (p *Projection) done(ev event.Event) []Frame {
+// doneFrames ends the task.
+func (p *Projection) doneFrames(ev event.Event) []Frame {
 	var frames []Frame
 	if p.answer != nil {
-		frames = p.text(ev, "", true)
+		frames = p.textFrames(ev, "", true)
 		frames[0].ID = 0
 	}
 	end, m := Completed, (*Message)(nil)
@@ -153,15 +153,15 @@ func (p *Projection) done(ev event.Event) []Frame {
 		if p.fail.Code == event.Canceled {
 			end = Canceled
 		}
-		p.note("error", map[string]any{"code": p.fail.Code, "recoverable": p.fail.Recoverable})
+		p.addMetadata("error", map[string]any{"code": p.fail.Code, "recoverable": p.fail.Recoverable})
 		m = agentMessage(&p.task, ev.Seq, textPart(p.fail.Message))
 	}
-	last := p.status(ev, end, m)
+	last := p.statusFrames(ev, end, m)
 	last[0].StatusUpdate.Metadata = p.task.Metadata
 	return append(frames, last...)
 }
 
-func (p *Projection) note(name string, value any) {
+func (p *Projection) addMetadata(name string, value any) {
 	metadata := map[string]any{name: value}
 	for k, v := range p.task.Metadata { // an earlier snapshot may share the map
 		metadata[k] = v

@@ -10,18 +10,18 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// public returns the data of an event without the version of its schema.
-func public(data []byte) json.RawMessage {
+// publicData returns the data of an event without the version of its schema.
+func publicData(data []byte) json.RawMessage {
 	return append(json.RawMessage("{"), strings.TrimPrefix(string(data), fmt.Sprintf(`{"v":%d,`, event.Version))...)
 }
 
-// named returns the data of an event under its name.
-func named(ev event.Event) json.RawMessage {
-	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), public(ev.Data)[1:]...)
+// namedData returns the data of an event under its name.
+func namedData(ev event.Event) json.RawMessage {
+	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), publicData(ev.Data)[1:]...)
 }
 
-// question returns the question of a task: as text, and as data with absolute addresses.
-func question(base string, t *Task, q event.InputRequired) *Message {
+// questionMessage returns the question of a task: as text, and as data with absolute addresses.
+func questionMessage(base string, t *Task, q event.InputRequired) *Message {
 	var text strings.Builder
 	switch q.What {
 	case event.InputSecret:
@@ -35,7 +35,7 @@ func question(base string, t *Task, q event.InputRequired) *Message {
 	m := agentMessage(t, 0, textPart(strings.TrimSpace(text.String())))
 	m.MessageID = q.ApprovalID.String()
 	if data, err := event.Encode(q); err == nil { // it was encoded before
-		m.Parts = append(m.Parts, dataPart(public(data)))
+		m.Parts = append(m.Parts, dataPart(publicData(data)))
 	}
 	return m
 }

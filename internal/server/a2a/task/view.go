@@ -27,7 +27,7 @@ func Of(base string, v session.View, files filestore.Files, s Shape) *Task {
 	var q event.InputRequired
 	switch {
 	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
-		t.Status.Message = question(base, t, q)
+		t.Status.Message = questionMessage(base, t, q)
 	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
 		t.Status.Message = agentMessage(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}
@@ -43,7 +43,7 @@ func artifactsOf(base string, v session.View, files []event.File, m Modes) []Art
 		list = append(list, Artifact{answerID, answerID, []Part{textPart(*text)}})
 	}
 	if v.Answer.StructuredResult != nil {
-		list = append(list, Artifact{resultID, resultID, []Part{m.result(v.Answer.StructuredResult)}})
+		list = append(list, Artifact{resultID, resultID, []Part{m.resultPart(v.Answer.StructuredResult)}})
 	}
 	if len(files) > 0 {
 		list = append(list, Artifact{filesID, filesID, fileParts(base, files)})
@@ -81,8 +81,8 @@ func metadataOf(v session.View) map[string]any {
 // Modes are the media types that a caller accepts.
 type Modes struct{ Text, JSON bool }
 
-// result returns a structured answer as a part.
-func (m Modes) result(raw json.RawMessage) Part {
+// resultPart returns a structured answer as a part.
+func (m Modes) resultPart(raw json.RawMessage) Part {
 	if m.JSON {
 		return dataPart(raw)
 	}

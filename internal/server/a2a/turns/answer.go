@@ -41,15 +41,15 @@ func continueTask(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err err
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
 	if in.Cursor > 0 { // an answer whose stream cannot be resumed is not applied
-		if _, err := place(c, &look{view: v, from: fromCursor, cursor: in.Cursor}); err != nil {
+		if _, err := findPlace(c, &look{view: v, from: fromCursor, cursor: in.Cursor}); err != nil {
 			return id, of, err
 		}
 	}
 	if _, _, err := c.Turns.Repeated(ctx, turnRequest(c, in)); err != nil { // an answer cannot have the id of a task's first message
 		return id, of, err
 	}
-	_, _, replayed, err := c.Sessions.Once(ctx, idempotency(c, in), func(ctx context.Context) (int, []byte, error) {
-		return http.StatusOK, []byte("{}"), decide(c, ctx, v, in)
+	_, _, replayed, err := c.Sessions.Once(ctx, onceOf(c, in), func(ctx context.Context) (int, []byte, error) {
+		return http.StatusOK, []byte("{}"), answerQuestion(c, ctx, v, in)
 	})
 	if err == nil && replayed {
 		err = registerReceiver(c, ctx, in, v.Turn.SessionID, id)
@@ -57,13 +57,13 @@ func continueTask(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err err
 	return id, v.Turn.SessionID, err
 }
 
-// idempotency returns the key of an answer.
-func idempotency(c *call.Call, in *message.Incoming) session.Once {
+// onceOf returns the key of an answer.
+func onceOf(c *call.Call, in *message.Incoming) session.Once {
 	return session.Once{Workspace: c.Workspace(), Route: answered, Key: in.ID, Hash: in.Hash, Caller: c.Caller.Key}
 }
 
-// decide answers the question of a task.
-func decide(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) error {
+// answerQuestion answers the question of a task.
+func answerQuestion(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) error {
 	a, err := parseDecision(c, ctx, v, in)
 	if err != nil {
 		return err

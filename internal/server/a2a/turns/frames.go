@@ -31,7 +31,7 @@ func (w *writer) Begin() error {
 }
 
 // Gone implements server.BatchEncoder.
-func (w *writer) Gone(err error) error { return w.fail(err) }
+func (w *writer) Gone(err error) error { return w.writeFailure(err) }
 
 // Batch implements server.BatchEncoder. The stream ends with the task, or, in version 0.3, when the
 // task waits for something.
@@ -56,7 +56,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 		}
 		for _, f := range frames {
 			f.Waits = f.Waits && !hasEvents(evs[i+1:], w.turn)
-			if err := w.frame(f); err != nil {
+			if err := w.writeFrame(f); err != nil {
 				return false, err
 			}
 			over = over || w.Version.Ends(f)
@@ -66,7 +66,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 		return false, err
 	}
 	if !over && w.taskSent && w.Version.Leaves(w.p.State()) {
-		return true, w.frame(w.p.Now(w.last))
+		return true, w.writeFrame(w.p.Now(w.last))
 	}
 	return over, nil
 }
@@ -77,7 +77,7 @@ func (w *writer) sendTask(next int64) error {
 		return nil
 	}
 	w.taskSent = true
-	return w.frame(task.Frame{Update: task.Update{Task: w.p.Snapshot()}, ID: w.upto})
+	return w.writeFrame(task.Frame{Update: task.Update{Task: w.p.Snapshot()}, ID: w.upto})
 }
 
 // hasEvents reports whether evs has an event of the turn, which then continues.
@@ -85,15 +85,15 @@ func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
 }
 
-func (w *writer) frame(f task.Frame) error {
+func (w *writer) writeFrame(f task.Frame) error {
 	w.last = max(w.last, f.ID)
-	return w.write(f.ID, jsonrpc.Result(w.ID, w.Version.Frame(f)))
+	return w.writeEvent(f.ID, jsonrpc.Result(w.ID, w.Version.Frame(f)))
 }
 
-// fail writes an error into a stream that has begun.
-func (w *writer) fail(err error) error { return w.write(0, w.Failure(w.RPCError(err))) }
+// writeFailure writes an error into a stream that has begun.
+func (w *writer) writeFailure(err error) error { return w.writeEvent(0, w.Failure(w.RPCError(err))) }
 
-func (w *writer) write(id int64, v any) error {
+func (w *writer) writeEvent(id int64, v any) error {
 	data, err := server.EncodeFrame(v)
 	if err != nil {
 		return err

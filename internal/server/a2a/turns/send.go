@@ -31,11 +31,11 @@ func Send(c *call.Call) (any, error) {
 		}
 		defer release()
 	}
-	id, context, err := take(c, &in)
+	id, context, err := storeMessage(c, &in)
 	if err != nil {
 		return nil, err
 	}
-	read := await
+	read := awaitTask
 	if in.Immediately {
 		read = (*call.Call).Read
 	}
@@ -66,7 +66,7 @@ func SendStream(c *call.Call) (any, error) {
 		return nil, err
 	}
 	defer release()
-	id, context, err := take(c, &in)
+	id, context, err := storeMessage(c, &in)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +81,14 @@ func SendStream(c *call.Call) (any, error) {
 	case in.Task != "":
 		look.from, look.answers = fromNow, true
 	}
-	if err := stream(c, look); err != nil {
+	if err := streamTask(c, look); err != nil {
 		return nil, c.StoredError(id, context, err)
 	}
 	return nil, nil
 }
 
-// take stores a message, or finds where it was stored before. It returns its task and context.
-func take(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err error) {
+// storeMessage stores a message, or finds where it was stored before. It returns its task and context.
+func storeMessage(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err error) {
 	if in.Task != "" {
 		return continueTask(c, in)
 	}
@@ -100,7 +100,7 @@ func take(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err error) {
 	}
 	ctx, stop := c.Brief(context.WithoutCancel(c.R.Context()))
 	defer stop()
-	if taken, err := c.Sessions.Answered(ctx, idempotency(c, in)); err != nil {
+	if taken, err := c.Sessions.Answered(ctx, onceOf(c, in)); err != nil {
 		return id, of, err
 	} else if taken {
 		return id, of, rpc.ReusedMessage()
@@ -131,8 +131,8 @@ func turnRequest(c *call.Call, in *message.Incoming) turn.Request {
 	return c.Caller.Request(in.Request, nil)
 }
 
-// await reads a task when it has ended or waits for an answer.
-func await(c *call.Call, id uuid.UUID) (session.View, error) {
+// awaitTask reads a task when it has ended or waits for an answer.
+func awaitTask(c *call.Call, id uuid.UUID) (session.View, error) {
 	v, err := c.Read(id)
 	if err != nil || task.StateOf(v.Turn).Rests() {
 		return v, err

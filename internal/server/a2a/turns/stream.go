@@ -73,13 +73,13 @@ func Subscribe(c *call.Call) (any, error) {
 	if cursor > 0 {
 		l.from, l.cursor = fromCursor, cursor
 	}
-	return nil, stream(c, l)
+	return nil, streamTask(c, l)
 }
 
-// stream responds with the frames of a task. A failure before the first frame is an error of the
+// streamTask responds with the frames of a task. A failure before the first frame is an error of the
 // call; a later one is a frame, or an early end.
-func stream(c *call.Call, l *look) error {
-	upto, err := place(c, l)
+func streamTask(c *call.Call, l *look) error {
+	upto, err := findPlace(c, l)
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func readHistory(c *call.Call, l *look) ([]task.Message, error) {
 	return task.History(c.Base, l.view, files.In, l.history), err
 }
 
-// place returns the event up to which a reader has the frames, or gets them as part of the task.
-func place(c *call.Call, l *look) (upto int64, err error) {
+// findPlace returns the event up to which a reader has the frames, or gets them as part of the task.
+func findPlace(c *call.Call, l *look) (upto int64, err error) {
 	ctx, stop := c.BriefContext()
 	defer stop()
 	var cursor int64

@@ -13,17 +13,17 @@ import (
 // maxBatch is the maximum number of messages in a batch.
 const maxBatch = 20
 
-// batch responds to the messages of a list, each for itself, in a stream. It counts all of them
+// serveBatch responds to the messages of a list, each for itself, in a stream. It counts all of them
 // before it handles any; the first was counted when the request arrived.
-func (s *Handler) batch(w http.ResponseWriter, v Visit, list []message) error {
+func (s *Handler) serveBatch(w http.ResponseWriter, v Visit, list []message) error {
 	v.message = &message{}
-	switch again := repeated(list); {
+	switch again := repeatedID(list); {
 	case v.revision != batches:
-		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
+		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
 	case len(list) == 0 || len(list) > maxBatch:
-		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
+		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
 	case again != nil:
-		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
+		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}
 	for range len(list) - 1 {
 		if _, err := s.Count(v.Context, v.Caller, ratelimit.Calls); err != nil {
@@ -47,17 +47,17 @@ func (s *Handler) batch(w http.ResponseWriter, v Visit, list []message) error {
 			one.message.Err = jsonrpc.Errorf(jsonrpc.InvalidRequest, "initialize must not be part of a batch.")
 			fallthrough
 		case one.message.Err != nil:
-			_ = one.respond(nil, one.message.Err)
+			_ = one.writeResponse(nil, one.message.Err)
 		case one.message.ID != nil:
-			all.Go(func() { _ = one.respond(s.callSDK(ctx, &one)) })
+			all.Go(func() { _ = one.writeResponse(s.callSDK(ctx, &one)) })
 		}
 	}
 	all.Wait()
 	return nil
 }
 
-// repeated returns an id that two of the messages have, nil if there is none.
-func repeated(list []message) json.RawMessage {
+// repeatedID returns an id that two of the messages have, nil if there is none.
+func repeatedID(list []message) json.RawMessage {
 	seen := make(map[any]bool)
 	for _, m := range list {
 		if m.ID == nil {

@@ -79,7 +79,7 @@ func (s *Handler) callSDK(ctx context.Context, v *Visit) (json.RawMessage, *json
 		return nil, s.internalError(ctx, v, err)
 	}
 	defer session.Close()
-	x.request <- &sdk.Request{ID: first, Method: v.message.Method, Params: v.message.body()}
+	x.request <- &sdk.Request{ID: first, Method: v.message.Method, Params: v.message.bodyForSDK()}
 	select {
 	case <-ctx.Done():
 		return nil, nil

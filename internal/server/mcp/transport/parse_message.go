@@ -25,8 +25,8 @@ type message struct {
 	answers []request.Member // to questions, by their names
 }
 
-// param returns a parameter as it was sent, nil if it is absent or null.
-func (m *message) param(name string) json.RawMessage {
+// rawParam returns a parameter as it was sent, nil if it is absent or null.
+func (m *message) rawParam(name string) json.RawMessage {
 	for _, p := range m.Params {
 		if p.Name == name && string(p.Value) != "null" {
 			return p.Value
@@ -35,9 +35,9 @@ func (m *message) param(name string) json.RawMessage {
 	return nil
 }
 
-// check rejects a message that cannot have a result, as far as that is known without its tool.
-func (s *Handler) check(m *message, revision string, h http.Header) *jsonrpc.Error {
-	known := slices.Contains(methods(revision), m.Method)
+// checkMessage rejects a message that cannot have a result, as far as that is known without its tool.
+func (s *Handler) checkMessage(m *message, revision string, h http.Header) *jsonrpc.Error {
+	known := slices.Contains(methodsOf(revision), m.Method)
 	switch {
 	case m.Err != nil:
 		return m.Err
@@ -46,7 +46,7 @@ func (s *Handler) check(m *message, revision string, h http.Header) *jsonrpc.Err
 	case m.ID == nil: // a notification: none has an effect here
 		return nil
 	case !known:
-		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "Unknown method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
+		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "Unknown method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methodsOf(revision), ", "))
 	}
 	if bad := m.parseMeta(); bad != nil {
 		return bad
@@ -57,7 +57,7 @@ func (s *Handler) check(m *message, revision string, h http.Header) *jsonrpc.Err
 			return bad
 		}
 	case "tools/list":
-		if raw := m.param("cursor"); raw != nil && string(raw) != `""` {
+		if raw := m.rawParam("cursor"); raw != nil && string(raw) != `""` {
 			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.cursor leads nowhere: all tools are on the first page.")
 		}
 	case "tools/call":
@@ -70,10 +70,10 @@ func (s *Handler) check(m *message, revision string, h http.Header) *jsonrpc.Err
 
 // checkInitialize checks the parameters of initialize.
 func (m *message) checkInitialize() *jsonrpc.Error {
-	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
+	if raw := m.rawParam("protocolVersion"); raw == nil || raw[0] != '"' {
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.protocolVersion must be a string.")
 	}
-	if err := strictjson.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
+	if err := strictjson.Unmarshal(m.bodyForSDK(), new(mcp.InitializeParams)); err != nil {
 		what := "params are"
 		if bad, ok := errors.AsType[*strictjson.Error](err); ok && bad.Pointer != "" {
 			what = "params" + strings.ReplaceAll(bad.Pointer, "/", ".") + " is"
@@ -86,7 +86,7 @@ func (m *message) checkInitialize() *jsonrpc.Error {
 // parseMeta parses _meta of a request. The SDK gets only the members that the protocol defines: it
 // could fail on the others, which are not used.
 func (m *message) parseMeta() *jsonrpc.Error {
-	raw := m.param("_meta")
+	raw := m.rawParam("_meta")
 	if raw == nil {
 		return nil
 	}
@@ -117,15 +117,15 @@ func (s *Handler) parseToolCall(m *message) *jsonrpc.Error {
 		name string
 		text *string
 	}{{"name", &m.name}, {"requestState", &m.state}} {
-		raw := m.param(p.name)
+		raw := m.rawParam(p.name)
 		if raw != nil && raw[0] != '"' {
 			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.%s must be a string.", p.name)
 		}
 		_ = json.Unmarshal(raw, p.text)
 	}
-	args, answers := m.param("arguments"), m.param("inputResponses")
+	args, answers := m.rawParam("arguments"), m.rawParam("inputResponses")
 	switch {
-	case m.param("name") == nil:
+	case m.rawParam("name") == nil:
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.name is missing: the tool that shall be called.")
 	case !slices.Contains(s.tools, m.name):
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "Unknown tool %q. There are %s.", request.Short(m.name), strings.Join(s.tools, ", "))
@@ -143,8 +143,8 @@ func (s *Handler) parseToolCall(m *message) *jsonrpc.Error {
 	return nil
 }
 
-// body is what is left of the parameters, for the SDK.
-func (m *message) body() json.RawMessage {
+// bodyForSDK is what is left of the parameters, for the SDK.
+func (m *message) bodyForSDK() json.RawMessage {
 	in := make(map[string]json.RawMessage)
 	for _, p := range m.Params {
 		if string(p.Value) != "null" {

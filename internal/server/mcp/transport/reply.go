@@ -30,8 +30,8 @@ func newReply(w http.ResponseWriter, s *server.Server, broken func()) *reply {
 	}}
 }
 
-// begin begins the stream if it has not begun. The caller holds mu.
-func (o *reply) begin() *sse.Writer {
+// streamLocked begins the stream if it has not begun. The caller holds mu.
+func (o *reply) streamLocked() *sse.Writer {
 	if o.stream == nil {
 		o.stream = sse.Open(o.w, o.opt)
 	}
@@ -42,14 +42,14 @@ func (o *reply) begin() *sse.Writer {
 func (o *reply) beginStream() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begin()
+	o.streamLocked()
 }
 
 // writeEvent sends a message of the protocol in the stream.
 func (o *reply) writeEvent(text []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	err := o.begin().Named("message", event.OneLine(text))
+	err := o.streamLocked().Named("message", event.OneLine(text))
 	if err == nil {
 		err = o.stream.Flush()
 	}
@@ -72,7 +72,7 @@ func (o *reply) writeResponse(status int, response any) error {
 		_ = o.writeEvent(text[:len(text)-1]) // a client that has left needs no response
 		return nil
 	}
-	o.close()
+	o.stopKeepAlive()
 	server.WriteBody(o.w, status, text)
 	return nil
 }
@@ -83,15 +83,15 @@ func (o *reply) keepAlive() (stop func()) {
 	timer := time.AfterFunc(o.opt.Keepalive, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.stream == nil && !o.closed && o.begin().Ping() != nil {
+		if o.stream == nil && !o.closed && o.streamLocked().Ping() != nil {
 			o.broken()
 		}
 	})
 	return func() { timer.Stop() }
 }
 
-// close ends the keep-alives: afterwards nothing touches the response.
-func (o *reply) close() {
+// stopKeepAlive ends the keep-alives: afterwards nothing touches the response.
+func (o *reply) stopKeepAlive() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true

@@ -43,9 +43,9 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	return r, nil
 }
 
-// methods returns the methods of a revision. The SDK would accept more: with empty lists, and with
+// methodsOf returns the methods of a revision. The SDK would accept more: with empty lists, and with
 // a listener that holds a connection for notifications that never come.
-func methods(revision string) []string {
+func methodsOf(revision string) []string {
 	if revision < RoundTrips {
 		return []string{"initialize", "ping", "tools/list", "tools/call"}
 	}
@@ -55,7 +55,7 @@ func methods(revision string) []string {
 // checkRevision checks that a request has the metadata of its revision, equal in headers and body.
 func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	var meta map[string]json.RawMessage
-	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or absent
+	_ = strictjson.Unmarshal(m.rawParam("_meta"), &meta) // an object, or absent
 	var own string
 	if raw, there := meta[mcp.MetaKeyProtocolVersion]; !there {
 		if revision < RoundTrips {

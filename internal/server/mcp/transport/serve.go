@@ -71,7 +71,7 @@ func (s *Handler) Serve(w http.ResponseWriter, r *server.Request) error {
 	there, leave := context.WithCancel(r.Context())
 	defer leave()
 	out := newReply(w, s.Server, leave)
-	defer out.close()
+	defer out.stopKeepAlive()
 	parsed, batched, bad := jsonrpc.Parse(body)
 	if bad != nil {
 		return out.writeResponse(http.StatusBadRequest, jsonrpc.Failure(nil, bad))
@@ -86,30 +86,30 @@ func (s *Handler) Serve(w http.ResponseWriter, r *server.Request) error {
 		if !batched {
 			v.message = &list[0]
 		}
-		return v.respond(nil, bad)
+		return v.writeResponse(nil, bad)
 	}
 	for i := range list {
-		list[i].Err = s.check(&list[i], v.revision, r.Header)
+		list[i].Err = s.checkMessage(&list[i], v.revision, r.Header)
 	}
 	if batched {
-		return s.batch(w, v, list)
+		return s.serveBatch(w, v, list)
 	}
 	v.message = &list[0]
-	return s.single(w, v)
+	return s.serveSingle(w, v)
 }
 
-// single responds to a message outside of a batch.
-func (s *Handler) single(w http.ResponseWriter, v Visit) error {
+// serveSingle responds to a message outside of a batch.
+func (s *Handler) serveSingle(w http.ResponseWriter, v Visit) error {
 	switch {
 	case v.message.Err != nil:
-		return v.respond(nil, v.message.Err)
+		return v.writeResponse(nil, v.message.Err)
 	case v.message.ID == nil:
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
 	ctx, cancel := v.outlivingContext()
 	defer cancel()
-	return v.respond(s.callSDK(ctx, &v))
+	return v.writeResponse(s.callSDK(ctx, &v))
 }
 
 // parting is how long a request may continue after its caller has left or the service stops, so
@@ -129,8 +129,8 @@ func (v *Visit) outlivingContext() (context.Context, context.CancelFunc) {
 	}
 }
 
-// respond sends the response to the message of a visit.
-func (v *Visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
+// writeResponse sends the response to the message of a visit.
+func (v *Visit) writeResponse(result json.RawMessage, bad *jsonrpc.Error) error {
 	if result == nil && bad == nil { // no response in time: the caller has left, or the service is stopping
 		return v.Context.Err()
 	}
@@ -138,12 +138,12 @@ func (v *Visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 	if bad != nil {
 		response = jsonrpc.Failure(v.message.ID, bad)
 	}
-	return v.reply.writeResponse(v.status(bad), response)
+	return v.reply.writeResponse(v.httpStatus(bad), response)
 }
 
-// status returns the HTTP status of a response. Clients of revisions with a handshake read only the
+// httpStatus returns the HTTP status of a response. Clients of revisions with a handshake read only the
 // body of a 200, so errors of their requests have that status.
-func (v *Visit) status(bad *jsonrpc.Error) int {
+func (v *Visit) httpStatus(bad *jsonrpc.Error) int {
 	handshake := v.revision < RoundTrips && v.message.ID != nil
 	switch {
 	case bad == nil:

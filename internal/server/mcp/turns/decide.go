@@ -50,7 +50,7 @@ func (s Tools) decideApproval(ctx context.Context, c *tools.Call) (tools.Result,
 		}
 		defer release()
 	}
-	d, err := s.decide(ctx, c, a)
+	d, err := s.applyDecision(ctx, c, a)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -58,12 +58,12 @@ func (s Tools) decideApproval(ctx context.Context, c *tools.Call) (tools.Result,
 	if !stay {
 		return tools.Result{Value: out}, nil
 	}
-	res, err := s.join(ctx, c, d)
+	res, err := s.awaitResumedTurn(ctx, c, d)
 	out.Outcome = res.Value
 	return tools.Result{Value: out, Texts: res.Texts, Failed: res.Failed}, err
 }
 
-func (s Tools) decide(ctx context.Context, c *tools.Call, a turn.Answer) (turn.Decided, error) {
+func (s Tools) applyDecision(ctx context.Context, c *tools.Call, a turn.Answer) (turn.Decided, error) {
 	ctx, cancel := s.Brief(context.WithoutCancel(ctx))
 	defer cancel()
 	a.Key, a.Scopes = c.Caller.Key, c.Caller.Scopes.Expand().Strings()
@@ -82,8 +82,8 @@ func (s Tools) decide(ctx context.Context, c *tools.Call, a turn.Answer) (turn.D
 	return d, f
 }
 
-// join waits for the turn that an answer resumes, and reports its progress.
-func (s Tools) join(ctx context.Context, c *tools.Call, d turn.Decided) (tools.Result, error) {
+// awaitResumedTurn waits for the turn that an answer resumes, and reports its progress.
+func (s Tools) awaitResumedTurn(ctx context.Context, c *tools.Call, d turn.Decided) (tools.Result, error) {
 	w := &wait{Tools: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
 	brief, cancel := s.Brief(ctx)
 	h, err := s.Sessions.Head(brief, c.Caller.Workspace.ID, d.SessionID)
@@ -96,7 +96,7 @@ func (s Tools) join(ctx context.Context, c *tools.Call, d turn.Decided) (tools.R
 	} else {
 		w.past = true
 	}
-	return w.result(ctx)
+	return w.awaitResult(ctx)
 }
 
 // listPending returns the questions that wait for an answer.

@@ -28,11 +28,11 @@ func canElicit(c *tools.Call) bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// elicitation returns an approval as a form, with a notice.
-func elicitation(q event.InputRequired, seq int64, notice string) tools.Result {
+// elicitationResult returns an approval as a form, with a notice.
+func elicitationResult(q event.InputRequired, seq int64, notice string) tools.Result {
 	return tools.Result{ID: q.ApprovalID.String(), State: strconv.FormatInt(seq, 10), Ask: &mcp.ElicitParams{
 		Mode:    "form",
-		Message: paragraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
+		Message: joinParagraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
@@ -69,13 +69,13 @@ func (w *wait) applyAnswers(ctx context.Context) (res tools.Result, over bool, e
 		case dismissed && a.Status == "pending":
 			w.plain = true
 			w.notice = "The person has put the question aside. It stays open until " + formatClock(a.ExpiresAt) + ": decide_approval answers it."
-			res, err = w.question(ctx, a.Request, 0)
+			res, err = w.questionResult(ctx, a.Request, 0)
 			return res, true, err
 		case dismissed:
 			continue // answered elsewhere: the log has the answer
 		}
 		decision.Approval, decision.Key = id, w.call.Caller.Key
-		if _, err := w.decide(ctx, w.call, decision); isTooLate(err) {
+		if _, err := w.applyDecision(ctx, w.call, decision); isTooLate(err) {
 			w.notice = "This answer changed nothing. " + fault.From(err).Message
 		} else if err != nil {
 			return res, false, err

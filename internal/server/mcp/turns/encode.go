@@ -42,7 +42,7 @@ func answerTexts(o turn.Outcome) []string {
 		about = append(about, fmt.Sprintf("[%s was not used: %s]", render.Argument(cmp.Or(r.Filename, r.FileID.String()), maxName), r.Reason))
 	}
 	texts := []string{strings.Join(about, "\n")}
-	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {
+	if text := joinParagraphs(*o.Output, string(o.StructuredResult)); text != "" {
 		texts = append([]string{text}, texts...)
 	}
 	return texts
@@ -108,9 +108,9 @@ func questionTexts(o turn.Outcome) (texts []string) {
 	if err != nil {
 		return nil
 	}
-	text := paragraphs("The agent waits until "+formatClock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
+	text := joinParagraphs("The agent waits until "+formatClock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
 	if q.What == event.InputSecret {
-		text = paragraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
+		text = joinParagraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
 	}
 	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
 }
@@ -118,7 +118,7 @@ func questionTexts(o turn.Outcome) (texts []string) {
 // formatClock formats a time of the current day.
 func formatClock(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// paragraphs joins the texts that are not empty.
-func paragraphs(texts ...string) string {
+// joinParagraphs joins the texts that are not empty.
+func joinParagraphs(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
 }

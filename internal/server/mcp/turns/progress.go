@@ -51,19 +51,19 @@ func newProgress(ctx context.Context, c *tools.Call) *progress {
 	return p
 }
 
-// begin sends the session first, so that the client can continue after a lost connection.
-func (p *progress) begin(session uuid.UUID) {
+// sendSession sends the session first, so that the client can continue after a lost connection.
+func (p *progress) sendSession(session uuid.UUID) {
 	p.send(fmt.Sprintf("The agent has the message. [session_id: %s]", session))
 }
 
-// see processes an event.
-func (p *progress) see(body event.Body) {
+// reportEvent processes an event.
+func (p *progress) reportEvent(body event.Body) {
 	if p.notify == nil {
 		return
 	}
 	switch b := body.(type) {
 	case event.Text:
-		p.text, p.fresh = tail(p.text+b.Text), true
+		p.text, p.fresh = lastLines(p.text+b.Text), true
 	case event.ToolUse:
 		p.flushThen("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
 	case event.ToolResult:
@@ -103,13 +103,13 @@ func (p *progress) send(message string) {
 	p.gone = p.gone || p.notify(message) != nil
 }
 
-// alive repeats the last notification after each quiet interval until stop is called: clients count
+// keepAlive repeats the last notification after each quiet interval until stop is called: clients count
 // notifications against their time-out, not comments.
-func (p *progress) alive(every time.Duration) (stop func()) {
+func (p *progress) keepAlive(every time.Duration) (stop func()) {
 	if p.notify == nil {
 		return func() {}
 	}
-	return repeat(every, func() time.Duration {
+	return repeatUntilStopped(every, func() time.Duration {
 		p.mu.Lock()
 		newest, quiet := p.newest, time.Since(p.sent)
 		p.mu.Unlock()
@@ -121,8 +121,8 @@ func (p *progress) alive(every time.Duration) (stop func()) {
 	})
 }
 
-// tail returns the end of a text, from the start of a character.
-func tail(text string) string {
+// lastLines returns the end of a text, from the start of a character.
+func lastLines(text string) string {
 	from := max(0, len(text)-maxTail)
 	if lines := strings.SplitAfter(text, "\n"); len(lines) > maxLines {
 		from = max(from, len(text)-len(strings.Join(lines[len(lines)-maxLines:], "")))
@@ -133,8 +133,8 @@ func tail(text string) string {
 	return text[from:]
 }
 
-// repeat calls do after a pause, and again after each pause that do returns, until stop is called.
-func repeat(after time.Duration, do func() time.Duration) (stop func()) {
+// repeatUntilStopped calls do after a pause, and again after each pause that do returns, until stop is called.
+func repeatUntilStopped(after time.Duration, do func() time.Duration) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)

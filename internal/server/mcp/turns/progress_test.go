@@ -40,7 +40,7 @@ func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 			event.ToolResult{Tool: texts.Draw(t, "of"), OK: rapid.Bool().Draw(t, "ok")},
 			event.Text{Text: texts.Draw(t, "more")},
 		} {
-			p.see(body)
+			p.reportEvent(body)
 		}
 		p.flushThen("")
 	})
@@ -56,7 +56,7 @@ func TestProgressTellsTheEndOfTheText(t *testing.T) {
 		strings.Repeat("é", 1000) + "new":      strings.Repeat("é", 248) + "new",
 		"a\n" + strings.Repeat("y", 600) + "!": strings.Repeat("y", 499) + "!",
 	} {
-		if got := tail(text); got != want {
+		if got := lastLines(text); got != want {
 			t.Errorf("%q", got)
 		}
 	}

@@ -59,7 +59,7 @@ func (s Tools) sendMessage(ctx context.Context, c *tools.Call) (tools.Result, er
 		return tools.Result{}, err
 	}
 	defer release()
-	started, err := s.start(ctx, c, m.Request)
+	started, err := s.startTurn(ctx, c, m.Request)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -70,7 +70,7 @@ func (s Tools) sendMessage(ctx context.Context, c *tools.Call) (tools.Result, er
 			return res, err
 		}
 	}
-	return w.result(ctx)
+	return w.awaitResult(ctx)
 }
 
 // hashArguments returns a hash that is equal for equal arguments, however they are encoded.
@@ -108,8 +108,8 @@ func wrongStateError() *fault.Error {
 		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
 }
 
-// start stores the message. After it returns, the message will be answered.
-func (s Tools) start(ctx context.Context, c *tools.Call, req turn.Request) (turn.Started, error) {
+// startTurn stores the message. After it returns, the message will be answered.
+func (s Tools) startTurn(ctx context.Context, c *tools.Call, req turn.Request) (turn.Started, error) {
 	started, err := s.StartTurn(ctx, c.Base, c.Caller, req, nil)
 	f := fault.From(names.TranslateError(err))
 	switch {

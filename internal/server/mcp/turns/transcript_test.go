@@ -19,9 +19,9 @@ func TestTranscripts(t *testing.T) {
 			out.WriteString(message + "\n")
 			return nil
 		}}
-		p.begin(golden.Session)
+		p.sendSession(golden.Session)
 		for i := range c.Rows {
-			p.see(c.Rows[i].Body)
+			p.reportEvent(c.Rows[i].Body)
 		}
 		p.flushThen("")
 		list := []golden.Section{{Name: "mcp progress", Text: out.String()}}

@@ -30,21 +30,21 @@ type wait struct {
 	notice   string    // unexpected outcome of an answer that came with the call
 }
 
-// result waits for the end of the turn or for its first unanswered question.
-func (w *wait) result(ctx context.Context) (tools.Result, error) {
+// awaitResult waits for the end of the turn or for its first unanswered question.
+func (w *wait) awaitResult(ctx context.Context) (tools.Result, error) {
 	ctx, stop := w.Keys.While(ctx, w.call.Caller.Key)
 	defer stop()
 	p := newProgress(ctx, w.call)
 	defer w.call.KeepAlive()()
-	defer p.alive(w.Keepalive)()
+	defer p.keepAlive(w.Keepalive)()
 	if !w.past {
-		p.begin(w.started.Session)
-		question, err := w.follow(ctx, p)
+		p.sendSession(w.started.Session)
+		question, err := w.followTurn(ctx, p)
 		if err != nil {
 			return tools.Result{}, w.interruptedError(ctx, err)
 		}
 		if question != nil {
-			return w.question(ctx, question.Data, question.Seq)
+			return w.questionResult(ctx, question.Data, question.Seq)
 		}
 	}
 	o, err := w.TurnOutcome(ctx, w.call.Caller, w.started.Turn)
@@ -54,9 +54,9 @@ func (w *wait) result(ctx context.Context) (tools.Result, error) {
 	return w.resultOf(o), nil
 }
 
-// follow reports progress until the turn asks an unanswered question or ends; then it returns nil.
+// followTurn reports progress until the turn asks an unanswered question or ends; then it returns nil.
 // The events of a turn that has ended may be removed: its outcome is still stored.
-func (w *wait) follow(ctx context.Context, p *progress) (*server.Row, error) {
+func (w *wait) followTurn(ctx context.Context, p *progress) (*server.Row, error) {
 	reading := server.Reading{Turn: w.started.Turn, From: w.started.From, After: w.after}
 	for rows, err := range w.TurnRows(ctx, w.call.Caller, reading) {
 		if errors.Is(err, eventlog.ErrGone) {
@@ -67,7 +67,7 @@ func (w *wait) follow(ctx context.Context, p *progress) (*server.Row, error) {
 		}
 		for _, row := range rows {
 			if !row.Seen {
-				p.see(row.Body)
+				p.reportEvent(row.Body)
 			}
 			if row.Pending {
 				return &row, nil
@@ -78,14 +78,14 @@ func (w *wait) follow(ctx context.Context, p *progress) (*server.Row, error) {
 	return nil, nil
 }
 
-// question returns the turn's question as a result, or as a form for the client's user.
-func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (tools.Result, error) {
+// questionResult returns the turn's question as a result, or as a form for the client's user.
+func (w *wait) questionResult(ctx context.Context, data json.RawMessage, seq int64) (tools.Result, error) {
 	q, err := parseQuestion(data)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	if q.What == event.InputApproval && !w.plain && canElicit(w.call) {
-		return elicitation(q, seq, w.notice), nil
+		return elicitationResult(q, seq, w.notice), nil
 	}
 	ctx, cancel := w.Brief(ctx)
 	defer cancel()

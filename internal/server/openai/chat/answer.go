@@ -37,11 +37,11 @@ type Encoder interface {
 
 // Answer responds to a request with the encoder that encode returns.
 func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, encode func(About, Reply) Encoder) error {
-	q, err := s.parse(r, in)
+	q, err := s.parseRequest(r, in)
 	if err != nil {
 		return err
 	}
-	if chore(r.Header, q.text) {
+	if isOwnTask(r.Header, q.text) {
 		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set another task model in its settings.")
 	}
 	release, err := s.HoldStream(r.Context(), r.Caller)
@@ -50,9 +50,9 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 	}
 	defer release()
 	request.ReportIgnored(w, q.ignored)
-	rd, err := s.reply(w, r, q, in.raw)
+	rd, err := s.findReply(w, r, q, in.raw)
 	if err != nil {
-		return helped(w, err)
+		return explainBusy(w, err)
 	}
 	about := About{Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.Note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
@@ -73,11 +73,11 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 		t.Begin()
 		t.Say(rd.Said)
 	default:
-		if err := s.collect(r, q, rd.Reading, t); err != nil {
-			if _, ok := retries(r); ok && q.named() || q.IdempotencyKey != "" {
+		if err := s.collectRows(r, q, rd.Reading, t); err != nil {
+			if _, ok := retryCount(r); ok && q.namesChat() || q.IdempotencyKey != "" {
 				w.Header().Set("X-Should-Retry", "true")
 			} else { // a retry would start a second turn
-				unrepeated(w)
+				forbidRetry(w)
 			}
 			return err
 		}
@@ -88,7 +88,7 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", overloadedPause)
 	default:
-		unrepeated(w)
+		forbidRetry(w)
 	}
 	if err := server.WriteJSON(w, status, answer); err != nil {
 		return err

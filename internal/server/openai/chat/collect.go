@@ -13,18 +13,18 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// retries returns how often a client of OpenAI reports to have sent the request before; ok is false
+// retryCount returns how often a client of OpenAI reports to have sent the request before; ok is false
 // if it does not report it.
-func retries(r *server.Request) (n int, ok bool) {
+func retryCount(r *server.Request) (n int, ok bool) {
 	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	return n, err == nil
 }
 
-// unrepeated asks OpenAI's clients, which retry most errors, not to retry this one.
-func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
+// forbidRetry asks OpenAI's clients, which retry most errors, not to retry this one.
+func forbidRetry(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
-// collect feeds the rows of a reading to an encoder, for a complete answer.
-func (s Service) collect(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
+// collectRows feeds the rows of a reading to an encoder, for a complete answer.
+func (s Service) collectRows(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	p.Begin()
@@ -36,7 +36,7 @@ func (s Service) collect(r *server.Request, q requestBody, rd server.Reading, p 
 			p.Fail(server.EventsGone)
 			return nil
 		case err != nil:
-			return s.accepted(r, q, rd, err)
+			return s.acceptedError(r, q, rd, err)
 		}
 		for _, row := range rows {
 			p.Row(row)
@@ -45,9 +45,9 @@ func (s Service) collect(r *server.Request, q requestBody, rd server.Reading, p 
 	return nil
 }
 
-// accepted adds to an error that the message was stored, and how to read its answer. A client that
+// acceptedError adds to an error that the message was stored, and how to read its answer. A client that
 // only reads "try again" would send it as a new one.
-func (s Service) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
+func (s Service) acceptedError(r *server.Request, q requestBody, rd server.Reading, err error) error {
 	why := s.WaitInterruption(r.Context(), rd.Session(), rd.Turn, err)
 	if why == "" {
 		return fmt.Errorf("wait for the turn: %w", err)
@@ -55,13 +55,13 @@ func (s Service) accepted(r *server.Request, q requestBody, rd server.Reading, e
 	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}
 	server.Link(s.Base(r.Request), r.Caller.Workspace, t)
 	remedy := "send `continue` in this chat while the agent is at it, or "
-	if !q.named() {
+	if !q.namesChat() {
 		remedy = fmt.Sprintf("send `continue` with \"session_id\":\"%s\" while the agent is at it, or ", t.SessionID)
 	}
 	switch {
 	case q.IdempotencyKey != "":
 		remedy += "send this very request again, with its Idempotency-Key."
-	case q.named():
+	case q.namesChat():
 		remedy += "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another."
 	default:
 		remedy += fmt.Sprintf("read it at %s . This chat has no name, so this request sent again is another message.", t.EventsURL)

@@ -25,11 +25,11 @@ var tasks = []string{
 	"You are an autocompletion system",
 }
 
-// chore reports whether the message is one of Open WebUI's own prompts, such as for a title. A
+// isOwnTask reports whether the message is one of Open WebUI's own prompts, such as for a title. A
 // connection can declare that in a header; otherwise the prompts are recognized if the chat has a
 // name. Everything else is a message, since users write such headings, too.
-func chore(h http.Header, text string) bool {
-	if filled(h.Get("X-Openwebui-Task")) != "" {
+func isOwnTask(h http.Header, text string) bool {
+	if filledHeader(h.Get("X-Openwebui-Task")) != "" {
 		return true
 	}
 	rest, ok := strings.CutPrefix(text, taskPrompt)
@@ -44,18 +44,18 @@ func chore(h http.Header, text string) bool {
 	return false
 }
 
-// filled returns the value of a header, "" if it contains a placeholder that the client did not
+// filledHeader returns the value of a header, "" if it contains a placeholder that the client did not
 // replace.
-func filled(value string) string {
+func filledHeader(value string) string {
 	if strings.HasPrefix(value, "{{") && strings.HasSuffix(value, "}}") {
 		return ""
 	}
 	return value
 }
 
-// typed returns the part of a message that the user typed: Open WebUI puts the documents of a chat
+// typedText returns the part of a message that the user typed: Open WebUI puts the documents of a chat
 // before it.
-func typed(text string) string {
+func typedText(text string) string {
 	if i := strings.LastIndex(text, contextEnd); i >= 0 && strings.HasPrefix(text, contextPrompt) {
 		return text[i+len(contextEnd):]
 	}

@@ -10,10 +10,10 @@ import (
 func TestDocumentsBeforeAWord(t *testing.T) {
 	t.Parallel()
 	const own = "allow 7QK2MX"
-	if got := words.Parse(typed(contextPrompt + contextEnd + own)); got.IsNone() || got != words.Parse(own) {
+	if got := words.Parse(typedText(contextPrompt + contextEnd + own)); got.IsNone() || got != words.Parse(own) {
 		t.Errorf("%+v", got)
 	}
-	if got := typed("see " + contextEnd + own); got != "see "+contextEnd+own {
+	if got := typedText("see " + contextEnd + own); got != "see "+contextEnd+own {
 		t.Errorf("%s", got)
 	}
 }

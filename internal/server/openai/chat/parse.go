@@ -39,8 +39,8 @@ type requestBody struct {
 	ignored []string
 }
 
-// named reports whether the request names the chat.
-func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
+// namesChat reports whether the request names the chat.
+func (q requestBody) namesChat() bool { return q.Session != uuid.Nil || q.CallerID != "" }
 
 // Receive splits a body into members. The named fields have a meaning here.
 func Receive(body []request.Member, raw []byte, understood []string) *Incoming {
@@ -57,10 +57,10 @@ func Receive(body []request.Member, raw []byte, understood []string) *Incoming {
 	return in
 }
 
-// parse parses a request and adds its mistakes to those that were found before.
-func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
+// parseRequest parses a request and adds its mistakes to those that were found before.
+func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, error) {
 	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.Given["model"]), 200)}
-	q.text, q.more, q.last = in.question(r)
+	q.text, q.more, q.last = in.parseQuestion(r)
 	if raw, ok := in.Given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -72,10 +72,10 @@ func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
 	if raw, ok := in.Given["n"]; ok {
 		in.Integer("/n", raw, 1, 1)
 	}
-	in.forced()
-	in.format(r)
-	in.chat(r)
-	in.user()
+	in.rejectForcedCalls()
+	in.parseFormat(r)
+	in.setChatName(r)
+	in.keepUser()
 	q.ignored = in.Ignored
 	if err := in.Err(); err != nil {
 		return q, err
@@ -88,9 +88,9 @@ func (s Service) parse(r *server.Request, in *Incoming) (requestBody, error) {
 	return q, in.Err()
 }
 
-// question returns the text of the last user message. more reports that an assistant message
+// parseQuestion returns the text of the last user message. more reports that an assistant message
 // follows it, and last is the text of the last assistant message.
-func (in *Incoming) question(r *server.Request) (text string, more bool, last string) {
+func (in *Incoming) parseQuestion(r *server.Request) (text string, more bool, last string) {
 	list := request.ChatMessages(&in.Checks, in.Given["messages"])
 	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -139,8 +139,8 @@ var (
 	chatFields  = []string{"conversation", "user"}
 )
 
-// chat copies the chat's name into the fields of a message.
-func (in *Incoming) chat(r *server.Request) {
+// setChatName copies the chat's name into the fields of a message.
+func (in *Incoming) setChatName(r *server.Request) {
 	delete(in.Given, "caller_id")
 	for _, name := range slices.Backward(chatFields) {
 		if value, ok := in.Given[name]; ok && string(value) != `""` {
@@ -148,7 +148,7 @@ func (in *Incoming) chat(r *server.Request) {
 		}
 	}
 	for _, name := range slices.Backward(chatHeaders) {
-		value := filled(r.Header.Get(name))
+		value := filledHeader(r.Header.Get(name))
 		if value == "" {
 			continue
 		}
@@ -159,9 +159,9 @@ func (in *Incoming) chat(r *server.Request) {
 	}
 }
 
-// user keeps the field "user" as the end user if it can name one. The chat's name has checks of its
+// keepUser keeps the field "user" as the end user if it can name one. The chat's name has checks of its
 // own, and where a header gives it, clients send other values.
-func (in *Incoming) user() {
+func (in *Incoming) keepUser() {
 	raw, ok := in.Given["user"]
 	if !ok {
 		return
@@ -172,8 +172,8 @@ func (in *Incoming) user() {
 	}
 }
 
-// forced rejects a request that requires a tool call: its client would ignore all other output.
-func (in *Incoming) forced() {
+// rejectForcedCalls rejects a request that requires a tool call: its client would ignore all other output.
+func (in *Incoming) rejectForcedCalls() {
 	for _, name := range []string{"tool_choice", "function_call"} {
 		raw, ok := in.Given[name]
 		if !ok {
@@ -201,8 +201,8 @@ func (in *Incoming) forced() {
 	}
 }
 
-// format parses the format of the answer.
-func (in *Incoming) format(r *server.Request) {
+// parseFormat parses the format of the answer.
+func (in *Incoming) parseFormat(r *server.Request) {
 	raw, ok := in.Given["response_format"]
 	if !ok || !in.Object("/response_format", raw) {
 		return
@@ -212,11 +212,11 @@ func (in *Incoming) format(r *server.Request) {
 	case "json_object":
 		in.Given["response_schema"] = json.RawMessage(`{"type":"object"}`)
 	case "json_schema":
-		in.schema(r, format["json_schema"])
+		in.parseSchema(r, format["json_schema"])
 	}
 }
 
-func (in *Incoming) schema(r *server.Request, raw json.RawMessage) {
+func (in *Incoming) parseSchema(r *server.Request, raw json.RawMessage) {
 	if raw == nil || raw[0] != '{' {
 		raw = json.RawMessage("{}")
 	}

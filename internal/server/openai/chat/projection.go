@@ -77,7 +77,7 @@ func (p *Projection) Begin() []any {
 	if lines == nil {
 		return nil
 	}
-	frames := p.aside(strings.Join(lines, "\n"))
+	frames := p.addAside(strings.Join(lines, "\n"))
 	p.head, p.broke = p.Content.Len(), true
 	return frames
 }
@@ -97,13 +97,13 @@ func (p *Projection) Row(row server.Row) []any {
 		if p.begins && text != "" { // always a paragraph of its own
 			p.begins, p.step, text = false, p.Content.Len(), strings.TrimPrefix(text, event.StepBreak)
 		}
-		return p.aside(text)
+		return p.addAside(text)
 	case event.ToolUse:
 		p.broke = true
-		return p.act(b.Summary)
+		return p.addActivity(b.Summary)
 	case event.ToolResult:
 		if outcome != "" {
-			return p.act(outcome)
+			return p.addActivity(outcome)
 		}
 	case event.Reply:
 		p.cut, p.begins, p.broke = b.Cut, true, true
@@ -115,25 +115,25 @@ func (p *Projection) Row(row server.Row) []any {
 			return p.Say(words.Question(b, p.Base, p.Barred))
 		}
 	case event.Structured:
-		return p.text(string(b.Result))
+		return p.addText(string(b.Result))
 	case event.Attachment:
-		return p.files(b.Attachments)
+		return p.addLinks(b.Attachments)
 	case event.Error:
 		p.Error = &b
 	case event.Done:
-		return p.done()
+		return p.projectDone()
 	}
 	return nil
 }
 
-func (p *Projection) done() []any {
+func (p *Projection) projectDone() []any {
 	switch {
 	case p.Error == nil && p.cut:
-		return p.finish("length")
+		return p.finishAnswer("length")
 	case p.Error == nil:
-		return p.finish("stop")
+		return p.finishAnswer("stop")
 	case p.Error.Code == event.ContentRefused:
-		return p.finish("content_filter")
+		return p.finishAnswer("content_filter")
 	}
 	return p.Fail(*p.Error)
 }
@@ -148,10 +148,10 @@ func (p *Projection) Fail(e event.Error) []any {
 // refusal, which they handle.
 func (p *Projection) Say(text string) []any {
 	if !p.Structured {
-		return append(p.text(text), p.finish("stop")...)
+		return append(p.addText(text), p.finishAnswer("stop")...)
 	}
 	p.Refusal.WriteString(text)
-	return append(p.encode(Piece{Refusal: &text}), p.finish("stop")...)
+	return append(p.encode(Piece{Refusal: &text}), p.finishAnswer("stop")...)
 }
 
 // Failed reports whether the turn has failed. It returns the HTTP status of the whole answer.
@@ -181,8 +181,8 @@ func (p *Projection) Shorten() {
 	p.Content.WriteString(head + answer)
 }
 
-// text adds to the content. Text after a tool call begins a new paragraph.
-func (p *Projection) text(s string) []any {
+// addText adds to the content. Text after a tool call begins a new paragraph.
+func (p *Projection) addText(s string) []any {
 	if p.broke && p.Content.Len() > 0 {
 		s = "\n\n" + s
 	}
@@ -191,42 +191,42 @@ func (p *Projection) text(s string) []any {
 	return p.encode(Piece{Content: &s})
 }
 
-func (p *Projection) think(s string) []any {
+func (p *Projection) addReasoning(s string) []any {
 	p.Reasoning.WriteString(s)
 	return p.encode(Piece{Reasoning: s})
 }
 
-// act adds a line about a tool call of the agent.
-func (p *Projection) act(summary string) []any {
+// addActivity adds a line about a tool call of the agent.
+func (p *Projection) addActivity(summary string) []any {
 	if before := p.Reasoning.String(); before != "" && !strings.HasSuffix(before, "\n") {
 		summary = "\n" + summary
 	}
-	return p.think(summary + "\n")
+	return p.addReasoning(summary + "\n")
 }
 
-// aside adds text, or reasoning if the content is JSON.
-func (p *Projection) aside(s string) []any {
+// addAside adds text, or reasoning if the content is JSON.
+func (p *Projection) addAside(s string) []any {
 	if !p.Structured {
-		return p.text(s)
+		return p.addText(s)
 	}
 	if p.broke {
 		p.broke, s = false, "\n"+s
 	}
-	return p.think(s)
+	return p.addReasoning(s)
 }
 
-// files adds links after the text.
-func (p *Projection) files(list []event.File) []any {
+// addLinks adds links after the text.
+func (p *Projection) addLinks(list []event.File) []any {
 	var links []string
 	for _, f := range list {
 		name := strings.NewReplacer("[", "(", "]", ")", "\n", " ", "\r", " ").Replace(f.Filename)
 		links = append(links, fmt.Sprintf("[%s](%s)", name, server.AbsoluteURL(p.Base, f.DownloadURL)))
 	}
 	p.broke = true
-	return p.aside(strings.Join(links, "\n"))
+	return p.addAside(strings.Join(links, "\n"))
 }
 
-func (p *Projection) finish(reason string) []any {
+func (p *Projection) finishAnswer(reason string) []any {
 	p.Finish = reason
 	return p.encode(Piece{Finish: reason})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
+// findReply finds the rows to read: the rest of the turn that the message refers to, or the turn that
 // it starts.
-func (s Service) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (Reply, error) {
-	said := words.Parse(typed(q.text))
+func (s Service) findReply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (Reply, error) {
+	said := words.Parse(typedText(q.text))
 	if q.more { // the user's message is already in the session
 		said = words.Continue()
 	}
@@ -24,11 +24,11 @@ func (s Service) reply(w http.ResponseWriter, r *server.Request, q requestBody, 
 			return rd, err
 		}
 	}
-	if q.more && q.named() {
+	if q.more && q.namesChat() {
 		return Reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat. Send a message of the user."})
 	}
-	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
+	if n, _ := retryCount(r); n > 0 && q.namesChat() { // in an unnamed chat an equal text may be another user's
 		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
 		if ok || err != nil {
 			return Reply{Reading: rd}, err
@@ -64,13 +64,13 @@ func Plainly(do Handler) Handler {
 	}
 }
 
-// helped adds the remedy for a turn in progress, for users who can only send messages.
-func helped(w http.ResponseWriter, err error) error {
+// explainBusy adds the remedy for a turn in progress, for users who can only send messages.
+func explainBusy(w http.ResponseWriter, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
 	}
-	unrepeated(w)
+	forbidRetry(w)
 	told := *f
 	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
 		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny` with the code of its question."

@@ -24,7 +24,7 @@ type Thread struct {
 // NewEncoder returns an encoder.
 func NewEncoder(about chat.About, thread Thread) *Encoder {
 	p := &Encoder{thread: thread}
-	p.Projection = chat.NewProjection(about, p.encode)
+	p.Projection = chat.NewProjection(about, p.encodePiece)
 	return p
 }
 
@@ -40,9 +40,9 @@ func (o occurrence) Event() string {
 // Begin implements server.Encoder.
 func (p *Encoder) Begin() []any {
 	return append([]any{
-		p.event("response.created", "response", p.response("in_progress")),
-		p.event("response.in_progress", "response", p.response("in_progress")),
-		p.event("response.output_item.added", "output_index", 0, "item", p.item("in_progress", []any{})),
+		p.newEvent("response.created", "response", p.responseObject("in_progress")),
+		p.newEvent("response.in_progress", "response", p.responseObject("in_progress")),
+		p.newEvent("response.output_item.added", "output_index", 0, "item", p.outputItem("in_progress", []any{})),
 	}, p.Projection.Begin()...)
 }
 
@@ -52,26 +52,26 @@ func (p *Encoder) Completion() (status int, answer any) {
 		return status, chat.Failure(*p.Error)
 	}
 	p.Shorten()
-	return http.StatusOK, p.response(p.status())
+	return http.StatusOK, p.responseObject(p.finalStatus())
 }
 
-// encode encodes a piece as events.
-func (p *Encoder) encode(piece chat.Piece) []any {
+// encodePiece encodes a piece as events.
+func (p *Encoder) encodePiece(piece chat.Piece) []any {
 	switch {
 	case piece.Error != nil:
-		return []any{p.event("response.failed", "response", p.response("failed"))}
+		return []any{p.newEvent("response.failed", "response", p.responseObject("failed"))}
 	case piece.Content != nil:
-		return append(p.open("output_text"), p.event("response.output_text.delta", p.at("delta", *piece.Content, "logprobs", []any{})...))
+		return append(p.openPart("output_text"), p.newEvent("response.output_text.delta", p.partMembers("delta", *piece.Content, "logprobs", []any{})...))
 	case piece.Refusal != nil:
-		return append(p.open("refusal"), p.event("response.refusal.delta", p.at("delta", *piece.Refusal)...))
+		return append(p.openPart("refusal"), p.newEvent("response.refusal.delta", p.partMembers("delta", *piece.Refusal)...))
 	case piece.Finish != "":
-		return p.end()
+		return p.endPart()
 	}
 	return nil
 }
 
-// open begins the part, whose kind the first piece determines.
-func (p *Encoder) open(kind string) []any {
+// openPart begins the part, whose kind the first piece determines.
+func (p *Encoder) openPart(kind string) []any {
 	if p.part != "" {
 		return nil
 	}
@@ -80,33 +80,33 @@ func (p *Encoder) open(kind string) []any {
 	if kind == "refusal" {
 		empty = map[string]any{"type": "refusal", "refusal": ""}
 	}
-	return []any{p.event("response.content_part.added", p.at("part", empty)...)}
+	return []any{p.newEvent("response.content_part.added", p.partMembers("part", empty)...)}
 }
 
-func (p *Encoder) end() []any {
-	out := p.open("output_text") // an answer without text also has a part
-	status, whole := p.status(), p.whole()
+func (p *Encoder) endPart() []any {
+	out := p.openPart("output_text") // an answer without text also has a part
+	status, whole := p.finalStatus(), p.wholePart()
 	if p.part == "refusal" {
-		out = append(out, p.event("response.refusal.done", p.at("refusal", p.Refusal.String())...))
+		out = append(out, p.newEvent("response.refusal.done", p.partMembers("refusal", p.Refusal.String())...))
 	} else {
-		out = append(out, p.event("response.output_text.done", p.at("text", p.Content.String(), "logprobs", []any{})...))
+		out = append(out, p.newEvent("response.output_text.done", p.partMembers("text", p.Content.String(), "logprobs", []any{})...))
 	}
 	return append(out,
-		p.event("response.content_part.done", p.at("part", whole)...),
-		p.event("response.output_item.done", "output_index", 0, "item", p.item(status, []any{whole})),
-		p.event("response."+status, "response", p.response(status)))
+		p.newEvent("response.content_part.done", p.partMembers("part", whole)...),
+		p.newEvent("response.output_item.done", "output_index", 0, "item", p.outputItem(status, []any{whole})),
+		p.newEvent("response."+status, "response", p.responseObject(status)))
 }
 
-// status returns the final status of the response.
-func (p *Encoder) status() string {
+// finalStatus returns the final status of the response.
+func (p *Encoder) finalStatus() string {
 	if p.Finish == "content_filter" || p.Finish == "length" {
 		return "incomplete"
 	}
 	return "completed"
 }
 
-// event returns an event of a type, with members in pairs.
-func (p *Encoder) event(kind string, members ...any) occurrence {
+// newEvent returns an event of a type, with members in pairs.
+func (p *Encoder) newEvent(kind string, members ...any) occurrence {
 	e := occurrence{"type": kind, "sequence_number": p.n}
 	p.n++
 	for i := 0; i < len(members); i += 2 {
@@ -115,27 +115,27 @@ func (p *Encoder) event(kind string, members ...any) occurrence {
 	return e
 }
 
-// at returns members that identify the part.
-func (p *Encoder) at(members ...any) []any {
+// partMembers returns members that identify the part.
+func (p *Encoder) partMembers(members ...any) []any {
 	return append([]any{"item_id", p.itemID(), "output_index", 0, "content_index", 0}, members...)
 }
 
 func (p *Encoder) itemID() string { return "msg_" + p.ID[len(idPrefix):] }
 
-func (p *Encoder) item(status string, content []any) map[string]any {
+func (p *Encoder) outputItem(status string, content []any) map[string]any {
 	return map[string]any{"type": "message", "id": p.itemID(), "status": status, "role": "assistant", "content": content}
 }
 
-// whole returns the complete part.
-func (p *Encoder) whole() map[string]any {
+// wholePart returns the complete part.
+func (p *Encoder) wholePart() map[string]any {
 	if p.Refusal.Len() > 0 {
 		return map[string]any{"type": "refusal", "refusal": p.Refusal.String()}
 	}
 	return map[string]any{"type": "output_text", "text": p.Content.String(), "annotations": []any{}, "logprobs": []any{}}
 }
 
-// response returns the response so far.
-func (p *Encoder) response(status string) map[string]any {
+// responseObject returns the response so far.
+func (p *Encoder) responseObject(status string) map[string]any {
 	r := map[string]any{
 		"id": p.ID, "object": "response", "created_at": p.Created, "status": status, "model": p.Model, "output": []any{},
 		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": false, "temperature": nil,
@@ -156,7 +156,7 @@ func (p *Encoder) response(status string) map[string]any {
 		r["incomplete_details"] = map[string]any{"reason": p.Finish}
 	}
 	if status == "completed" || status == "incomplete" {
-		r["output"] = []any{p.item(status, []any{p.whole()})}
+		r["output"] = []any{p.outputItem(status, []any{p.wholePart()})}
 		r["usage"] = map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
 			"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
 	}

@@ -29,12 +29,12 @@ func Handler(s chat.Service) chat.Handler {
 		}
 		in := incoming{chat.Receive(body, raw, understood)}
 		in.Shape = "text.format"
-		thread := in.follow()
-		if !in.translate(r) {
+		thread := in.parseThread()
+		if !in.toCompletion(r) {
 			return in.Err()
 		}
 		if thread.Previous != "" && in.Err() == nil {
-			session, err := previous(s, r, thread.Previous)
+			session, err := previousSession(s, r, thread.Previous)
 			if err != nil {
 				return err
 			}
@@ -53,8 +53,8 @@ func Handler(s chat.Service) chat.Handler {
 // incoming is a request, which is translated to the fields of a completion.
 type incoming struct{ *chat.Incoming }
 
-// previous returns the session of a response, whose id begins with its turn.
-func previous(s chat.Service, r *server.Request, name string) (uuid.UUID, error) {
+// previousSession returns the session of a response, whose id begins with its turn.
+func previousSession(s chat.Service, r *server.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	turn, _, _ := strings.Cut(strings.TrimPrefix(name, idPrefix), "_")
@@ -66,8 +66,8 @@ func previous(s chat.Service, r *server.Request, name string) (uuid.UUID, error)
 	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "The response does not exist in this workspace."}
 }
 
-// follow parses the response or conversation that a response follows.
-func (in incoming) follow() (thread Thread) {
+// parseThread parses the response or conversation that a response follows.
+func (in incoming) parseThread() (thread Thread) {
 	previous, follows := in.Given["previous_response_id"]
 	if follows {
 		thread.Previous = in.Word("/previous_response_id", previous, 200)
@@ -87,8 +87,8 @@ func (in incoming) follow() (thread Thread) {
 	return thread
 }
 
-// translate converts a Responses request to a completion; ok is false if it has no input.
-func (in incoming) translate(r *server.Request) (ok bool) {
+// toCompletion converts a Responses request to a completion; ok is false if it has no input.
+func (in incoming) toCompletion(r *server.Request) (ok bool) {
 	input := in.Given["input"]
 	if len(input) == 0 || input[0] != '"' && input[0] != '[' {
 		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})

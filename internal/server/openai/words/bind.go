@@ -17,9 +17,9 @@ type binding struct {
 	shown   *session.Approval // the approval that the conversation shows; nil: none of this chat
 }
 
-// bind finds the session that a decision word applies to, by the name of the chat. Without a name
+// bindWord finds the session that a decision word applies to, by the name of the chat. Without a name
 // it is the session of the code, or of the approval that the conversation shows.
-func (s Speaker) bind(r *server.Request, c Chat, said Word) (b binding, err error) {
+func (s Speaker) bindWord(r *server.Request, c Chat, said Word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	if b.session = c.Session; b.session == uuid.Nil && c.CallerID != "" {
@@ -29,11 +29,11 @@ func (s Speaker) bind(r *server.Request, c Chat, said Word) (b binding, err erro
 		}
 	}
 	if said.coded {
-		if b.coded, err = s.coded(ctx, r.Caller, b.session, said.code); err != nil {
+		if b.coded, err = s.approvalByCode(ctx, r.Caller, b.session, said.code); err != nil {
 			return b, err
 		}
 	}
-	if b.shown, err = s.shown(ctx, r.Caller, b.session, c.Last); err != nil {
+	if b.shown, err = s.approvalShown(ctx, r.Caller, b.session, c.Last); err != nil {
 		return b, err
 	}
 	for _, a := range []*session.Approval{b.coded, b.shown} {
@@ -44,9 +44,9 @@ func (s Speaker) bind(r *server.Request, c Chat, said Word) (b binding, err erro
 	return b, nil
 }
 
-// coded returns the approval of a session that has a code. A chat without a name has the approvals
+// approvalByCode returns the approval of a session that has a code. A chat without a name has the approvals
 // of its key in sessions without a name.
-func (s Speaker) coded(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
+func (s Speaker) approvalByCode(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
 	a, ok, err := s.Sessions.ApprovalByCode(ctx, c.Workspace.ID, in, code)
 	if in == uuid.Nil {
 		a, ok, err = s.Sessions.KeyApprovalByCode(ctx, c.Workspace.ID, c.Key, code)
@@ -59,10 +59,10 @@ func (s Speaker) coded(ctx context.Context, c server.Caller, in uuid.UUID, code 
 
 var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// shown returns the approval whose id comes last in the last message of the assistant, if it is of
+// approvalShown returns the approval whose id comes last in the last message of the assistant, if it is of
 // this session; without a name, if it is of this key in a session without a name. It only shows the
 // state of the conversation: the text of an assistant decides nothing.
-func (s Speaker) shown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
+func (s Speaker) approvalShown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {
 		return nil, nil

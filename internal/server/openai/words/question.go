@@ -21,7 +21,7 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 	if ask.What == event.InputSecret {
 		fmt.Fprintf(&b, "**The secret %s is needed.**", ask.KeyName)
 		if said := render.Agent(ask.Reason); said != "" {
-			b.WriteString("\n\n" + dead(said))
+			b.WriteString("\n\n" + asCode(said))
 		}
 		without := fmt.Sprintf("or reply `%s %s` to continue without it.", deny, code)
 		if barred {
@@ -43,9 +43,9 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 	return b.String()
 }
 
-// dead turns quoted text of an agent into code, line by line, so that a chat that renders Markdown
+// asCode turns quoted text of an agent into code, line by line, so that a chat that renders Markdown
 // shows no link or image of it in the service's text.
-func dead(quoted string) string {
+func asCode(quoted string) string {
 	lines := strings.Split(quoted, "\n")
 	for i, line := range lines {
 		if said, ok := strings.CutPrefix(line, "> "); ok {

@@ -44,12 +44,12 @@ type Speaker struct{ *server.Server }
 
 // Speak applies a decision word in a session; ok is false if the word has no meaning there.
 func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool, err error) {
-	b, err := s.bind(r, c, said)
+	b, err := s.bindWord(r, c, said)
 	if err != nil || b.session == uuid.Nil || said.kind == goOn && said.coded && b.coded == nil {
 		return rd, false, err
 	}
 	if b.coded != nil && said.kind != goOn {
-		rd, err = s.decide(r, *b.coded, said)
+		rd, err = s.decideApproval(r, *b.coded, said)
 		return rd, true, err
 	}
 	p, going, err := s.CurrentTurn(r.Context(), r.Caller, b.session)
@@ -57,14 +57,14 @@ func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool,
 	case err != nil:
 		return rd, false, err
 	case said.kind == stop && going:
-		return s.stop(r, p)
+		return s.cancelTurn(r, p)
 	case said.kind == stop:
-		return s.stopped(r, b.session)
+		return s.repeatCancel(r, b.session)
 	case said.kind == goOn:
-		rd, ok, err = s.resume(r, b, p, going)
+		rd, ok, err = s.resumeReading(r, b, p, going)
 	case going && p.Asked != nil && p.Asked.Status == pending:
-		rd, err = s.rest(r, *p.Asked, true)
-		rd.Note, ok = undecided(said), true
+		rd, err = s.rowsAfter(r, *p.Asked, true)
+		rd.Note, ok = undecidedNote(said), true
 	}
 	if ok && err == nil {
 		err = rd.CheckReader(r.Caller)
@@ -74,17 +74,17 @@ func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool,
 
 const pending = "pending"
 
-// undecided returns the note for a question that a word did not decide.
-func undecided(said Word) string {
+// undecidedNote returns the note for a question that a word did not decide.
+func undecidedNote(said Word) string {
 	if said.coded {
 		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.code)
 	}
 	return "Nothing was decided: reply `allow` with the code alone, or `deny` with the code and a reason."
 }
 
-// resume returns the rows after the approval that the conversation shows, or after the newest of
+// resumeReading returns the rows after the approval that the conversation shows, or after the newest of
 // the turn; a turn without an approval is read from its start.
-func (s Speaker) resume(r *server.Request, b binding, p server.TurnProgress, going bool) (rd Reply, ok bool, err error) {
+func (s Speaker) resumeReading(r *server.Request, b binding, p server.TurnProgress, going bool) (rd Reply, ok bool, err error) {
 	seen := cmp.Or(b.coded, b.shown)
 	if going && (seen == nil || seen.TurnID != p.Turn) {
 		if seen = p.Asked; seen == nil {
@@ -92,7 +92,7 @@ func (s Speaker) resume(r *server.Request, b binding, p server.TurnProgress, goi
 		}
 	}
 	if seen == nil {
-		ended, ok, err := s.ended(r, b.session)
+		ended, ok, err := s.newestEndedTurn(r, b.session)
 		if err != nil || !ok || ended.Asked == uuid.Nil || ended.Ago >= lately {
 			return rd, false, err
 		}
@@ -102,38 +102,38 @@ func (s Speaker) resume(r *server.Request, b binding, p server.TurnProgress, goi
 		}
 		seen = &a
 	}
-	rd, err = s.rest(r, *seen, true)
+	rd, err = s.rowsAfter(r, *seen, true)
 	return rd, true, err
 }
 
-// ended returns the newest turn of a session without a turn in progress.
-func (s Speaker) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
+// newestEndedTurn returns the newest turn of a session without a turn in progress.
+func (s Speaker) newestEndedTurn(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
 }
 
-func (s Speaker) stop(r *server.Request, p server.TurnProgress) (rd Reply, ok bool, err error) {
+func (s Speaker) cancelTurn(r *server.Request, p server.TurnProgress) (rd Reply, ok bool, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
 	return Reply{Reading: p.Reading, Spoken: true, Said: canceled}, got.Canceled, err
 }
 
-// stopped reports again that a turn was canceled.
-func (s Speaker) stopped(r *server.Request, in uuid.UUID) (rd Reply, ok bool, err error) {
-	ended, ok, err := s.ended(r, in)
+// repeatCancel reports again that a turn was canceled.
+func (s Speaker) repeatCancel(r *server.Request, in uuid.UUID) (rd Reply, ok bool, err error) {
+	ended, ok, err := s.newestEndedTurn(r, in)
 	rd = Reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: in}}, Spoken: true, Said: canceled}
 	return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, err
 }
 
-// decide decides an approval, once. A repeated word gets the rows after the decision.
-func (s Speaker) decide(r *server.Request, a session.Approval, said Word) (rd Reply, err error) {
+// decideApproval decides an approval, once. A repeated word gets the rows after the decision.
+func (s Speaker) decideApproval(r *server.Request, a session.Approval, said Word) (rd Reply, err error) {
 	if a.Status == pending {
 		if a.Kind == event.InputSecret && said.kind == allow { // a completion cannot contain a value
-			return s.rest(r, a, true)
+			return s.rowsAfter(r, a, true)
 		}
-		answer, err := decision(r, a, said)
+		answer, err := answerOf(r, a, said)
 		if err == nil {
 			err = s.DecideApproval(r.Context(), r.Caller, answer)
 		}
@@ -141,19 +141,19 @@ func (s Speaker) decide(r *server.Request, a session.Approval, said Word) (rd Re
 			if err != nil {
 				return rd, err
 			}
-			return s.rest(r, a, false)
+			return s.rowsAfter(r, a, false)
 		}
 		if a, err = s.SessionApproval(r.Context(), r.Caller, a.SessionID, a.ApprovalID); err != nil {
 			return rd, err
 		}
 	}
-	rd, err = s.rest(r, a, false)
-	rd.Note = standing(a, said)
+	rd, err = s.rowsAfter(r, a, false)
+	rd.Note = earlierDecision(a, said)
 	return rd, err
 }
 
-// decision returns the answer to an approval that a word expresses.
-func decision(r *server.Request, a session.Approval, said Word) (answer turn.Answer, err error) {
+// answerOf returns the answer to an approval that a word expresses.
+func answerOf(r *server.Request, a session.Approval, said Word) (answer turn.Answer, err error) {
 	var c request.Checks
 	answer = turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
 	switch {
@@ -170,8 +170,8 @@ func decision(r *server.Request, a session.Approval, said Word) (answer turn.Ans
 	return answer, c.Err()
 }
 
-// standing returns how an approval was decided, if that differs from the word.
-func standing(a session.Approval, said Word) string {
+// earlierDecision returns how an approval was decided, if that differs from the word.
+func earlierDecision(a session.Approval, said Word) string {
 	yes := said.kind == allow
 	switch event.Outcome(a.Status) {
 	case event.Expired:
@@ -188,9 +188,9 @@ func standing(a session.Approval, said Word) string {
 	return ""
 }
 
-// rest returns the rows after an approval. If the approval is pending and again is true, that is
+// rowsAfter returns the rows after an approval. If the approval is pending and again is true, that is
 // its question.
-func (s Speaker) rest(r *server.Request, a session.Approval, again bool) (rd Reply, err error) {
+func (s Speaker) rowsAfter(r *server.Request, a session.Approval, again bool) (rd Reply, err error) {
 	rd.Reading, err = s.AfterApproval(r.Context(), r.Caller, a)
 	rd.Again, rd.Spoken = again, true
 	return rd, err

@@ -43,7 +43,7 @@ func Handlers(srv *server.Server) map[string]call.Handler {
 // ticketFields are the fields of a ticket's request.
 var ticketFields = []request.Field[filestore.Request]{
 	{Name: "filename", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
-		n.Filename = filename(c, at, raw)
+		n.Filename = parseFilename(c, at, raw)
 	}},
 	{Name: "mime", Parse: func(c *request.Checks, at string, raw json.RawMessage, n *filestore.Request) {
 		n.MIME = c.Word(at, raw, MaxMIME)
@@ -71,7 +71,7 @@ var downloadFields = []request.Field[downloadQuery]{
 		q.turn = new(c.UUID(at, raw))
 	}},
 	{Name: "filename", Parse: func(c *request.Checks, at string, raw json.RawMessage, q *downloadQuery) {
-		q.filename = new(filename(c, at, raw))
+		q.filename = new(parseFilename(c, at, raw))
 	}},
 }
 
@@ -122,8 +122,8 @@ func parseTicket(c *request.Checks, body []request.Member, h http.Header) (files
 	return n, c.Err()
 }
 
-// filename parses a name. The store makes a safe name of any text.
-func filename(c *request.Checks, param string, raw json.RawMessage) string {
+// parseFilename parses a name. The store makes a safe name of any text.
+func parseFilename(c *request.Checks, param string, raw json.RawMessage) string {
 	return filestore.Name(c.Prose(param, raw, MaxGivenName))
 }
 
