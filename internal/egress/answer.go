@@ -17,9 +17,9 @@ func (r *Run) cleanResponse(from *http.Response, used []*credential) (*http.Resp
 	switch {
 	case from.StatusCode < 200:
 		refused = "switches to another protocol"
-	case from.StatusCode == http.StatusPartialContent, parted(from.Header):
+	case from.StatusCode == http.StatusPartialContent, isMultipart(from.Header):
 		refused = "comes in parts, which was not asked for, and cannot be searched for secrets"
-	case !empty && encoded(from.Header):
+	case !empty && isEncoded(from.Header):
 		refused = "is compressed in a way that was not asked for, and cannot be searched for secrets"
 	case from.ContentLength > r.maxAnswer:
 		refused = fmt.Sprintf("is larger than %d MiB", r.maxAnswer>>20)
@@ -56,8 +56,8 @@ type redacted struct {
 // WriteTo makes redact pass marks separately to a redact.Marker.
 func (r redacted) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, r.Reader) }
 
-// encoded reports whether the receiver has to decode a body.
-func encoded(h http.Header) bool {
+// isEncoded reports whether the receiver has to decode a body.
+func isEncoded(h http.Header) bool {
 	for _, v := range h.Values("Content-Encoding") {
 		if v = strings.TrimSpace(v); v != "" && !strings.EqualFold(v, "identity") {
 			return true
@@ -66,8 +66,8 @@ func encoded(h http.Header) bool {
 	return false
 }
 
-// parted reports whether a body consists of parts of another.
-func parted(h http.Header) bool {
+// isMultipart reports whether a body consists of parts of another.
+func isMultipart(h http.Header) bool {
 	return slices.ContainsFunc(h.Values("Content-Type"), func(v string) bool {
 		return strings.HasPrefix(strings.ToLower(strings.TrimSpace(v)), "multipart/byteranges")
 	})

@@ -51,7 +51,7 @@ func newAuthority() (*authority, error) {
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
-	der, err := a.sign(template, template, &key.PublicKey)
+	der, err := a.signCertificate(template, template, &key.PublicKey)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func newAuthority() (*authority, error) {
 	return a, nil
 }
 
-func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
+func (a *authority) signCertificate(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 	return x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
 }
 
-// certificate returns the certificate of a host.
-func (a *authority) certificate(host string) (*tls.Certificate, error) {
+// certificateFor returns the certificate of a host.
+func (a *authority) certificateFor(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.leaves[host]; c != nil {
@@ -89,7 +89,7 @@ func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	} else {
 		template.DNSNames = []string{host}
 	}
-	der, err := a.sign(template, a.cert, &a.leaf.PublicKey)
+	der, err := a.signCertificate(template, a.cert, &a.leaf.PublicKey)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", host, err)
 	}
@@ -101,8 +101,8 @@ func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// config returns the TLS configuration for one host. named requires the client to send its name.
-func (a *authority) config(host string, named bool) *tls.Config {
+// tlsConfig returns the TLS configuration for one host. named requires the client to send its name.
+func (a *authority) tlsConfig(host string, named bool) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,
 		NextProtos:             []string{"http/1.1"},
@@ -112,7 +112,7 @@ func (a *authority) config(host string, named bool) *tls.Config {
 			if name != host && (named || name != "") {
 				return nil, errors.New("the connection leads to another host")
 			}
-			return a.certificate(host)
+			return a.certificateFor(host)
 		},
 	}
 }

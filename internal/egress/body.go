@@ -23,7 +23,7 @@ func (r *Run) searchBody(ctx context.Context, p *plan) error {
 		p.body = &limited{p.body, r.maxBody, bodyTooLarge(r.maxBody)}
 		return nil
 	}
-	held, err := r.hold(ctx, p)
+	held, err := r.holdBody(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (r *Run) searchBody(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// hold reads a body into memory, within the memory budget of the process.
-func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
+// holdBody reads a body into memory, within the memory budget of the process.
+func (r *Run) holdBody(ctx context.Context, p *plan) (*heldBody, error) {
 	size, beyond := p.length, invalidRequest("The body is longer than its Content-Length.")
 	if size <= 0 { // not known
 		size, beyond = MaxSearchedBody, bodyTooLarge(MaxSearchedBody)
@@ -49,7 +49,7 @@ func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
 	if size > MaxSearchedBody {
 		return nil, bodyTooLarge(MaxSearchedBody)
 	}
-	release, err := r.reserve(ctx, size)
+	release, err := r.reserveMemory(ctx, size)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +67,14 @@ func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
 	return newHeldBody(text.String(), release), nil
 }
 
-// reserve reserves memory for a body: from the run's part first, so that a run which waits for its
+// reserveMemory reserves memory for a body: from the run's part first, so that a run which waits for its
 // own requests does not delay other runs.
-func (r *Run) reserve(ctx context.Context, size int64) (release func(), err error) {
-	mine, err := r.bodies.acquire(ctx, size)
+func (r *Run) reserveMemory(ctx context.Context, size int64) (release func(), err error) {
+	mine, err := r.bodies.acquireBytes(ctx, size)
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.guard.bodies.acquire(ctx, size)
+	all, err := r.guard.bodies.acquireBytes(ctx, size)
 	if err != nil {
 		mine()
 		return nil, err

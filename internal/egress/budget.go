@@ -26,8 +26,8 @@ func newBodyBudget(bytes int64) *bodyBudget {
 	return &bodyBudget{semaphore.NewWeighted(max(bytes, MaxSearchedBody)), bodyWait}
 }
 
-// acquire waits until a number of bytes is free. release may be called more than once.
-func (b *bodyBudget) acquire(ctx context.Context, bytes int64) (release func(), err error) {
+// acquireBytes waits until a number of bytes is free. release may be called more than once.
+func (b *bodyBudget) acquireBytes(ctx context.Context, bytes int64) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, b.wait)
 	defer cancel()
 	if err := b.bytes.Acquire(waiting, bytes); err != nil {

@@ -45,7 +45,7 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 		return nil, err
 	}
 	for _, a := range addrs {
-		if !named && !g.reachable(a, port) {
+		if !named && !g.mayReach(a, port) {
 			return nil, refuseAddress("The URL's host is not a public one.")
 		}
 	}
@@ -73,8 +73,8 @@ func (g *Guard) resolveHost(ctx context.Context, name string) ([]netip.Addr, err
 	return addrs, nil
 }
 
-// reachable reports whether an address may be reached.
-func (g *Guard) reachable(a netip.Addr, port uint16) bool {
+// mayReach reports whether an address may be reached.
+func (g *Guard) mayReach(a netip.Addr, port uint16) bool {
 	if Public(a) {
 		return true
 	}
@@ -87,7 +87,7 @@ func (g *Guard) reachable(a netip.Addr, port uint16) bool {
 func (g *Guard) connectTo(ctx context.Context, at netip.AddrPort, operators bool) (net.Conn, error) {
 	d := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		got, err := netip.ParseAddrPort(address)
-		if err != nil || !operators && !g.reachable(got.Addr(), got.Port()) {
+		if err != nil || !operators && !g.mayReach(got.Addr(), got.Port()) {
 			return refuseAddress("The URL's address is not a public one.")
 		}
 		return nil

@@ -84,7 +84,7 @@ func (r *Run) ServeTLS(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return r.serveDirect(ctx, l, func(c net.Conn, host string) net.Conn {
-		return &tunnel{tls.Server(c, a.config(host, true)), &url.URL{Scheme: "https", Host: host}}
+		return &tunnel{tls.Server(c, a.tlsConfig(host, true)), &url.URL{Scheme: "https", Host: host}}
 	})
 }
 

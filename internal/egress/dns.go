@@ -30,14 +30,14 @@ func (r *Run) ServeDNS(ctx context.Context, c net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		if reply := r.lookup(ctx, packet[:n]); reply != nil {
+		if reply := r.answerQuery(ctx, packet[:n]); reply != nil {
 			_, _ = c.WriteTo(reply, from) // a client that does not receive it queries again
 		}
 	}
 }
 
-// lookup returns the reply to a message, or nil if the message is not a DNS query.
-func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
+// answerQuery returns the reply to a message, or nil if the message is not a DNS query.
+func (r *Run) answerQuery(ctx context.Context, packet []byte) []byte {
 	var p dnsmessage.Parser
 	query, err := p.Start(packet)
 	if err != nil || query.Response {
@@ -63,7 +63,7 @@ func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
 // resolveQuestion returns the address record for a question, and the code of the reply.
 func (r *Run) resolveQuestion(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.Resource, dnsmessage.RCode) {
 	host, addr, err := parseHost(strings.TrimSuffix(q.Name.String(), "."))
-	if err != nil || addr.IsValid() || !r.resolves(ctx, host, q.Type) {
+	if err != nil || addr.IsValid() || !r.mayResolve(ctx, host, q.Type) {
 		return nil, dnsmessage.RCodeNameError
 	}
 	if q.Type != dnsmessage.TypeA {
@@ -77,9 +77,9 @@ func (r *Run) resolveQuestion(ctx context.Context, q dnsmessage.Question) ([]dns
 	return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: address}}}, dnsmessage.RCodeSuccess
 }
 
-// resolves reports whether the run may reach a host, by the rules for requests. It records a refused
+// mayResolve reports whether the run may reach a host, by the rules for requests. It records a refused
 // lookup once for each name.
-func (r *Run) resolves(ctx context.Context, host string, kind dnsmessage.Type) bool {
+func (r *Run) mayResolve(ctx context.Context, host string, kind dnsmessage.Type) bool {
 	_, refused := r.admitURL(&url.URL{Scheme: "https", Host: host})
 	if refused == nil {
 		return true

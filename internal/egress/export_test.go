@@ -32,7 +32,7 @@ func AuthorityOf(text string) (*url.URL, error) { return authorityOf(text) }
 // Matches reports whether an entry of a host list covers a host.
 func Matches(pattern, scheme, name string, port uint16) (bool, error) {
 	h, err := parsePattern(pattern)
-	return h.matches(scheme, name, port), err
+	return h.matchesHost(scheme, name, port), err
 }
 
 // Bound sets small limits for a run.
@@ -44,7 +44,7 @@ func (r *Run) Bound(body, answer int64, connections int) {
 func (r *Run) WaitForBodies(d time.Duration) { r.bodies.wait, r.guard.bodies.wait = d, d }
 
 // Lookup answers a DNS message.
-func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.lookup(ctx, packet) }
+func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.answerQuery(ctx, packet) }
 
 // Silent wraps a connection so that the server cannot send first.
-func Silent(c net.Conn) net.Conn { return silent(c) }
+func Silent(c net.Conn) net.Conn { return clientFirst(c) }

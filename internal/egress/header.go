@@ -16,7 +16,7 @@ var unasked = []string{"Accept-Encoding", "Range", "If-Range", "Expect", "Forwar
 
 // cleanRequest returns a copy of a request's header that may leave.
 func cleanRequest(h http.Header) http.Header {
-	out := clean(h, unasked, "Proxy-", "X-Forwarded-")
+	out := cleanHeader(h, unasked, "Proxy-", "X-Forwarded-")
 	if out.Get("User-Agent") == "" {
 		out.Set("User-Agent", "Parley")
 	}
@@ -26,10 +26,10 @@ func cleanRequest(h http.Header) http.Header {
 // cleanAnswer returns a copy of a response's header without the headers between the server and the
 // proxy. Its length is known after the redaction.
 func cleanAnswer(h http.Header) http.Header {
-	return clean(h, []string{"Alt-Svc", "Content-Encoding", "Content-Length"}, "Proxy-")
+	return cleanHeader(h, []string{"Alt-Svc", "Content-Encoding", "Content-Length"}, "Proxy-")
 }
 
-func clean(h http.Header, drop []string, prefixes ...string) http.Header {
+func cleanHeader(h http.Header, drop []string, prefixes ...string) http.Header {
 	var named []string // headers that the sender declares as hop-by-hop
 	for name, values := range h {
 		if strings.EqualFold(name, "Connection") {

@@ -47,8 +47,8 @@ func parsePattern(text string) (h host, err error) {
 	return h, nil
 }
 
-// matches reports whether an entry covers a canonical host.
-func (h host) matches(scheme, name string, port uint16) bool {
+// matchesHost reports whether an entry covers a canonical host.
+func (h host) matchesHost(scheme, name string, port uint16) bool {
 	if h.port == 0 && port != defaultPort(scheme) || h.port != 0 && port != h.port {
 		return false
 	}

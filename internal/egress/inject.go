@@ -23,12 +23,12 @@ func (p *plan) findCredentials(text string, may func(*credential) bool) (found [
 				p.request.Credentials = append(p.request.Credentials, Use{c.Name, c.Version})
 			}
 		default:
-			p.leave(c)
+			p.leaveUnchanged(c)
 		}
 	}
 	for _, c := range p.away {
 		if strings.Contains(text, c.Placeholder) {
-			p.leave(c)
+			p.leaveUnchanged(c)
 		}
 	}
 	return found
@@ -45,8 +45,8 @@ func (p *plan) findInLine(text string, may func(*credential) bool) (found []*cre
 	return found, nil
 }
 
-// leave records that a placeholder is sent unchanged.
-func (p *plan) leave(c *credential) {
+// leaveUnchanged records that a placeholder is sent unchanged.
+func (p *plan) leaveUnchanged(c *credential) {
 	if !slices.Contains(p.request.Refused, c.Name) {
 		p.request.Refused = append(p.request.Refused, c.Name)
 	}
@@ -65,7 +65,7 @@ func (p *plan) searchHeader(h http.Header) error {
 				continue
 			}
 			p.edits = append(p.edits, func() error {
-				filled, err := replace(text, found, func(s string) string { return s })
+				filled, err := replacePlaceholders(text, found, func(s string) string { return s })
 				if err != nil {
 					return err
 				}
@@ -85,16 +85,16 @@ func (p *plan) searchQuery() error {
 	found, err := p.findInLine(query, func(c *credential) bool { return c.InQuery })
 	if len(found) > 0 {
 		p.edits = append(p.edits, func() (err error) {
-			p.url.RawQuery, err = replace(query, found, url.QueryEscape)
+			p.url.RawQuery, err = replacePlaceholders(query, found, url.QueryEscape)
 			return err
 		})
 	}
 	return err
 }
 
-// replace replaces all placeholders with values at once: inserted values are not searched. It is
+// replacePlaceholders replaces all placeholders with values at once: inserted values are not searched. It is
 // for headers and queries, which are small.
-func replace(text string, found []*credential, escape func(string) string) (string, error) {
+func replacePlaceholders(text string, found []*credential, escape func(string) string) (string, error) {
 	pairs := make([]string, 0, 2*len(found))
 	size := len(text)
 	for _, c := range found {

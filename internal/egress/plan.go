@@ -48,7 +48,7 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 	name, port := targetOf(p.url)
 	for i := range r.credentials {
 		c := &r.credentials[i]
-		mine := slices.ContainsFunc(c.hosts, func(h host) bool { return h.matches(p.url.Scheme, name, port) })
+		mine := slices.ContainsFunc(c.hosts, func(h host) bool { return h.matchesHost(p.url.Scheme, name, port) })
 		if mine && (p.url.Scheme == "https" || c.AllowHTTP) {
 			p.here = append(p.here, c)
 		} else {

@@ -21,9 +21,9 @@ func (s *proxy) serveProxy(w http.ResponseWriter, req *http.Request) {
 	case req.Method == http.MethodConnect:
 		s.serveConnect(w, req)
 	case req.URL.Scheme != "http" || req.URL.Host == "":
-		say(w, invalidRequest("This is a proxy: it takes requests for http:// in absolute form, and tunnels for https://."))
+		writeSentence(w, invalidRequest("This is a proxy: it takes requests for http:// in absolute form, and tunnels for https://."))
 	default:
-		s.relay(w, req)
+		s.relayRequest(w, req)
 	}
 }
 
@@ -42,16 +42,16 @@ func (s *proxy) serveConnect(w http.ResponseWriter, req *http.Request) {
 	}
 	a, err := s.run.authority()
 	if err != nil {
-		say(w, err)
+		writeSentence(w, err)
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		say(w, err)
+		writeSentence(w, err)
 		return
 	}
 	defer s.open.Done()
-	t, err := s.handshake(req.Context(), conn, buffered, to, a)
+	t, err := s.handshakeTLS(req.Context(), conn, buffered, to, a)
 	if err != nil {
 		conn.Close()
 		return
@@ -68,7 +68,7 @@ func (s *proxy) refuseTunnel(w http.ResponseWriter, req *http.Request, refused e
 	if done, err := s.run.recordRequest(req.Context(), at); err == nil {
 		done(0, at.Decision)
 	}
-	say(w, refused)
+	writeSentence(w, refused)
 }
 
 // authorityOf parses the target of a tunnel, host:port.
@@ -104,8 +104,8 @@ type tunnel struct {
 
 type tunnelKey struct{}
 
-// handshake answers only for the host that a tunnel leads to.
-func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.ReadWriter, to *url.URL, a *authority) (*tunnel, error) {
+// handshakeTLS answers only for the host that a tunnel leads to.
+func (s *proxy) handshakeTLS(ctx context.Context, conn net.Conn, buffered *bufio.ReadWriter, to *url.URL, a *authority) (*tunnel, error) {
 	if err := conn.SetDeadline(time.Now().Add(HandshakeTime)); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.Re
 		return nil, err
 	}
 	host := to.Hostname()
-	c := tls.Server(&early{conn, buffered.Reader}, a.config(host, false))
+	c := tls.Server(&early{conn, buffered.Reader}, a.tlsConfig(host, false))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -137,20 +137,20 @@ func (e *early) Read(p []byte) (int, error) {
 func (s *proxy) serveTunnel(w http.ResponseWriter, req *http.Request) {
 	t := req.Context().Value(tunnelKey{}).(*tunnel)
 	if !strings.HasPrefix(req.RequestURI, "/") || req.URL.Host != "" || req.Host == "" {
-		say(w, invalidRequest("To a server, requests name a path alone, and their host in the header Host."))
+		writeSentence(w, invalidRequest("To a server, requests name a path alone, and their host in the header Host."))
 		return
 	}
 	req.URL.Scheme, req.URL.Host = t.to.Scheme, t.to.Host
-	s.relay(w, req)
+	s.relayRequest(w, req)
 }
 
-// relay sends a request and streams the response.
-func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
+// relayRequest sends a request and streams the response.
+func (s *proxy) relayRequest(w http.ResponseWriter, req *http.Request) {
 	rc := http.NewResponseController(w)
 	_ = rc.EnableFullDuplex() // a response may begin before the request ends
 	res, err := s.run.Do(req)
 	if err != nil {
-		say(w, err)
+		writeSentence(w, err)
 		return
 	}
 	defer res.Body.Close()
@@ -185,8 +185,8 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// say responds with a sentence for readers of the program's output.
-func say(w http.ResponseWriter, err error) {
+// writeSentence responds with a sentence for readers of the program's output.
+func writeSentence(w http.ResponseWriter, err error) {
 	status, text := http.StatusServiceUnavailable, "Parley cannot make this request now."
 	if refused, ok := errors.AsType[*Error](err); ok {
 		status, text = refused.status, "Parley refused this request: "+refused.Reason

@@ -175,7 +175,7 @@ func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
 	}
 	name, port := targetOf(c)
 	switch {
-	case r.listed(c.Scheme, name, port):
+	case r.isListed(c.Scheme, name, port):
 		return c, nil
 	case r.cfg.Public:
 		return r.open.checkURL(u, true)
@@ -183,8 +183,8 @@ func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
 	return nil, newRefusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create %s", c.Host, c.Host)
 }
 
-func (r *Run) listed(scheme, name string, port uint16) bool {
-	return slices.ContainsFunc(r.hosts, func(h host) bool { return h.matches(scheme, name, port) })
+func (r *Run) isListed(scheme, name string, port uint16) bool {
+	return slices.ContainsFunc(r.hosts, func(h host) bool { return h.matchesHost(scheme, name, port) })
 }
 
 // targetOf returns the destination of a canonical URL.
@@ -206,7 +206,7 @@ func (r *Run) dialHost(ctx context.Context, network, hostport string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	if r.listed("https", name, uint16(port)) || r.listed("http", name, uint16(port)) {
+	if r.isListed("https", name, uint16(port)) || r.isListed("http", name, uint16(port)) {
 		return r.guard.DialContext(ctx, network, hostport)
 	}
 	return r.open.DialContext(ctx, network, hostport)

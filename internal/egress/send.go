@@ -31,7 +31,7 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 		done(0, p.request.Decision)
 		return nil, refused
 	}
-	res, err := r.send(req.Context(), p)
+	res, err := r.sendPlan(req.Context(), p)
 	if err != nil {
 		done(0, decisionOf(err))
 		return nil, err
@@ -60,8 +60,8 @@ func decisionOf(err error) string {
 	return Failed
 }
 
-// send inserts the values and makes the request.
-func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
+// sendPlan inserts the values and makes the request.
+func (r *Run) sendPlan(ctx context.Context, p *plan) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	unlink := context.AfterFunc(r.ended, cancel)
 	end := func() { unlink(); cancel() }
@@ -72,7 +72,7 @@ func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 	}
 	res, err := r.transport.RoundTrip(out)
 	if err != nil {
-		err = failure(ctx, p.request.Host, err)
+		err = failureOf(ctx, p.request.Host, err)
 		end()
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (u *Unanswered) Error() string { return u.Reason }
 // Unwrap returns the cause of the context's end, if it ended.
 func (u *Unanswered) Unwrap() error { return u.cause }
 
-func failure(ctx context.Context, host string, err error) error {
+func failureOf(ctx context.Context, host string, err error) error {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		return refused
 	}

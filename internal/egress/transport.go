@@ -20,14 +20,14 @@ func newTransport(dial dialer, config *tls.Config, answerTime time.Duration) *ht
 			if err != nil {
 				return nil, err
 			}
-			return silent(c), nil
+			return clientFirst(c), nil
 		},
 		DialTLSContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
 			c, err := dialTLS(ctx, dial, config, network, hostport)
 			if err != nil {
 				return nil, err
 			}
-			return silent(c), nil
+			return clientFirst(c), nil
 		},
 		ResponseHeaderTimeout:  answerTime,
 		MaxResponseHeaderBytes: MaxHeader,
@@ -63,8 +63,8 @@ type quietConn struct {
 	asked chan struct{}
 }
 
-// silent keeps a server from sending first.
-func silent(c net.Conn) net.Conn {
+// clientFirst keeps a server from sending first.
+func clientFirst(c net.Conn) net.Conn {
 	asked := make(chan struct{})
 	return &quietConn{c, sync.OnceFunc(func() { close(asked) }), asked}
 }

@@ -55,7 +55,7 @@ func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 		return nil, invalidRequest("The URL must begin with https://.")
 	case !ruled && addr.IsValid() && !Public(addr):
 		return nil, refuseAddress("The URL's address is not a public one.")
-	case !ruled && !addr.IsValid() && local(name):
+	case !ruled && !addr.IsValid() && isLocalName(name):
 		return nil, refuseAddress("The URL's host is not a public name.")
 	case r.port == 0 && !isCommonPort(port):
 		return nil, refuseAddress("The URL's port is not one for web servers.")
@@ -76,7 +76,7 @@ func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 // addr is valid if it is an address. A number in another notation is neither a name nor an address:
 // some parsers read 2130706433, 0x7f.1 and 0177.0.0.1 as 127.0.0.1.
 func parseHost(host string) (name string, addr netip.Addr, err error) {
-	if !ascii(host) { // before ToLower, which maps some other characters to letters
+	if !isASCII(host) { // before ToLower, which maps some other characters to letters
 		return "", addr, invalidRequest("The URL's host is not in ASCII; write international names as xn--….")
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
@@ -95,26 +95,26 @@ func parseHost(host string) (name string, addr netip.Addr, err error) {
 			return "", addr, invalidRequest("The URL's host is not a name.")
 		}
 	}
-	if numeric(labels[len(labels)-1]) {
+	if isNumericLabel(labels[len(labels)-1]) {
 		return "", addr, invalidRequest("The URL's host looks like a number. Write an address as four decimal numbers.")
 	}
 	return host, addr, nil
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// numeric reports whether a last label makes IPv4 parsers read a name as an address.
-func numeric(label string) bool {
+// isNumericLabel reports whether a last label makes IPv4 parsers read a name as an address.
+func isNumericLabel(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// local reports whether a name has another meaning in every network.
-func local(name string) bool {
+// isLocalName reports whether a name has another meaning in every network.
+func isLocalName(name string) bool {
 	if !strings.Contains(name, ".") {
 		return true
 	}

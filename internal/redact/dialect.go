@@ -34,9 +34,9 @@ const (
 
 // dialects are the escapes that the views undo.
 var dialects = [...]dialect{
-	{mark: '%', decode: percent, next: percentNext},
-	{mark: '\\', decode: backslash, next: backslashNext, drop: true},
-	{mark: '&', decode: entity, next: entityNext},
+	{mark: '%', decode: decodePercent, next: percentNext},
+	{mark: '\\', decode: decodeBackslash, next: backslashNext, drop: true},
+	{mark: '&', decode: decodeEntity, next: entityNext},
 }
 
 // maxEscape is the maximum length of an escape in bytes of text, including those with escaped
@@ -46,13 +46,13 @@ const (
 	widest    = 8
 )
 
-// percent decodes %2B.
-func percent(dst, text []byte) (meaning []byte, length int, more bool) {
+// decodePercent decodes %2B.
+func decodePercent(dst, text []byte) (meaning []byte, length int, more bool) {
 	for i, c := range text[1:min(3, len(text))] {
 		if !isHex(c) {
 			return nil, 0, false
 		} else if i == 1 {
-			return append(dst, digit(text[1])<<4|digit(c)), 3, false
+			return append(dst, hexValue(text[1])<<4|hexValue(c)), 3, false
 		}
 	}
 	return nil, 0, true
@@ -68,9 +68,9 @@ func percentNext(text []byte) progress {
 	return undecided
 }
 
-// backslash decodes the escapes of JSON, and \x2b. Two backslashes become one, which may begin
+// decodeBackslash decodes the escapes of JSON, and \x2b. Two backslashes become one, which may begin
 // another escape.
-func backslash(dst, text []byte) (meaning []byte, length int, more bool) {
+func decodeBackslash(dst, text []byte) (meaning []byte, length int, more bool) {
 	if len(text) < 2 {
 		return nil, 0, true
 	}
@@ -82,9 +82,9 @@ func backslash(dst, text []byte) (meaning []byte, length int, more bool) {
 	case 't':
 		return append(dst, '\t'), 2, false
 	case 'x':
-		return codepoint(dst, text, 2)
+		return decodeCodepoint(dst, text, 2)
 	case 'u':
-		return codepoint(dst, text, 4)
+		return decodeCodepoint(dst, text, 4)
 	}
 	return append(dst, text[1]), 2, false
 }
@@ -101,9 +101,9 @@ func backslashNext(text []byte) progress {
 	return undecided
 }
 
-// codepoint decodes a letter and digits after the backslash, and both halves of a surrogate pair.
+// decodeCodepoint decodes a letter and digits after the backslash, and both halves of a surrogate pair.
 // Without the digits the letter is an ordinary letter.
-func codepoint(dst, text []byte, digits int) (meaning []byte, length int, more bool) {
+func decodeCodepoint(dst, text []byte, digits int) (meaning []byte, length int, more bool) {
 	for i, c := range text[2:min(2+digits, len(text))] {
 		if !isHex(c) {
 			return append(dst, text[1]), 2, false
@@ -112,13 +112,13 @@ func codepoint(dst, text []byte, digits int) (meaning []byte, length int, more b
 			if digits == 2 {
 				return append(dst, byte(n)), 4, false
 			}
-			return surrogates(dst, rune(n), text)
+			return decodeSurrogates(dst, rune(n), text)
 		}
 	}
 	return nil, 0, true
 }
 
-func surrogates(dst []byte, r rune, text []byte) (meaning []byte, length int, more bool) {
+func decodeSurrogates(dst []byte, r rune, text []byte) (meaning []byte, length int, more bool) {
 	if !utf16.IsSurrogate(r) {
 		return utf8.AppendRune(dst, r), 6, false
 	}
@@ -134,12 +134,12 @@ func surrogates(dst []byte, r rune, text []byte) (meaning []byte, length int, mo
 	return utf8.AppendRune(dst, utf16.DecodeRune(r, rune(low))), 12, false
 }
 
-// entity decodes &amp;, &#38; and &#x26;.
-func entity(dst, text []byte) (meaning []byte, length int, more bool) {
+// decodeEntity decodes &amp;, &#38; and &#x26;.
+func decodeEntity(dst, text []byte) (meaning []byte, length int, more bool) {
 	for i, c := range text[1:] {
 		switch {
 		case c == ';':
-			return reference(dst, text[:i+2])
+			return decodeReference(dst, text[:i+2])
 		case c == '#' && i == 0, isAlphanumeric(c):
 		default:
 			return nil, 0, false
@@ -158,9 +158,9 @@ func entityNext(text []byte) progress {
 	return noEscape
 }
 
-// reference decodes a whole character reference. The references that encoders write for ASCII need
+// decodeReference decodes a whole character reference. The references that encoders write for ASCII need
 // no memory.
-func reference(dst, text []byte) (meaning []byte, length int, more bool) {
+func decodeReference(dst, text []byte) (meaning []byte, length int, more bool) {
 	switch string(text) {
 	case "&amp;":
 		return append(dst, '&'), len(text), false
@@ -185,8 +185,8 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// digit returns the value of a hexadecimal digit.
-func digit(c byte) byte {
+// hexValue returns the value of a hexadecimal digit.
+func hexValue(c byte) byte {
 	if c <= '9' {
 		return c - '0'
 	}

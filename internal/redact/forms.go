@@ -19,10 +19,10 @@ const minForm = 8
 // formsOf returns the symbols that represent a value. It excludes escapes of single characters: the
 // views undo them before the comparison.
 func formsOf(value []byte) [][]byte {
-	list := [][]byte{symbols(value, nil)}
+	list := [][]byte{symbolsOf(value, nil)}
 	for _, d := range dialects {
 		d.again = true
-		list = append(list, symbols(value, &d))
+		list = append(list, symbolsOf(value, &d))
 	}
 	for _, v := range lineEnds(value) {
 		inHex := hex.EncodeToString(v)
@@ -31,7 +31,7 @@ func formsOf(value []byte) [][]byte {
 			list = append(list, inUTF16(v, binary.LittleEndian), inUTF16(v, binary.BigEndian))
 		}
 		for before := range 3 {
-			list = append(list, symbols(inBase64(v, before), nil))
+			list = append(list, symbolsOf(inBase64(v, before), nil))
 		}
 	}
 	least := min(minForm, len(value))
@@ -83,7 +83,7 @@ func inUTF16(value []byte, order binary.AppendByteOrder) []byte {
 	for _, unit := range utf16.Encode([]rune(string(value))) {
 		text = order.AppendUint16(text, unit)
 	}
-	return symbols(text, nil)
+	return symbolsOf(text, nil)
 }
 
 // fold maps characters that encodings exchange to one: the two alphabets of base64 differ in two
@@ -96,8 +96,8 @@ var fold = func() (f [256]byte) {
 	return f
 }()
 
-// symbols returns the symbols of a whole text in a view.
-func symbols(text []byte, d *dialect) []byte {
+// symbolsOf returns the symbols of a whole text in a view.
+func symbolsOf(text []byte, d *dialect) []byte {
 	var out []byte
 	v := view{dialect: d, emit: func(s symbol) {
 		if s.b != '\r' && s.b != '\n' {

@@ -23,32 +23,32 @@ func (l *lane) advance(s symbol) {
 		l.starts[l.count&(len(l.starts)-1)] = s.start
 		l.count++
 		if n := &l.automaton.nodes[l.node]; n.secret >= 0 {
-			l.found(match{l.back(n.length), s.end, n.secret})
+			l.found(match{l.symbolStart(n.length), s.end, n.secret})
 		}
 	}
 	// Matches spread further than any form end here, or a stream of empty lines would be held back
 	// for ever.
-	for l.node != 0 && s.end-l.start() > l.reach {
+	for l.node != 0 && s.end-l.matchStart() > l.reach {
 		l.node = l.automaton.nodes[l.node].fail
 	}
 }
 
-// start returns the position of the text that led to the node. A match must be in progress.
-func (l *lane) start() int { return l.back(l.automaton.nodes[l.node].depth) }
+// matchStart returns the position of the text that led to the node. A match must be in progress.
+func (l *lane) matchStart() int { return l.symbolStart(l.automaton.nodes[l.node].depth) }
 
-// settled returns the length of the text before at that no later match can reach.
-func (l *lane) settled(at int) int {
+// settledLength returns the length of the text before at that no later match can reach.
+func (l *lane) settledLength(at int) int {
 	if open := l.automaton.nodes[l.node].open; open > 0 {
-		return min(at, l.back(open))
+		return min(at, l.symbolStart(open))
 	}
 	return at
 }
 
-// back returns the position of the symbol added n symbols ago.
-func (l *lane) back(n int32) int { return l.starts[(l.count-int(n))&(len(l.starts)-1)] }
+// symbolStart returns the position of the symbol added n symbols ago.
+func (l *lane) symbolStart(n int32) int { return l.starts[(l.count-int(n))&(len(l.starts)-1)] }
 
-// follow copies the state of another lane.
-func (l *lane) follow(o *lane) {
+// copyLane copies the state of another lane.
+func (l *lane) copyLane(o *lane) {
 	l.node, l.count = o.node, o.count
 	for i := range int(o.automaton.nodes[o.node].depth) {
 		at := (o.count - 1 - i) & (len(o.starts) - 1)
@@ -58,5 +58,5 @@ func (l *lane) follow(o *lane) {
 
 // isSameAs reports whether two lanes will find the same matches from here on.
 func (l *lane) isSameAs(o *lane) bool {
-	return l.node == o.node && (l.node == 0 || l.start() == o.start())
+	return l.node == o.node && (l.node == 0 || l.matchStart() == o.matchStart())
 }

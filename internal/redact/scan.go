@@ -59,29 +59,29 @@ func (sc *scanner) scan(text []byte) {
 			}
 		}
 		c := text[i]
-		if special[c] && sc.plain.node == 0 && sc.repeated(c) {
+		if special[c] && sc.plain.node == 0 && sc.isRepeatedMark(c) {
 			from := i
 			for i < len(text) && text[i] == c {
 				i++
 			}
 			sc.at += i - from
-			sc.repeat(c)
+			sc.moveEscape(c)
 			i--
 			continue
 		}
 		s := symbol{c, sc.at, sc.at + 1}
 		sc.at++
 		if sc.actives > 0 || special[c] {
-			sc.views(s)
+			sc.readViews(s)
 			continue
 		}
 		sc.plain.advance(s)
 	}
 }
 
-// repeated reports whether a repeated mark changes only the place where an escape may begin: no
+// isRepeatedMark reports whether a repeated mark changes only the place where an escape may begin: no
 // form begins with it, and no match or escape is in progress.
-func (sc *scanner) repeated(mark byte) bool {
+func (sc *scanner) isRepeatedMark(mark byte) bool {
 	if sc.actives == 0 || !sc.inert[mark] {
 		return false
 	}
@@ -94,8 +94,8 @@ func (sc *scanner) repeated(mark byte) bool {
 	return true
 }
 
-// repeat moves the beginning of an escape to the last mark.
-func (sc *scanner) repeat(mark byte) {
+// moveEscape moves the beginning of an escape to the last mark.
+func (sc *scanner) moveEscape(mark byte) {
 	for i := range sc.escaped {
 		if e := &sc.escaped[i]; e.active {
 			e.pending[0] = symbol{mark, sc.at - 1, sc.at}
@@ -103,14 +103,14 @@ func (sc *scanner) repeat(mark byte) {
 	}
 }
 
-// views reads a byte in every reading that may differ.
-func (sc *scanner) views(s symbol) {
+// readViews reads a byte in every reading that may differ.
+func (sc *scanner) readViews(s symbol) {
 	for i := range sc.escaped {
 		e := &sc.escaped[i]
 		if !e.active && s.b == e.mark {
 			e.active = true
 			sc.actives++
-			e.lane.follow(&sc.plain)
+			e.lane.copyLane(&sc.plain)
 		}
 		if e.active {
 			e.feed(s)
@@ -135,15 +135,15 @@ func (sc *scanner) finish() {
 	}
 }
 
-// settled returns the length of the text that no later match can reach.
-func (sc *scanner) settled() int {
-	at := sc.plain.settled(sc.at)
+// settledLength returns the length of the text that no later match can reach.
+func (sc *scanner) settledLength() int {
+	at := sc.plain.settledLength(sc.at)
 	for i := range sc.escaped {
 		e := &sc.escaped[i]
 		if !e.active {
 			continue
 		}
-		at = e.lane.settled(at)
+		at = e.lane.settledLength(at)
 		if len(e.pending) > 0 {
 			at = min(at, e.pending[0].start)
 		}

@@ -14,7 +14,7 @@ type stream struct {
 func (s *stream) push(out output, piece []byte) {
 	s.held = append(s.held, piece...)
 	s.scanner.scan(piece)
-	s.drain(out, s.scanner.settled())
+	s.drain(out, s.scanner.settledLength())
 }
 
 // end writes the rest to out.

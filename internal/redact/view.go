@@ -85,13 +85,13 @@ func (v *view) flushPending(whole bool) {
 			v.pending = v.pending[1:]
 			continue
 		}
-		v.decoded(meaning, length)
+		v.replaceEscape(meaning, length)
 	}
 	v.pending = v.room[:0]
 }
 
-// decoded replaces the bytes of an escape with its meaning.
-func (v *view) decoded(meaning []byte, length int) {
+// replaceEscape replaces the bytes of an escape with its meaning.
+func (v *view) replaceEscape(meaning []byte, length int) {
 	start, end := v.pending[0].start, v.pending[length-1].end
 	if !v.again {
 		v.pending = v.pending[length:]

@@ -119,8 +119,8 @@ func countValues(v any) int {
 	return n
 }
 
-// strings reads a list of distinct names.
-func (w word) strings(value any, at string) ([]string, error) {
+// readNames reads a list of distinct names.
+func (w word) readNames(value any, at string) ([]string, error) {
 	list, ok := value.([]any)
 	names := make([]string, 0, len(list))
 	seen := make(map[string]bool, len(list))
@@ -136,7 +136,7 @@ func (w word) strings(value any, at string) ([]string, error) {
 }
 
 func (w word) readRequired() (err error) {
-	w.node.required, err = w.strings(w.value, w.at)
+	w.node.required, err = w.readNames(w.value, w.at)
 	return err
 }
 
@@ -147,7 +147,7 @@ func (w word) dependentRequired() error {
 	}
 	all := make(map[string][]string, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		names, err := w.strings(members[name], w.at+pointerStep(name))
+		names, err := w.readNames(members[name], w.at+pointerStep(name))
 		if err != nil {
 			return err
 		}

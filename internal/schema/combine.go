@@ -27,7 +27,7 @@ func (r *run) checkCombined(bad *findings, n *node, value any, at *place, seen n
 		}
 	}
 	if n.cond != nil {
-		if len(r.branch(n.cond, value, at, seen)) == 0 {
+		if len(r.checkBranch(n.cond, value, at, seen)) == 0 {
 			also(n.then)
 		} else {
 			also(n.otherwise)
@@ -36,13 +36,13 @@ func (r *run) checkCombined(bad *findings, n *node, value any, at *place, seen n
 	if n.not != nil && len(r.checkValue(n.not, value, at, nil)) == 0 {
 		bad.addFinding(at, "fits what not forbids")
 	}
-	r.alternatives(bad, n.anyOf, false, value, at, seen)
-	r.alternatives(bad, n.oneOf, true, value, at, seen)
+	r.checkAlternatives(bad, n.anyOf, false, value, at, seen)
+	r.checkAlternatives(bad, n.oneOf, true, value, at, seen)
 }
 
-// branch checks a subschema that need not fit. The members that it evaluated count only if
+// checkBranch checks a subschema that need not fit. The members that it evaluated count only if
 // it fits.
-func (r *run) branch(n *node, value any, at *place, seen names) []finding {
+func (r *run) checkBranch(n *node, value any, at *place, seen names) []finding {
 	var own names
 	if seen != nil {
 		own = names{}
@@ -56,19 +56,19 @@ func (r *run) branch(n *node, value any, at *place, seen names) []finding {
 	return bad
 }
 
-// alternatives checks anyOf and oneOf. If only one alternative can be
+// checkAlternatives checks anyOf and oneOf. If only one alternative can be
 // meant, it reports that one's violations.
-func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any, at *place, seen names) {
+func (r *run) checkAlternatives(bad *findings, nodes []*node, single bool, value any, at *place, seen names) {
 	fitting, meant := 0, 0
 	var chosen []finding
 	for _, n := range nodes {
-		found := r.branch(n, value, at, seen)
+		found := r.checkBranch(n, value, at, seen)
 		switch {
 		case len(found) == 0:
 			if fitting++; !single && seen == nil {
 				return
 			}
-		case fitting == 0 && !r.foreign(n, value):
+		case fitting == 0 && !r.isForeign(n, value):
 			meant++
 			chosen = found
 		}
@@ -84,10 +84,10 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 	}
 }
 
-// foreign reports whether a schema is for other values: of another type, or with another constant
+// isForeign reports whether a schema is for other values: of another type, or with another constant
 // for the kind of object, as in {"kind": {"const": "cat"}}.
-func (r *run) foreign(n *node, value any) bool {
-	if !r.spendSteps(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.foreign(n.ref, value) {
+func (r *run) isForeign(n *node, value any) bool {
+	if !r.spendSteps(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.isForeign(n.ref, value) {
 		return true
 	}
 	members, _ := value.(map[string]any)

@@ -35,7 +35,7 @@ func (c *compiler) compileNode(document any, at string) (*node, error) {
 			return nil, err
 		}
 	}
-	if err := n.consistent(members); err != nil {
+	if err := n.checkConsistent(members); err != nil {
 		return nil, err
 	}
 	var err error
@@ -43,9 +43,9 @@ func (c *compiler) compileNode(document any, at string) (*node, error) {
 	return n, err
 }
 
-// consistent rejects keywords that have no meaning without another one, and the one combination
+// checkConsistent rejects keywords that have no meaning without another one, and the one combination
 // that is almost always a mistake.
-func (n *node) consistent(members map[string]any) error {
+func (n *node) checkConsistent(members map[string]any) error {
 	for _, pair := range [][2]string{
 		{"then", "if"}, {"else", "if"}, {"minContains", "contains"}, {"maxContains", "contains"}, {"additionalItems", "items"},
 	} {
@@ -61,15 +61,15 @@ func (n *node) consistent(members map[string]any) error {
 			return newError(n.at+"/items", "items is a schema where prefixItems is used.")
 		}
 	}
-	if n.additional != nil && !n.additional.open(members["additionalProperties"]) && (len(n.localNodes()) > 0 || n.target != "") {
+	if n.additional != nil && !n.additional.allowsEverything(members["additionalProperties"]) && (len(n.localNodes()) > 0 || n.target != "") {
 		return newError(n.at+"/additionalProperties",
 			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside it. Use unevaluatedProperties, or move it.")
 	}
 	return nil
 }
 
-// open reports whether a schema allows everything.
-func (n *node) open(document any) bool {
+// allowsEverything reports whether a schema allows everything.
+func (n *node) allowsEverything(document any) bool {
 	members, isObject := document.(map[string]any)
 	return isObject && len(members) == 0 || !isObject && !n.never
 }

@@ -35,8 +35,8 @@ func newEngine(n *node) (*engine, error) {
 	return e, nil
 }
 
-// check returns a message for each limit that the value violates.
-func (e *engine) check(value any) []string {
+// checkValue returns a message for each limit that the value violates.
+func (e *engine) checkValue(value any) []string {
 	state := e.schema.Validate(context.Background(), value)
 	var messages []string
 	for _, bad := range *state.Errs {

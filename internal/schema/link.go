@@ -12,7 +12,7 @@ func (c *compiler) linkReferences() error {
 		}
 	}
 	for _, n := range c.order {
-		if err := n.weigh(); err != nil {
+		if err := n.countSchemas(); err != nil {
 			return err
 		}
 	}
@@ -22,9 +22,9 @@ func (c *compiler) linkReferences() error {
 // weighing marks a node while its weight is computed: meeting it again means a cycle.
 const weighing = -1
 
-// weigh counts the subschemas that a value is checked against at this node, without those of its
+// countSchemas counts the subschemas that a value is checked against at this node, without those of its
 // members and items.
-func (n *node) weigh() error {
+func (n *node) countSchemas() error {
 	if n.weight > 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (n *node) weigh() error {
 		if other.weight == weighing { // only a $ref leads out of the tree
 			return newError(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
 		}
-		if err := other.weigh(); err != nil {
+		if err := other.countSchemas(); err != nil {
 			return err
 		}
 		sum += other.weight

@@ -33,7 +33,7 @@ func (w word) compilePattern(value any, to **pattern) error {
 	for ok {
 		var body string
 		var wanted bool
-		if body, rest, wanted, ok = lookahead(rest); ok {
+		if body, rest, wanted, ok = cutLookahead(rest); ok {
 			if err := w.addPattern(p, "^(?:"+body+")", wanted); err != nil {
 				return err
 			}
@@ -85,8 +85,8 @@ func (p *pattern) matches(s string) bool {
 	return true
 }
 
-// lookahead removes the first lookahead from a pattern that begins with one.
-func lookahead(source string) (body, rest string, wanted, ok bool) {
+// cutLookahead removes the first lookahead from a pattern that begins with one.
+func cutLookahead(source string) (body, rest string, wanted, ok bool) {
 	inner, wanted := strings.CutPrefix(source, "^(?=")
 	if !wanted {
 		inner, ok = strings.CutPrefix(source, "^(?!")
@@ -95,7 +95,7 @@ func lookahead(source string) (body, rest string, wanted, ok bool) {
 		}
 	}
 	depth := 1
-	for i, c := range outside(inner) {
+	for i, c := range bytesOutside(inner) {
 		switch c {
 		case '(':
 			depth++
@@ -111,7 +111,7 @@ func lookahead(source string) (body, rest string, wanted, ok bool) {
 // hasAlternatives reports whether a pattern has a | outside groups.
 func hasAlternatives(source string) bool {
 	depth := 0
-	for _, c := range outside(source) {
+	for _, c := range bytesOutside(source) {
 		switch c {
 		case '(':
 			depth++
@@ -126,8 +126,8 @@ func hasAlternatives(source string) bool {
 	return false
 }
 
-// outside yields the bytes of a pattern that are outside classes and escapes.
-func outside(source string) func(yield func(int, byte) bool) {
+// bytesOutside yields the bytes of a pattern that are outside classes and escapes.
+func bytesOutside(source string) func(yield func(int, byte) bool) {
 	return func(yield func(int, byte) bool) {
 		class := -1 // the beginning of the class
 		for i := 0; i < len(source); i++ {

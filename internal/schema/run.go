@@ -80,8 +80,8 @@ func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	if !n.isListed(value) {
 		bad.addFinding(at, "should be %s", describeChoice(n.oneOfs))
 	}
-	if n.engine != nil && r.spendSteps(engineSteps+length(value)/64) {
-		for _, message := range n.engine.check(value) {
+	if n.engine != nil && r.spendSteps(engineSteps+byteLength(value)/64) {
+		for _, message := range n.engine.checkValue(value) {
 			bad.addFinding(at, "%s", message)
 		}
 	}
@@ -111,8 +111,8 @@ func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	return bad.list
 }
 
-// length returns the length of a text, in bytes.
-func length(value any) int {
+// byteLength returns the length of a text, in bytes.
+func byteLength(value any) int {
 	s, _ := value.(string)
 	return len(s)
 }
@@ -121,7 +121,7 @@ func (r *run) checkText(bad *findings, n *node, value string, at *place) {
 	if n.match != nil && r.matchPattern(n.match, value) && !n.match.matches(value) {
 		bad.addFinding(at, "does not match the pattern %s", n.match.source)
 	}
-	if valid := formats[n.format]; valid != nil && r.spendSteps(length(value)/16) && !valid(value) {
+	if valid := formats[n.format]; valid != nil && r.spendSteps(byteLength(value)/16) && !valid(value) {
 		bad.addFinding(at, "is no %s", n.format)
 	}
 }

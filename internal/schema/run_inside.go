@@ -25,13 +25,13 @@ func (r *run) checkArray(bad *findings, n *node, items []any, at *place) {
 		bad.addFinding(at, "contains %d items of the kind that contains describes", found)
 	}
 	if n.unique {
-		r.distinct(bad, items, at)
+		r.checkDistinct(bad, items, at)
 	}
 }
 
-// distinct compares the items by their JSON, which is canonical here: members are
+// checkDistinct compares the items by their JSON, which is canonical here: members are
 // sorted, numbers have one form.
-func (r *run) distinct(bad *findings, items []any, at *place) {
+func (r *run) checkDistinct(bad *findings, items []any, at *place) {
 	first := make(map[string]int, len(items))
 	for i, item := range items {
 		data, err := json.Marshal(item)
@@ -88,7 +88,7 @@ func (r *run) checkMember(bad *findings, n *node, name string, value any, at *pl
 	}
 	if !known && n.additional != nil {
 		seen.add(name)
-		r.unknown(bad, n.additional, name, value, at)
+		r.checkUnknown(bad, n.additional, name, value, at)
 	}
 }
 
@@ -96,13 +96,13 @@ func (r *run) checkMember(bad *findings, n *node, name string, value any, at *pl
 func (r *run) checkUnevaluated(bad *findings, n *node, members map[string]any, at *place, seen names) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if r.spendSteps(1) && !seen[name] && !bad.isFull() {
-			r.unknown(bad, n.unevaluated, name, members[name], at)
+			r.checkUnknown(bad, n.unevaluated, name, members[name], at)
 		}
 	}
 }
 
-// unknown checks a member without a schema of its own.
-func (r *run) unknown(bad *findings, n *node, name string, value any, at *place) {
+// checkUnknown checks a member without a schema of its own.
+func (r *run) checkUnknown(bad *findings, n *node, name string, value any, at *place) {
 	if n.never {
 		bad.addFinding(at.in(name), "there is no such property")
 		return

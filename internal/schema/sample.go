@@ -65,16 +65,16 @@ func (g goal) with(more ...*node) goal {
 
 // sampleValue finds a value that fits all of nodes.
 func (f *filler) sampleValue(nodes []*node, depth, variant int) (any, bool) {
-	return f.search(goal{}.with(nodes...), depth, variant)
+	return f.searchGoal(goal{}.with(nodes...), depth, variant)
 }
 
-func (f *filler) search(g goal, depth, variant int) (any, bool) {
+func (f *filler) searchGoal(g goal, depth, variant int) (any, bool) {
 	const steps = 50
 	if !f.run.spendSteps(steps) || depth > MaxDepth {
 		return nil, false
 	}
 	if len(g.choices) == 0 {
-		return f.concrete(g.nodes, depth, variant)
+		return f.findConcrete(g.nodes, depth, variant)
 	}
 	options := slices.Clone(g.choices[0])
 	g.choices = g.choices[1:]
@@ -82,15 +82,15 @@ func (f *filler) search(g goal, depth, variant int) (any, bool) {
 		slices.SortStableFunc(options, func(a, b []*node) int { return f.minHeight(a) - f.minHeight(b) })
 	}
 	for _, option := range options {
-		if value, ok := f.search(g.with(option...), depth, variant); ok {
+		if value, ok := f.searchGoal(g.with(option...), depth, variant); ok {
 			return value, true
 		}
 	}
 	return nil, false
 }
 
-// concrete finds a value when only the value itself is left to choose.
-func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
+// findConcrete finds a value when only the value itself is left to choose.
+func (f *filler) findConcrete(nodes []*node, depth, variant int) (any, bool) {
 	allowed := kinds(math.MaxUint8)
 	for _, n := range nodes {
 		if n.oneOfs != nil {
@@ -103,12 +103,12 @@ func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
 			allowed &= types
 		}
 	}
-	for _, kind := range likely(nodes) {
+	for _, kind := range likelyTypes(nodes) {
 		if allowed&kind == 0 {
 			continue
 		}
 		for try := range 4 {
-			if value, ok := f.build(kind, nodes, depth, variant+try, try == 0 && depth < rich); ok && f.isValid(nodes, value) {
+			if value, ok := f.buildValue(kind, nodes, depth, variant+try, try == 0 && depth < rich); ok && f.isValid(nodes, value) {
 				return value, true
 			}
 			if f.run.exhausted {
@@ -140,8 +140,8 @@ func (f *filler) isValid(nodes []*node, value any) bool {
 	return true
 }
 
-// likely returns the order in which types are tried: those of the schema's keywords first.
-func likely(nodes []*node) []kinds {
+// likelyTypes returns the order in which types are tried: those of the schema's keywords first.
+func likelyTypes(nodes []*node) []kinds {
 	var first kinds
 	for _, n := range nodes {
 		switch {
@@ -162,7 +162,7 @@ func likely(nodes []*node) []kinds {
 	return order
 }
 
-func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool) (any, bool) {
+func (f *filler) buildValue(kind kinds, nodes []*node, depth, variant int, full bool) (any, bool) {
 	switch kind {
 	case object:
 		return f.sampleObject(nodes, depth, variant, full)

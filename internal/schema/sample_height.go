@@ -23,7 +23,7 @@ func heightsOf(nodes []*node) map[*node]int {
 					h = max(h, of[slices.MinFunc(alternatives, func(a, b *node) int { return of[a] - of[b] })])
 				}
 			}
-			h = max(h, n.inside(of))
+			h = max(h, n.depthInside(of))
 			if h = min(h, endless); h < of[n] {
 				of[n], changed = h, true
 			}
@@ -32,8 +32,8 @@ func heightsOf(nodes []*node) map[*node]int {
 	return of
 }
 
-// inside returns the depth of the required members and items of a value.
-func (n *node) inside(of map[*node]int) int {
+// depthInside returns the depth of the required members and items of a value.
+func (n *node) depthInside(of map[*node]int) int {
 	if n.oneOfs != nil || n.types&^(object|array) != 0 {
 		return 0
 	}

@@ -28,7 +28,7 @@ func (f *filler) sampleObject(nodes []*node, depth, variant int, full bool) (any
 		}
 	}
 	for i := 0; len(members) < least && i < least && !f.run.exhausted; i++ {
-		for _, name := range f.candidates(nodes, i) {
+		for _, name := range f.candidateNames(nodes, i) {
 			if len(members) < least {
 				add(name)
 			}
@@ -87,8 +87,8 @@ func (f *filler) memberNodes(nodes []*node, name string) []*node {
 	return all
 }
 
-// candidates returns names for members that a schema counts but does not name.
-func (f *filler) candidates(nodes []*node, i int) []string {
+// candidateNames returns names for members that a schema counts but does not name.
+func (f *filler) candidateNames(nodes []*node, i int) []string {
 	var names []string
 	var words []*node
 	for _, n := range nodes {

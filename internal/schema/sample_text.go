@@ -45,7 +45,7 @@ func (f *filler) sampleText(nodes []*node, variant int) (any, bool) {
 		}
 	}
 	if patterns == nil {
-		return f.prose(least, most, variant), true
+		return f.proseOf(least, most, variant), true
 	}
 	for _, p := range patterns {
 		if s, ok := f.sampleMatching(p, variant, least, most); ok && f.isValid(nodes, s) {
@@ -80,8 +80,8 @@ func (p *pattern) turn() int {
 	return 1
 }
 
-// prose returns the words in a text of least to most characters.
-func (f *filler) prose(least, most, variant int) string {
+// proseOf returns the words in a text of least to most characters.
+func (f *filler) proseOf(least, most, variant int) string {
 	const enough, tooMuch = 200, maxValueSize
 	start := variant % len(f.words)
 	var b strings.Builder
@@ -115,7 +115,7 @@ func (f *filler) sampleMatching(p *pattern, variant, least, most int) (string, b
 		for _, more := range []int{0, 1, 2, 3, 8, 16, 32, 64, least - 2, least - 1, least} {
 			var b strings.Builder
 			w := writer{Builder: &b, variant: variant + try, more: max(more, 0), left: 4 * maxPattern}
-			w.write(tree)
+			w.writePattern(tree)
 			s := b.String()
 			if n := utf8.RuneCountInString(s); n < least && more == least { // an open end can be longer
 				s += strings.Repeat("a", min(least-n, 4*maxPattern))
@@ -139,7 +139,7 @@ type writer struct {
 	left    int // steps
 }
 
-func (w *writer) write(re *syntax.Regexp) {
+func (w *writer) writePattern(re *syntax.Regexp) {
 	if w.left--; w.left < 0 {
 		return
 	}
@@ -149,14 +149,14 @@ func (w *writer) write(re *syntax.Regexp) {
 		w.WriteString(string(re.Rune))
 		return
 	case syntax.OpCharClass:
-		w.WriteRune(w.pick(re.Rune))
+		w.WriteRune(w.pickRune(re.Rune))
 		return
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		const some = "aB3-cD5_" // contains every kind of character, for schemas of strong passwords
 		w.WriteByte(some[(w.variant+w.Len())%len(some)])
 		return
 	case syntax.OpAlternate:
-		w.write(re.Sub[w.variant%len(re.Sub)])
+		w.writePattern(re.Sub[w.variant%len(re.Sub)])
 		return
 	case syntax.OpStar:
 		least, most = 0, maxCount
@@ -172,13 +172,13 @@ func (w *writer) write(re *syntax.Regexp) {
 	}
 	for i := 0; i < min(least+w.more, most) && w.left > 0; i++ {
 		for _, sub := range re.Sub {
-			w.write(sub)
+			w.writePattern(sub)
 		}
 	}
 }
 
-// pick chooses a character of a class, a plain one if it has any.
-func (w *writer) pick(ranges []rune) rune {
+// pickRune chooses a character of a class, a plain one if it has any.
+func (w *writer) pickRune(ranges []rune) rune {
 	var plain []rune
 	for _, r := range "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_. " {
 		for i := 0; i+1 < len(ranges); i += 2 {

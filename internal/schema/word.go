@@ -28,7 +28,7 @@ func (w word) readKeyword() error {
 		"contentEncoding", "contentMediaType", "contentSchema", "discriminator", "externalDocs", "xml":
 		return nil // annotations assert nothing
 	case "$schema":
-		return w.dialect()
+		return w.checkDialect()
 	case "$ref":
 		return w.readReference()
 	case "$defs", "definitions":
@@ -138,7 +138,7 @@ var dialects = []string{
 	"json-schema.org/draft-07/schema", "json-schema.org/draft/2019-09/schema", "json-schema.org/draft/2020-12/schema",
 }
 
-func (w word) dialect() error {
+func (w word) checkDialect() error {
 	uri, _ := w.value.(string)
 	_, name, _ := strings.Cut(strings.TrimSuffix(uri, "#"), "://")
 	if w.node.at != "" || !slices.Contains(dialects, name) {

@@ -38,14 +38,14 @@ func (x *Run) saveAttachments(ctx context.Context) error {
 			continue
 		}
 		there[f.Name] = true
-		if err := fetch(ctx, root, f); err != nil {
+		if err := fetchAttachment(ctx, root, f); err != nil {
 			return fmt.Errorf("bring an attachment: %w", err)
 		}
 	}
 	return x.changeOwner(dir)
 }
 
-func fetch(ctx context.Context, root *os.Root, f filestore.Received) error {
+func fetchAttachment(ctx context.Context, root *os.Root, f filestore.Received) error {
 	file, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err

@@ -170,8 +170,8 @@ func refused(t *testing.T, err error) string {
 	return string(refusal)
 }
 
-// fetch makes a request, with a credential if one is named, and returns the response.
-func fetch(t *testing.T, run *toolenv.Run, url, credential string) string {
+// fetchAttachment makes a request, with a credential if one is named, and returns the response.
+func fetchAttachment(t *testing.T, run *toolenv.Run, url, credential string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

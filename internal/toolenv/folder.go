@@ -27,7 +27,7 @@ const (
 // one, of any type: a link is not followed, and a pipe does not block.
 func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []byte) error {
 	x.call = call.ID
-	name, err := inside(name)
+	name, err := cleanPath(name)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 		return err
 	}
 	x.dirty = true
-	if err := x.replace(name, content); err != nil {
+	if err := x.replaceFile(name, content); err != nil {
 		return err
 	}
 	if _, err = x.saveFolder(ctx); err != nil {
@@ -47,14 +47,14 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 	return err
 }
 
-// replace replaces name with a new file.
-func (x *Run) replace(name string, content []byte) error {
+// replaceFile replaces name with a new file.
+func (x *Run) replaceFile(name string, content []byte) error {
 	dir := path.Dir(name)
-	if x.linked(dir) {
+	if x.hasLink(dir) {
 		return tool.Refusal(fmt.Sprintf("%q leads through a link. Write to where it leads.", name))
 	}
 	if err := x.root.MkdirAll(dir, 0o755); err != nil {
-		return x.unfit(name, err)
+		return x.pathError(name, err)
 	}
 	mode := fs.FileMode(0o644)
 	old, err := x.root.Lstat(name)
@@ -71,14 +71,14 @@ func (x *Run) replace(name string, content []byte) error {
 	}
 	if err != nil {
 		x.root.Remove(fresh)
-		return x.unfit(name, err)
+		return x.pathError(name, err)
 	}
 	return x.changeOwner(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
 }
 
-// linked reports whether a path contains a link: a call that is allowed by its name would write
+// hasLink reports whether a path contains a link: a call that is allowed by its name would write
 // elsewhere.
-func (x *Run) linked(dir string) bool {
+func (x *Run) hasLink(dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if info, err := x.root.Lstat(dir); err == nil && info.Mode().Type() == fs.ModeSymlink {
 			return true
@@ -89,7 +89,7 @@ func (x *Run) linked(dir string) bool {
 
 // Text reads a file of the session's folder as text, or lists a directory.
 func (x *Run) Text(ctx context.Context, name string) (string, error) {
-	name, err := inside(name)
+	name, err := cleanPath(name)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +140,7 @@ func listDirectory(dir fs.File) (string, error) {
 
 // Open opens a file of the session's folder.
 func (x *Run) Open(ctx context.Context, name string) (io.ReadCloser, error) {
-	name, err := inside(strings.TrimPrefix(name, "/workspace/"))
+	name, err := cleanPath(strings.TrimPrefix(name, "/workspace/"))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (x *Run) openFile(ctx context.Context, name string) (*os.File, fs.FileInfo,
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
-		return nil, nil, x.unfit(name, err)
+		return nil, nil, x.pathError(name, err)
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -192,8 +192,8 @@ func (x *Run) openFile(ctx context.Context, name string) (*os.File, fs.FileInfo,
 	return f, info, nil
 }
 
-// inside cleans a path of the folder.
-func inside(name string) (string, error) {
+// cleanPath cleans a path of the folder.
+func cleanPath(name string) (string, error) {
 	clean := path.Clean(name)
 	if name == "" {
 		clean = "."
@@ -204,8 +204,8 @@ func inside(name string) (string, error) {
 	return clean, nil
 }
 
-// unfit converts a file system's error about a path from the model to a sentence.
-func (x *Run) unfit(name string, err error) error {
+// pathError converts a file system's error about a path from the model to a sentence.
+func (x *Run) pathError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Refusal(fmt.Sprintf("The folder has no file %q.", name))

@@ -42,7 +42,7 @@ func TestCandidatesShowNoMatch(t *testing.T) {
 			} {
 				outputs[i] = append(outputs[i], call(t, run, command))
 			}
-			outputs[i] = append(outputs[i], fetch(t, run, fmt.Sprintf("https://example.com/secret/%d", pin), ""))
+			outputs[i] = append(outputs[i], fetchAttachment(t, run, fmt.Sprintf("https://example.com/secret/%d", pin), ""))
 			run.Close()
 		}
 	}
@@ -60,7 +60,7 @@ func TestGuessableValuesAreHiddenInAnswers(t *testing.T) {
 	w := newWorld(t).contained(t)
 	w.register(t, "PIN", "48151623")
 	run := w.begin(t, w.turn(t, "PIN"))
-	if got := fetch(t, run, "https://example.com/", "PIN"); got != "you sent Bearer [secret:PIN]" {
+	if got := fetchAttachment(t, run, "https://example.com/", "PIN"); got != "you sent Bearer [secret:PIN]" {
 		t.Errorf("%q", got)
 	}
 	got := call(t, run, `curl -sS -H "Authorization: Bearer $PIN" https://example.com/; seq 48151622 48151624`)

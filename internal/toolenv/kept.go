@@ -101,8 +101,8 @@ func (k *kept) removeBefore(t time.Time) (gone []place) {
 	return gone
 }
 
-// sessions returns the sessions with a kept place.
-func (k *kept) sessions() []uuid.UUID {
+// keptSessions returns the sessions with a kept place.
+func (k *kept) keptSessions() []uuid.UUID {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Keys(k.places))
@@ -110,7 +110,7 @@ func (k *kept) sessions() []uuid.UUID {
 
 // removeErased drops the places of sessions that any process has erased.
 func (r *Runner) removeErased(ctx context.Context) error {
-	ids := r.kept.sessions()
+	ids := r.kept.keptSessions()
 	if len(ids) == 0 {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.buildRedactors(slices.Concat(opened, x.others(ctx, others)))
+	n.buildRedactors(slices.Concat(opened, x.openOthers(ctx, others)))
 
 	policy, err := x.r.Policy(ctx, x.t.Workspace)
 	if err != nil {
@@ -70,7 +70,7 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	}
 	credentials := make([]egress.Credential, len(opened))
 	for i, o := range opened {
-		stands := x.r.placeholder(x.t.Turn, o.Name)
+		stands := x.r.placeholderOf(x.t.Turn, o.Name)
 		n.stands[o.Name] = stands
 		n.env = append(n.env, o.Name+"="+stands)
 		credentials[i] = egress.Credential{Name: o.Name, Version: o.Version, Placeholder: stands, Value: o.Value, Hosts: o.Hosts,
@@ -89,16 +89,16 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 // that can be guessed: the mark in place of one would confirm the guess. Such a value is removed
 // from the responses to requests that carried it, which is the only way for it to reach a command.
 func (n *network) buildRedactors(all []vault.Opened) {
-	n.records = redact.New(secrets(all)...)
+	n.records = redact.New(secretsOf(all)...)
 	strong := slices.DeleteFunc(slices.Clone(all), func(o vault.Opened) bool { return o.Value.IsGuessable() })
 	if n.redact = n.records; len(strong) < len(all) {
-		n.redact = redact.New(secrets(strong)...)
+		n.redact = redact.New(secretsOf(strong)...)
 	}
 }
 
-// others opens the credentials that this run cannot send: another run has sent them before, and a
+// openOthers opens the credentials that this run cannot send: another run has sent them before, and a
 // server may echo them. A credential that does not open does not affect the others.
-func (x *Run) others(ctx context.Context, names []string) (list []vault.Opened) {
+func (x *Run) openOthers(ctx context.Context, names []string) (list []vault.Opened) {
 	if opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, names); err == nil {
 		return opened
 	}
@@ -122,7 +122,7 @@ func (x *Run) Redact(s string) string {
 	return x.net.records.String(s)
 }
 
-func secrets(opened []vault.Opened) []redact.Secret {
+func secretsOf(opened []vault.Opened) []redact.Secret {
 	list := make([]redact.Secret, len(opened))
 	for i, o := range opened {
 		list[i] = redact.Secret{Name: o.Name, Value: o.Value.Reveal()}
@@ -130,9 +130,9 @@ func secrets(opened []vault.Opened) []redact.Secret {
 	return list
 }
 
-// placeholder returns the placeholder of a credential in a turn, in all its attempts and on every
+// placeholderOf returns the placeholder of a credential in a turn, in all its attempts and on every
 // replica. Without the master key, placeholders can neither be matched to names nor be made.
-func (r *Runner) placeholder(turn uuid.UUID, name string) string {
+func (r *Runner) placeholderOf(turn uuid.UUID, name string) string {
 	_, key := r.cfg.Vault.Keyring().Derive("credential placeholder")
 	mac := hmac.New(sha256.New, key)
 	mac.Write(turn[:])

@@ -26,7 +26,7 @@ func TestRefusedRequestsAreAggregated(t *testing.T) {
 	run := w.begin(t, w.turn(t))
 	const n = 1000
 	for i := range n {
-		if got := fetch(t, run, fmt.Sprintf("https://elsewhere.example/%d", i), ""); !strings.Contains(got, "not on the list") {
+		if got := fetchAttachment(t, run, fmt.Sprintf("https://elsewhere.example/%d", i), ""); !strings.Contains(got, "not on the list") {
 			t.Fatal(got)
 		}
 	}
@@ -42,7 +42,7 @@ func TestRefusedHostsShareARow(t *testing.T) {
 	run := w.begin(t, w.turn(t))
 	const hosts = 300
 	for i := range hosts {
-		fetch(t, run, fmt.Sprintf("https://host-%d.example/", i), "")
+		fetchAttachment(t, run, fmt.Sprintf("https://host-%d.example/", i), "")
 	}
 	run.Close()
 	if rows, requests := w.recordedRefusals(t); rows > 2*65 || requests != hosts {
@@ -69,7 +69,7 @@ func TestAddressesRefusedAtDialShareARow(t *testing.T) {
 	}
 	run := w.begin(t, w.turn(t))
 	for i := range hosts * times {
-		if got := fetch(t, run, fmt.Sprintf("https://host-%d.example/%d", i%hosts, i), ""); !strings.Contains(got, "not a public one") {
+		if got := fetchAttachment(t, run, fmt.Sprintf("https://host-%d.example/%d", i%hosts, i), ""); !strings.Contains(got, "not a public one") {
 			t.Fatal(got)
 		}
 	}

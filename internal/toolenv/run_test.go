@@ -156,7 +156,7 @@ func TestWithoutASandboxEverythingElseWorks(t *testing.T) {
 	if err := run.Write(t.Context(), tool.Call{}, "a/b", []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
+	if got := fetchAttachment(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	run.Close()
@@ -193,7 +193,7 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"EMPTY_KEY": "has no value yet", "OTHER_KEY": `no credential "OTHER_KEY". It has: API_TOKEN.`, "NO_KEY": "no credential"} {
-		if got := fetch(t, w.begin(t, turn), "https://example.com/", name); !strings.Contains(got, want) {
+		if got := fetchAttachment(t, w.begin(t, turn), "https://example.com/", name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -232,17 +232,17 @@ func TestChangedCredentialSendsNothing(t *testing.T) {
 	if why := refused(t, err); !strings.Contains(why, "cannot be opened") || out.Len() > 0 {
 		t.Errorf("%q, %q", why, out.String())
 	}
-	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); !strings.Contains(got, "cannot be opened") {
+	if got := fetchAttachment(t, run, "https://example.com/", "API_TOKEN"); !strings.Contains(got, "cannot be opened") {
 		t.Errorf("%q", got)
 	}
 	// A run that does not use the credential is not affected, and other values stay hidden.
 	w.register(t, "OTHER_KEY", "another-secret-value")
 	w.register(t, "THIRD_KEY", "the-third-secret-value")
 	third := w.begin(t, w.turn(t, "THIRD_KEY"))
-	if got := fetch(t, third, "https://example.com/another-secret-value", "THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
+	if got := fetchAttachment(t, third, "https://example.com/another-secret-value", "THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
 		t.Errorf("%q", got)
 	}
-	if got := fetch(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress create example.com") {
+	if got := fetchAttachment(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress create example.com") {
 		t.Errorf("%q", got)
 	}
 }
@@ -255,7 +255,7 @@ func TestRequestsAreOnRecord(t *testing.T) {
 	run := r.Open(w.turn(t, "API_TOKEN"))
 	defer run.Close()
 	bash(t, run, `curl -s -H "Authorization: Bearer $API_TOKEN" "https://example.com/one?`+value+`=$API_TOKEN"; curl -s https://elsewhere.example/two`)
-	fetch(t, run, "https://example.com/three", "")
+	fetchAttachment(t, run, "https://example.com/three", "")
 	if host, err := r.Allow(t.Context(), w.workspace, "Elsewhere.example"); err != nil || host != "elsewhere.example" {
 		t.Errorf("%q, %v", host, err)
 	}
@@ -297,7 +297,7 @@ func TestRemovedCredentialsAreNotSent(t *testing.T) {
 	if got := bash(t, run, curl); !strings.Contains(got, why) {
 		t.Errorf("%q", got)
 	}
-	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); got != why {
+	if got := fetchAttachment(t, run, "https://example.com/", "API_TOKEN"); got != why {
 		t.Errorf("%q", got)
 	}
 	if len(w.heard) > 0 {

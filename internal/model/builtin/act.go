@@ -22,19 +22,19 @@ var (
 func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	if m := toolAsked.FindStringSubmatch(question); m != nil && c.offered[m[1]] {
 		if r, ok := c.findResult(m[1]); ok {
-			return sayText(printed(r)), true
+			return sayText(formatOutput(r)), true
 		}
 		return reply{calls: []event.ToolCall{{Tool: m[1], Input: model.Input(m[2])}}}, true
 	}
 	if m := commandAsked.FindStringSubmatch(question); m != nil {
-		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
-			map[string]string{"command": m[1] + m[2]}, printed), true
+		return c.callTool("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
+			map[string]string{"command": m[1] + m[2]}, formatOutput), true
 	}
 	if m := fetchAsked.FindStringSubmatch(question); m != nil {
-		return c.acted("http_request", "I cannot make requests here.", map[string]string{"url": m[1]}, printed), true
+		return c.callTool("http_request", "I cannot make requests here.", map[string]string{"url": m[1]}, formatOutput), true
 	}
 	if m := fileWanted.FindStringSubmatch(question); m != nil {
-		return c.acted("attach_file", "I cannot hand out files here.", map[string]string{"path": m[1]}, outcome), true
+		return c.callTool("attach_file", "I cannot hand out files here.", map[string]string{"path": m[1]}, outcome), true
 	}
 	path, content := "", ""
 	if m := fileWritten.FindStringSubmatch(question); m != nil {
@@ -45,11 +45,11 @@ func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	if path == "" {
 		return r, false
 	}
-	return c.acted("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"}, outcome), true
+	return c.callTool("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"}, outcome), true
 }
 
-// acted calls a tool, and then reports the outcome.
-func (c conversation) acted(tool, lacking string, input map[string]string, tell func(result) string) reply {
+// callTool calls a tool, and then reports the outcome.
+func (c conversation) callTool(tool, lacking string, input map[string]string, tell func(result) string) reply {
 	if r, ok := c.findResult(tool); ok {
 		return sayText(tell(r))
 	}
@@ -59,8 +59,8 @@ func (c conversation) acted(tool, lacking string, input map[string]string, tell 
 	return useTool(tool, input)
 }
 
-// printed formats the output of a tool.
-func printed(r result) string {
+// formatOutput formats the output of a tool.
+func formatOutput(r result) string {
 	text := strings.TrimRight(r.output, "\n")
 	if runes := []rune(text); len(runes) > 4000 {
 		text = string(runes[:4000]) + "\n…"

@@ -33,14 +33,14 @@ func (c conversation) answerMessage() reply {
 	q := strings.TrimSpace(c.question)
 	switch {
 	case q == "" || capability.MatchString(q):
-		return c.introduction()
+		return c.introductionReply()
 	case greeting.MatchString(q):
 		return sayText("Hello! I am the built-in guide. Ask me how Parley works or what this workspace's wiki says; “What can you do?” tells you more.")
 	case thanks.MatchString(q):
 		return sayText("You are welcome.")
 	}
 	if m := counting.FindStringSubmatch(q); m != nil {
-		return count(m[1], m[2], slow.MatchString(q))
+		return countReply(m[1], m[2], slow.MatchString(q))
 	}
 	if expression, value, ok := evaluateQuestion(q); ok {
 		return sayText(expression + " = " + value)
@@ -63,7 +63,7 @@ func (c conversation) answerMessage() reply {
 	return c.searchDocuments()
 }
 
-func (c conversation) introduction() reply {
+func (c conversation) introductionReply() reply {
 	var b strings.Builder
 	b.WriteString("I am the built-in guide. I work offline, cost nothing and give the same answer every time. " +
 		"I am no language model: I look things up, and I can show everything that a stream does.\n\nTry one of these:\n\n" +
@@ -89,8 +89,8 @@ func (c conversation) introduction() reply {
 	return sayText(b.String())
 }
 
-// count writes one number in each delta.
-func count(between, to string, readable bool) reply {
+// countReply writes one number in each delta.
+func countReply(between, to string, readable bool) reply {
 	first := 1
 	last, _ := strconv.Atoi(to)
 	if m := from.FindStringSubmatch(between + " "); m != nil {

@@ -24,9 +24,9 @@ const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 // stampDeltas returns the i-th delta.
 func stampDeltas(i, size int, at time.Time) string {
 	b := make([]byte, size)
-	put(b[:timeDigits], at.UnixNano())
+	putNumber(b[:timeDigits], at.UnixNano())
 	b[timeDigits] = ' '
-	put(b[indexAt:fillAt], int64(i))
+	putNumber(b[indexAt:fillAt], int64(i))
 	for n := fillAt; n < size-1; n++ {
 		b[n] = '.'
 	}
@@ -34,14 +34,14 @@ func stampDeltas(i, size int, at time.Time) string {
 	return string(b)
 }
 
-func put(b []byte, n int64) {
+func putNumber(b []byte, n int64) {
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = digits[n%36]
 		n /= 36
 	}
 }
 
-func number(s string) (n int64, ok bool) {
+func parseNumber(s string) (n int64, ok bool) {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= '0' && c <= '9':
@@ -58,7 +58,7 @@ func number(s string) (n int64, ok bool) {
 // saidStamp is part.said for deltas with an unknown time.
 func saidStamp(i, size int, shown string) (n int, ok bool) {
 	shown = shown[:min(size, len(shown))]
-	if _, ok := number(shown[:min(timeDigits, len(shown))]); !ok {
+	if _, ok := parseNumber(shown[:min(timeDigits, len(shown))]); !ok {
 		return 0, false
 	}
 	want := stampDeltas(i, size, time.Unix(0, 0))
@@ -88,8 +88,8 @@ func (t *Tally) Read(text string, each func(index int, emitted time.Time)) error
 		if len(line) < fillAt || line[timeDigits] != ' ' {
 			return fmt.Errorf("after %d deltas: %.60q is no delta", t.Next, line)
 		}
-		at, ok := number(line[:timeDigits])
-		index, numbered := number(line[indexAt:fillAt])
+		at, ok := parseNumber(line[:timeDigits])
+		index, numbered := parseNumber(line[indexAt:fillAt])
 		if !ok || !numbered {
 			return fmt.Errorf("after %d deltas: %.60q is no delta", t.Next, line)
 		}

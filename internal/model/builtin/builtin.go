@@ -39,11 +39,11 @@ func (g *Guide) Name() string { return Name }
 func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		c := readConversation(req)
-		r := c.reply()
+		r := c.chooseReply()
 		for i := range r.calls {
 			r.calls[i].ID = c.callID(i)
 		}
-		s := speaker{ctx: ctx, yield: yield, left: -1, once: func(directive int) bool { return g.failed.isFirst(c.key(directive)) }}
+		s := speaker{ctx: ctx, yield: yield, left: -1, once: func(directive int) bool { return g.failed.isFirst(c.partKey(directive)) }}
 		if req.MaxTokens > 0 {
 			s.left = req.MaxTokens * runesPerToken
 		}
@@ -110,8 +110,8 @@ func readConversation(req model.Request) conversation {
 	return c
 }
 
-// reply chooses the reply.
-func (c conversation) reply() reply {
+// chooseReply chooses the reply.
+func (c conversation) chooseReply() reply {
 	p, scripted := parseScript(c.question)
 	if c.forced {
 		return reply{parts: []part{splitWords(c.structuredValue(p, ""), 0)}}
@@ -136,12 +136,12 @@ func (c conversation) reply() reply {
 // callID returns the id of the i-th call of this reply. Like the reply, it is a function of the
 // request.
 func (c conversation) callID(i int) string {
-	sum := sha256.Sum256([]byte(c.key(i)))
+	sum := sha256.Sum256([]byte(c.partKey(i)))
 	return "call_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// key identifies the i-th part of the reply to this conversation.
-func (c conversation) key(i int) string {
+// partKey identifies the i-th part of the reply to this conversation.
+func (c conversation) partKey(i int) string {
 	h := sha256.New()
 	write := func(s string) {
 		var n [8]byte

@@ -30,12 +30,12 @@ func evaluateQuestion(question string) (expression, value string, ok bool) {
 		return "", "", false
 	}
 	s := &sum{rest: strings.NewReplacer("×", "*", "x", "*", "·", "*", "÷", "/", ",", "", " ", "").Replace(m[1])}
-	r, err := s.terms()
+	r, err := s.parseTerms()
 	switch {
 	case err != nil:
 	case s.rest != "":
 		err = errNoSum
-	case bits(r) > maxBits:
+	case bitSize(r) > maxBits:
 		err = errLarge
 	}
 	switch {
@@ -44,11 +44,11 @@ func evaluateQuestion(question string) (expression, value string, ok bool) {
 	case err != nil:
 		return "", "", false
 	}
-	return m[1], decimal(r), true
+	return m[1], formatDecimal(r), true
 }
 
-// decimal formats a number exactly if that is short, else with ten digits.
-func decimal(r *big.Rat) string {
+// formatDecimal formats a number exactly if that is short, else with ten digits.
+func formatDecimal(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
 	}
@@ -67,7 +67,7 @@ var (
 // sum evaluates an expression from left to right. Its depth is limited by maxSum.
 type sum struct{ rest string }
 
-func (s *sum) take(ops string) byte {
+func (s *sum) takeOperator(ops string) byte {
 	if s.rest == "" || strings.IndexByte(ops, s.rest[0]) < 0 {
 		return 0
 	}
@@ -76,15 +76,15 @@ func (s *sum) take(ops string) byte {
 	return op
 }
 
-func (s *sum) terms() (*big.Rat, error) {
-	r, err := s.factors()
+func (s *sum) parseTerms() (*big.Rat, error) {
+	r, err := s.parseFactors()
 	for err == nil {
-		op := s.take("+-")
+		op := s.takeOperator("+-")
 		if op == 0 {
 			return r, nil
 		}
 		var x *big.Rat
-		if x, err = s.factors(); err != nil {
+		if x, err = s.parseFactors(); err != nil {
 			break
 		}
 		if op == '-' {
@@ -95,15 +95,15 @@ func (s *sum) terms() (*big.Rat, error) {
 	return nil, err
 }
 
-func (s *sum) factors() (*big.Rat, error) {
-	r, err := s.signed()
+func (s *sum) parseFactors() (*big.Rat, error) {
+	r, err := s.parseSigned()
 	for err == nil {
-		op := s.take("*/%")
+		op := s.takeOperator("*/%")
 		if op == 0 {
 			return r, nil
 		}
 		var x *big.Rat
-		if x, err = s.signed(); err != nil {
+		if x, err = s.parseSigned(); err != nil {
 			break
 		}
 		switch {
@@ -122,32 +122,32 @@ func (s *sum) factors() (*big.Rat, error) {
 	return nil, err
 }
 
-func (s *sum) signed() (*big.Rat, error) {
-	switch s.take("+-") {
+func (s *sum) parseSigned() (*big.Rat, error) {
+	switch s.takeOperator("+-") {
 	case '-':
-		r, err := s.signed()
+		r, err := s.parseSigned()
 		if err != nil {
 			return nil, err
 		}
 		return r.Neg(r), nil
 	case '+':
-		return s.signed()
+		return s.parseSigned()
 	}
-	return s.power()
+	return s.parsePower()
 }
 
-func (s *sum) power() (*big.Rat, error) {
-	r, err := s.atom()
-	if err != nil || s.take("^") == 0 {
+func (s *sum) parsePower() (*big.Rat, error) {
+	r, err := s.parseAtom()
+	if err != nil || s.takeOperator("^") == 0 {
 		return r, err
 	}
-	x, err := s.signed()
+	x, err := s.parseSigned()
 	switch {
 	case err != nil:
 		return nil, err
 	case !x.IsInt():
 		return nil, errNoSum
-	case bits(x) > 10 || int(new(big.Int).Abs(x.Num()).Int64())*bits(r) > 4*maxBits:
+	case bitSize(x) > 10 || int(new(big.Int).Abs(x.Num()).Int64())*bitSize(r) > 4*maxBits:
 		return nil, errLarge
 	case x.Sign() < 0 && r.Sign() == 0:
 		return nil, errZero
@@ -160,13 +160,13 @@ func (s *sum) power() (*big.Rat, error) {
 	return p, nil
 }
 
-// bits returns the size of a number.
-func bits(r *big.Rat) int { return max(r.Num().BitLen(), r.Denom().BitLen()) }
+// bitSize returns the size of a number.
+func bitSize(r *big.Rat) int { return max(r.Num().BitLen(), r.Denom().BitLen()) }
 
-func (s *sum) atom() (*big.Rat, error) {
-	if s.take("(") != 0 {
-		r, err := s.terms()
-		if err == nil && s.take(")") == 0 {
+func (s *sum) parseAtom() (*big.Rat, error) {
+	if s.takeOperator("(") != 0 {
+		r, err := s.parseTerms()
+		if err == nil && s.takeOperator(")") == 0 {
 			err = errNoSum
 		}
 		return r, err

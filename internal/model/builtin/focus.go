@@ -13,7 +13,7 @@ const fewRows = 3
 // focusOf reduces a list or a table to the rows that the question is about, beyond the words of the
 // heading. Any other text stays whole.
 func focusOf(s search.Section, question string) string {
-	head, rows := itemise(s)
+	head, rows := splitItems(s)
 	terms := search.Terms(question)
 	headed := search.Terms(s.Heading + " " + s.Title)
 	terms = slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(headed, t) })
@@ -43,10 +43,10 @@ func focusOf(s search.Section, question string) string {
 	return strings.Join(append(head, best...), "\n")
 }
 
-// itemise splits a list, a table or a file of comma-separated values: the lines that explain the
+// splitItems splits a list, a table or a file of comma-separated values: the lines that explain the
 // others, and one string for each item or row. Other texts, and numbered lists, which depend on
 // their order, have no rows.
-func itemise(s search.Section) (head, rows []string) {
+func splitItems(s search.Section) (head, rows []string) {
 	lines := strings.Split(s.Text, "\n")
 	if strings.HasSuffix(s.Doc, ".csv") {
 		return lines[:1], lines[1:]

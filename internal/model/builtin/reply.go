@@ -34,15 +34,15 @@ type part struct {
 
 // splitWords returns text that is sent word by word.
 func splitWords(text string, rate float64) part {
-	deltas := split(text)
+	deltas := splitBlanks(text)
 	return part{n: len(deltas), delta: func(i int) string { return deltas[i] }, rate: rate}
 }
 
 // sayText returns a reply of text at the ordinary pace.
 func sayText(text string) reply { return reply{parts: []part{splitWords(text, wordsPerSecond)}} }
 
-// split cuts a text after every run of blanks.
-func split(text string) []string {
+// splitBlanks cuts a text after every run of blanks.
+func splitBlanks(text string) []string {
 	var deltas []string
 	start, blank := 0, false
 	for i, r := range text {
@@ -75,13 +75,13 @@ func (r reply) withoutPrefix(partial string) reply {
 				p.from = i
 				return r.withParts(append([]part{p}, r.parts[k+1:]...)...)
 			}
-			said, ok := p.said(i, rest)
+			said, ok := p.sentBytes(i, rest)
 			if !ok {
 				return r.withParts(append([]part{splitWords("\n\n", 0)}, r.parts...)...)
 			}
 			if size := len(event.Plain(p.delta(i))); said < size {
 				p.from = i + 1
-				return r.withParts(append([]part{p.tail(i, said), p}, r.parts[k+1:]...)...)
+				return r.withParts(append([]part{p.restOf(i, said), p}, r.parts[k+1:]...)...)
 			}
 			rest = rest[said:]
 		}
@@ -94,9 +94,9 @@ func (r reply) withParts(parts ...part) reply {
 	return r
 }
 
-// said returns how many bytes of the i-th delta are at the beginning of shown. The log contains
+// sentBytes returns how many bytes of the i-th delta are at the beginning of shown. The log contains
 // plain text, whatever the delta contains.
-func (p part) said(i int, shown string) (n int, ok bool) {
+func (p part) sentBytes(i int, shown string) (n int, ok bool) {
 	if p.stamped > 0 {
 		return saidStamp(i, p.stamped, shown)
 	}
@@ -107,7 +107,7 @@ func (p part) said(i int, shown string) (n int, ok bool) {
 	return len(d), strings.HasPrefix(shown, d)
 }
 
-// tail returns the rest of the i-th delta after n bytes have been sent.
-func (p part) tail(i, n int) part {
+// restOf returns the rest of the i-th delta after n bytes have been sent.
+func (p part) restOf(i, n int) part {
 	return part{n: 1, delta: func(int) string { return event.Plain(p.delta(i))[n:] }}
 }

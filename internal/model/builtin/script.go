@@ -26,18 +26,18 @@ const (
 
 // directives maps the words after @ to their functions.
 var directives = map[string]func(*script, string) error{
-	"say":        (*script).say,
-	"text":       (*script).text,
-	"bench":      (*script).bench,
-	"unicode":    (*script).unicode,
-	"hostile":    (*script).hostile,
-	"wait":       (*script).wait,
-	"call":       (*script).call,
-	"error":      (*script).error,
-	"refuse":     (*script).refuse,
-	"length":     (*script).length,
-	"usage":      (*script).usage,
-	"structured": (*script).structured,
+	"say":        (*script).directSay,
+	"text":       (*script).directText,
+	"bench":      (*script).directBench,
+	"unicode":    (*script).directUnicode,
+	"hostile":    (*script).directHostile,
+	"wait":       (*script).directWait,
+	"call":       (*script).directCall,
+	"error":      (*script).directError,
+	"refuse":     (*script).directRefuse,
+	"length":     (*script).directLength,
+	"usage":      (*script).directUsage,
+	"structured": (*script).directStructured,
 	"repeat":     nil, // the parser handles it: it applies to the next line
 }
 
@@ -110,8 +110,8 @@ func parseDirective(line string) (name, arg string, ok bool) {
 	return name, strings.TrimSpace(arg), ok && name != ""
 }
 
-// step returns the reply that the next directive adds to.
-func (s *script) step() *reply {
+// currentStep returns the reply that the next directive adds to.
+func (s *script) currentStep() *reply {
 	if !s.open {
 		s.steps = append(s.steps, reply{})
 		s.open = true
@@ -119,13 +119,13 @@ func (s *script) step() *reply {
 	return &s.steps[len(s.steps)-1]
 }
 
-func (s *script) add(p part) error {
-	r := s.step()
+func (s *script) addPart(p part) error {
+	r := s.currentStep()
 	r.parts = append(r.parts, p)
 	return nil
 }
 
-func (s *script) say(arg string) error {
+func (s *script) directSay(arg string) error {
 	counted, clauses, _ := strings.Cut(arg, " words")
 	if n, err := strconv.Atoi(counted); err == nil && n >= 0 {
 		o, err := parseOptions(clauses, wordsPerSecond)
@@ -135,12 +135,12 @@ func (s *script) say(arg string) error {
 		if n > maxWords {
 			return fmt.Errorf("at most %d words", maxWords)
 		}
-		return s.add(part{n: n, delta: func(i int) string { return wordAt(i, n) }, rate: o.rate})
+		return s.addPart(part{n: n, delta: func(i int) string { return wordAt(i, n) }, rate: o.rate})
 	}
-	return s.add(splitWords(arg, wordsPerSecond))
+	return s.addPart(splitWords(arg, wordsPerSecond))
 }
 
-func (s *script) text(arg string) error {
+func (s *script) directText(arg string) error {
 	n, o, err := splitDeltas(arg)
 	if err != nil {
 		return fmt.Errorf("%w; write @text 5000 deltas of 12 bytes at 40/s", err)
@@ -148,10 +148,10 @@ func (s *script) text(arg string) error {
 	if o.size == 0 {
 		o.size = 12
 	}
-	return s.add(part{n: n, delta: func(i int) string { return deltaAt(i, o.size) }, rate: o.rate})
+	return s.addPart(part{n: n, delta: func(i int) string { return deltaAt(i, o.size) }, rate: o.rate})
 }
 
-func (s *script) bench(arg string) error {
+func (s *script) directBench(arg string) error {
 	n, o, err := splitDeltas(arg)
 	if err == nil && o.size != 0 && o.size < MinStamp {
 		err = fmt.Errorf("a stamped delta has at least %d bytes", MinStamp)
@@ -162,26 +162,26 @@ func (s *script) bench(arg string) error {
 	if o.size == 0 {
 		o.size = MinStamp
 	}
-	return s.add(part{n: n, delta: func(i int) string { return stampDeltas(i, o.size, time.Now()) }, rate: o.rate, stamped: o.size})
+	return s.addPart(part{n: n, delta: func(i int) string { return stampDeltas(i, o.size, time.Now()) }, rate: o.rate, stamped: o.size})
 }
 
-func (s *script) unicode(string) error { return s.add(splitWords(Unicode, wordsPerSecond)) }
+func (s *script) directUnicode(string) error { return s.addPart(splitWords(Unicode, wordsPerSecond)) }
 
-func (s *script) hostile(string) error { return s.add(splitWords(Hostile, wordsPerSecond)) }
+func (s *script) directHostile(string) error { return s.addPart(splitWords(Hostile, wordsPerSecond)) }
 
-func (s *script) wait(arg string) error {
+func (s *script) directWait(arg string) error {
 	d, err := time.ParseDuration(arg)
 	if err != nil || d < 0 || d > maxWait {
 		return fmt.Errorf("write @wait 10s; at most an hour")
 	}
-	return s.add(part{wait: d})
+	return s.addPart(part{wait: d})
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,64}$`)
 
-// call ends the step: the next step has the results.
-func (s *script) call(arg string) error {
-	r := s.step()
+// directCall ends the step: the next step has the results.
+func (s *script) directCall(arg string) error {
+	r := s.currentStep()
 	for arg != "" {
 		name, rest, _ := strings.Cut(arg, " ")
 		if !toolName.MatchString(name) {
@@ -208,7 +208,7 @@ func (s *script) call(arg string) error {
 	return nil
 }
 
-func (s *script) error(arg string) error {
+func (s *script) directError(arg string) error {
 	fields := strings.Fields(arg)
 	codes := []event.Code{event.ModelError, event.ModelOverloaded, event.ContentRefused}
 	if len(fields) == 0 || !slices.Contains(codes, event.Code(fields[0])) || len(fields) > 1 && fields[1] != "once" {
@@ -219,22 +219,22 @@ func (s *script) error(arg string) error {
 	if len(fields) > 1 {
 		fail.Retryable, p.once = true, s.line
 	}
-	return s.add(p)
+	return s.addPart(p)
 }
 
-func (s *script) refuse(string) error {
-	s.step().stop = model.StopRefused
+func (s *script) directRefuse(string) error {
+	s.currentStep().stop = model.StopRefused
 	s.open = false
 	return nil
 }
 
-func (s *script) length(string) error {
-	s.step().stop = model.StopLength
+func (s *script) directLength(string) error {
+	s.currentStep().stop = model.StopLength
 	s.open = false
 	return nil
 }
 
-func (s *script) structured(arg string) error {
+func (s *script) directStructured(arg string) error {
 	if arg == "" {
 		return fmt.Errorf(`write @structured {"answer":42}, or @structured none`)
 	}
@@ -242,11 +242,11 @@ func (s *script) structured(arg string) error {
 	return nil
 }
 
-func (s *script) usage(arg string) error {
+func (s *script) directUsage(arg string) error {
 	var u model.Usage
 	if n, err := fmt.Sscanf(arg, "%d %d", &u.InputTokens, &u.OutputTokens); n != 2 || err != nil || u.InputTokens < 0 || u.OutputTokens < 0 {
 		return fmt.Errorf("write @usage 100 50: tokens in, tokens out")
 	}
-	s.step().usage = &u
+	s.currentStep().usage = &u
 	return nil
 }

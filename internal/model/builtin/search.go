@@ -40,22 +40,22 @@ func (c conversation) searchDocuments() reply {
 	case c.step == 0:
 		pattern := patternOf(c.question)
 		if !c.offered["grep"] || pattern == "" || manual.covered >= coveredWell && aboutParley(c.question) {
-			return manual.or(coveredBit, c.nothing())
+			return manual.orElse(coveredBit, c.nothingFound())
 		}
 		return useTool("grep", map[string]string{"pattern": pattern})
 	case c.step == 1:
 		found, _ := c.findResult("grep")
 		calls := c.toRead(found)
 		if len(calls) == 0 {
-			return manual.or(coveredBit, c.nothing())
+			return manual.orElse(coveredBit, c.nothingFound())
 		}
 		return reply{calls: calls}
 	}
 	own := c.fromDocuments()
 	if own.covered == 0 || manual.covered > own.covered+clearly {
-		return manual.or(coveredBit, own.or(coveredBit, c.nothing()))
+		return manual.orElse(coveredBit, own.orElse(coveredBit, c.nothingFound()))
 	}
-	return own.or(0, c.nothing())
+	return own.orElse(0, c.nothingFound())
 }
 
 // found is an answer that consists of passages.
@@ -64,8 +64,8 @@ type found struct {
 	covered float64 // the share of the question that it covers
 }
 
-// or returns the answer, or another reply if the answer covers too little.
-func (f found) or(least float64, other reply) reply {
+// orElse returns the answer, or another reply if the answer covers too little.
+func (f found) orElse(least float64, other reply) reply {
 	if f.text == "" || f.covered < least {
 		return other
 	}
@@ -190,8 +190,8 @@ func (c conversation) fromDocuments() found {
 	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
 }
 
-// nothing is the answer if no source covers the question.
-func (c conversation) nothing() reply {
+// nothingFound is the answer if no source covers the question.
+func (c conversation) nothingFound() reply {
 	where := "Parley's documentation"
 	if c.offered["grep"] {
 		where = "this workspace's knowledge or in Parley's documentation"

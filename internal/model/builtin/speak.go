@@ -30,11 +30,11 @@ func (s *speaker) sendReply(r reply, input int64) {
 		}
 	}()
 	for _, p := range r.parts {
-		if !s.part(p) {
+		if !s.sendPart(p) {
 			return
 		}
 		if s.left == 0 {
-			s.end(r, input, model.StopLength)
+			s.endReply(r, input, model.StopLength)
 			return
 		}
 	}
@@ -52,19 +52,19 @@ func (s *speaker) sendReply(r reply, input int64) {
 	default:
 		stop = model.StopEnd
 	}
-	s.end(r, input, stop)
+	s.endReply(r, input, stop)
 }
 
-func (s *speaker) end(r reply, input int64, stop model.Stop) {
+func (s *speaker) endReply(r reply, input int64, stop model.Stop) {
 	usage := r.usage
 	if usage == nil {
-		usage = &model.Usage{InputTokens: input, OutputTokens: tokens(s.runes)}
+		usage = &model.Usage{InputTokens: input, OutputTokens: tokenCount(s.runes)}
 	}
 	s.yield(model.Chunk{Usage: usage, Stop: stop}, nil)
 }
 
-// part sends one part; false ends the reply.
-func (s *speaker) part(p part) bool {
+// sendPart sends one part; false ends the reply.
+func (s *speaker) sendPart(p part) bool {
 	if p.fail != nil {
 		if p.once > 0 && !s.once(p.once) {
 			return true
@@ -72,7 +72,7 @@ func (s *speaker) part(p part) bool {
 		s.yield(model.Chunk{}, p.fail)
 		return false
 	}
-	if p.wait > 0 && !s.until(time.Now().Add(p.wait)) {
+	if p.wait > 0 && !s.waitUntil(time.Now().Add(p.wait)) {
 		return false
 	}
 	var start time.Time
@@ -84,15 +84,15 @@ func (s *speaker) part(p part) bool {
 		if p.rate > 0 {
 			due = start.Add(time.Duration(float64(i-p.from) * 1e9 / p.rate))
 		}
-		if !s.until(due) || !s.text(p.delta(i)) {
+		if !s.waitUntil(due) || !s.sendDelta(p.delta(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-// text sends one delta, or as much of it as the limit allows.
-func (s *speaker) text(d string) bool {
+// sendDelta sends one delta, or as much of it as the limit allows.
+func (s *speaker) sendDelta(d string) bool {
 	n := utf8.RuneCountInString(d)
 	if s.left >= 0 && n > s.left {
 		cut := 0
@@ -109,9 +109,9 @@ func (s *speaker) text(d string) bool {
 	return d == "" || s.yield(model.Chunk{Text: d}, nil)
 }
 
-// until waits for a point in time. If that has passed, it only checks whether the request has
+// waitUntil waits for a point in time. If that has passed, it only checks whether the request has
 // ended.
-func (s *speaker) until(due time.Time) bool {
+func (s *speaker) waitUntil(due time.Time) bool {
 	d := time.Duration(0)
 	if !due.IsZero() {
 		d = time.Until(due)
@@ -137,7 +137,7 @@ func (s *speaker) until(due time.Time) bool {
 	}
 }
 
-func tokens(runes int) int64 { return int64((runes + runesPerToken - 1) / runesPerToken) }
+func tokenCount(runes int) int64 { return int64((runes + runesPerToken - 1) / runesPerToken) }
 
 // inputTokens estimates the input tokens that a provider would count.
 func inputTokens(req model.Request) int64 {
@@ -151,5 +151,5 @@ func inputTokens(req model.Request) int64 {
 	for _, t := range req.Tools {
 		n += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + utf8.RuneCount(t.Schema)
 	}
-	return tokens(n)
+	return tokenCount(n)
 }

@@ -85,7 +85,7 @@ func summarizePage(content string) []string {
 	var all []sentence
 	frequency := make(map[string]float64)
 	for _, s := range search.Split("", content) {
-		for i, text := range sentences(s.Text) {
+		for i, text := range splitSentences(s.Text) {
 			terms := search.Terms(text)
 			if len(terms) < 2 {
 				continue
@@ -128,9 +128,9 @@ var (
 	period   = regexp.MustCompile(`([.!?])\s+(["“(]?[\p{Lu}\d])`)
 )
 
-// sentences splits a passage of Markdown: an item of a list is at least one sentence, a table or a
+// splitSentences splits a passage of Markdown: an item of a list is at least one sentence, a table or a
 // block of code is not one.
-func sentences(passage string) []string {
+func splitSentences(passage string) []string {
 	var out []string
 	var b strings.Builder
 	flush := func() {

@@ -48,7 +48,7 @@ func (c conversation) writePage(page, content string) reply {
 			input["expected_version"] = json.Number(m[1])
 		}
 	}
-	return planned(plan, askFor("wiki_write", input))
+	return plannedCall(plan, askFor("wiki_write", input))
 }
 
 // askApproval triggers an approval: it writes a page, which needs one unless the caller may write.
@@ -59,13 +59,13 @@ func (c conversation) askApproval() reply {
 	if r, ok := c.findResult("wiki_write"); ok {
 		return reportOutcome(r, "The call went through. ")
 	}
-	return planned("I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
+	return plannedCall("I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
 		"with `parley permissions update wiki_write ask` it asks always.",
 		askFor("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
 }
 
-// planned returns a call after a text with its purpose, which approvers read.
-func planned(plan string, call event.ToolCall) reply {
+// plannedCall returns a call after a text with its purpose, which approvers read.
+func plannedCall(plan string, call event.ToolCall) reply {
 	r := sayText(plan + "\n\n")
 	r.calls = []event.ToolCall{call}
 	return r

@@ -19,13 +19,13 @@ const OutputDescription = "Takes the whole answer as data."
 func (f Form) Answer(replies ...iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		for i, reply := range replies {
-			said, last, err := listen(reply)
+			said, last, err := readReply(reply)
 			if errors.Is(err, errNotAccepted) && i < len(replies)-1 {
 				continue
 			}
 			if err != nil {
 				yield(model.Chunk{}, err)
-			} else if yield(model.Chunk{Text: string(f.Value(json.RawMessage(unfence(said))))}, nil) {
+			} else if yield(model.Chunk{Text: string(f.Value(json.RawMessage(removeFence(said))))}, nil) {
 				yield(last, nil)
 			}
 			return
@@ -33,8 +33,8 @@ func (f Form) Answer(replies ...iter.Seq2[model.Chunk, error]) iter.Seq2[model.C
 	}
 }
 
-// listen reads a whole reply: the value in it, and its last chunk.
-func listen(reply iter.Seq2[model.Chunk, error]) (said string, last model.Chunk, err error) {
+// readReply reads a whole reply: the value in it, and its last chunk.
+func readReply(reply iter.Seq2[model.Chunk, error]) (said string, last model.Chunk, err error) {
 	var text strings.Builder
 	var call *event.ToolCall
 	for c, err := range reply {
@@ -57,7 +57,7 @@ func listen(reply iter.Seq2[model.Chunk, error]) (said string, last model.Chunk,
 	return string(call.Input), last, nil
 }
 
-func unfence(s string) string {
+func removeFence(s string) string {
 	s = strings.TrimSpace(s)
 	inside, ok := strings.CutPrefix(s, "```")
 	if !ok {

@@ -27,29 +27,29 @@ type Bound struct {
 // AddText counts text of the reply.
 func (b *Bound) AddText(text string) {
 	b.text += len(text)
-	b.add(len(text))
-	b.check(b.text, maxText, "bytes of text")
+	b.addBytes(len(text))
+	b.checkLimit(b.text, maxText, "bytes of text")
 }
 
 // AddCall counts a tool call.
 func (b *Bound) AddCall() {
 	b.calls++
-	b.check(b.calls, maxCalls, "tool calls")
+	b.checkLimit(b.calls, maxCalls, "tool calls")
 }
 
 // AddArguments counts a piece of the arguments of a call; whole is the number of bytes of the
 // arguments including the piece.
 func (b *Bound) AddArguments(piece string, whole int) {
-	b.add(len(piece))
-	b.check(whole, maxArguments, "bytes of arguments in a tool call")
+	b.addBytes(len(piece))
+	b.checkLimit(whole, maxArguments, "bytes of arguments in a tool call")
 }
 
-func (b *Bound) add(n int) {
+func (b *Bound) addBytes(n int) {
 	b.total += n
-	b.check(b.total, maxReply, "bytes")
+	b.checkLimit(b.total, maxReply, "bytes")
 }
 
-func (b *Bound) check(n, limit int, unit string) {
+func (b *Bound) checkLimit(n, limit int, unit string) {
 	if n > limit && b.exceeded == "" {
 		b.exceeded = fmt.Sprintf("%d %s", limit, unit)
 	}

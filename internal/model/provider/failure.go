@@ -15,7 +15,7 @@ import (
 // errorFromResponse maps a response that is not a stream to an error.
 func (s Service) errorFromResponse(res *http.Response) *model.Error {
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // truncation only makes the message plainer
-	e := s.judge(res.StatusCode, parseReport(data))
+	e := s.classifyFailure(res.StatusCode, parseReport(data))
 	e.RetryAfter = RetryAfter(res.Header, time.Now())
 	if id := requestID(res.Header); id != "" {
 		e.Err = fmt.Errorf("%w, request %s", e.Err, id)
@@ -26,37 +26,37 @@ func (s Service) errorFromResponse(res *http.Response) *model.Error {
 // Reported maps an error that a provider reported inside a stream.
 func (s Service) Reported(data []byte) *model.Error {
 	r := parseReport(data)
-	return s.judge(r.status, r)
+	return s.classifyFailure(r.status, r)
 }
 
-// judge classifies the failure by the status and the provider's own words, the most specific first.
+// classifyFailure classifies the failure by the status and the provider's own words, the most specific first.
 // Status 0 is an error without one.
-func (s Service) judge(status int, r report) *model.Error {
-	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.label())}
+func (s Service) classifyFailure(status int, r report) *model.Error {
+	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.failureLabel())}
 	switch {
-	case r.says("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
-		r.mentions("content filtering policy"):
+	case r.hasCode("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
+		r.mentionsPhrase("content filtering policy"):
 		e.Code = event.ContentRefused
 		e.Message = s.Name + " refused the content under its usage policy."
-	case status == http.StatusPaymentRequired || r.says("insufficient_quota", "billing_error", "billing_hard_limit_reached") ||
-		r.mentions("credit balance is too low"):
+	case status == http.StatusPaymentRequired || r.hasCode("insufficient_quota", "billing_error", "billing_hard_limit_reached") ||
+		r.mentionsPhrase("credit balance is too low"):
 		e.Message = "The account at " + s.Name + " has no quota or credit left. Check its plan and billing."
-	case status == http.StatusRequestEntityTooLarge || r.says("context_length_exceeded", "request_too_large") ||
-		r.mentions("prompt is too long") || r.mentions("maximum context length"):
+	case status == http.StatusRequestEntityTooLarge || r.hasCode("context_length_exceeded", "request_too_large") ||
+		r.mentionsPhrase("prompt is too long") || r.mentionsPhrase("maximum context length"):
 		e.Message = fmt.Sprintf("The conversation is longer than %s can read. Start a new session or configure a model with a larger context.", s.FullName())
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
-		r.says("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
+		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
 		e.Code, e.Retryable = event.ModelOverloaded, true
 		e.Message = s.Name + " is overloaded or limits the rate of requests."
-	case status == http.StatusUnauthorized || r.says("authentication_error", "invalid_api_key"):
+	case status == http.StatusUnauthorized || r.hasCode("authentication_error", "invalid_api_key"):
 		e.Message = s.Name + " did not accept the API key. Check " + s.KeyVar + "."
-	case status == http.StatusForbidden || r.says("permission_error"):
+	case status == http.StatusForbidden || r.hasCode("permission_error"):
 		e.Message = fmt.Sprintf("%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
-	case status == http.StatusNotFound || r.says("not_found_error", "model_not_found"):
+	case status == http.StatusNotFound || r.hasCode("not_found_error", "model_not_found"):
 		e.Message = fmt.Sprintf("%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
 	case status >= 300 && status < 400:
 		e.Message = fmt.Sprintf("%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
-	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.says("invalid_request_error") || status >= 500:
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") || status >= 500:
 		e.Retryable = true
 		e.Message = s.Name + " failed to answer."
 	default:
@@ -66,13 +66,13 @@ func (s Service) judge(status int, r report) *model.Error {
 	return e
 }
 
-// says reports whether the provider's type or code is one of words.
-func (r report) says(words ...string) bool {
+// hasCode reports whether the provider's type or code is one of words.
+func (r report) hasCode(words ...string) bool {
 	return slices.Contains(words, r.kind) || slices.Contains(words, r.code)
 }
 
-// mentions reports whether the provider's message contains a phrase, for the few conditions without
+// mentionsPhrase reports whether the provider's message contains a phrase, for the few conditions without
 // a type or code.
-func (r report) mentions(phrase string) bool {
+func (r report) mentionsPhrase(phrase string) bool {
 	return strings.Contains(strings.ToLower(r.message), phrase)
 }

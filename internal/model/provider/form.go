@@ -23,47 +23,47 @@ const value = "value"
 // without known members.
 func FormOf(schema json.RawMessage) Form {
 	raw := Object(schema, `{"type":"object","properties":{}}`)
-	members := ordered(raw)
+	members := orderedMembers(raw)
 	plain := false
 	for _, m := range members {
 		switch m.name {
 		case "type":
 			plain = string(m.value) == `"object"`
 		case "$ref", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const":
-			return wrap(members)
+			return wrapMembers(members)
 		}
 	}
 	if !plain {
-		return wrap(members)
+		return wrapMembers(members)
 	}
 	return Form{Schema: raw}
 }
 
-// wrap keeps the order of members, in which models write their answers. Definitions stay at the
+// wrapMembers keeps the order of members, in which models write their answers. Definitions stay at the
 // top, so that references to them remain valid.
-func wrap(members []member) Form {
+func wrapMembers(members []member) Form {
 	var inner, outer bytes.Buffer
 	for _, m := range members {
 		switch m.name {
 		case "$schema":
 		case "$defs", "definitions":
-			outer.Write(m.text())
+			outer.Write(m.afterComma())
 		default:
 			if inner.Len() > 0 {
 				inner.WriteByte(',')
 			}
-			inner.Write(m.text()[1:])
+			inner.Write(m.afterComma()[1:])
 		}
 	}
 	schema := `{"type":"object","properties":{"` + value + `":{` + inner.String() + `}},"required":["` + value + `"],"additionalProperties":false` + outer.String() + `}`
-	return Form{Schema: json.RawMessage(local.ReplaceAllStringFunc(schema, moved)), wrapped: true}
+	return Form{Schema: json.RawMessage(local.ReplaceAllStringFunc(schema, movedReference)), wrapped: true}
 }
 
 // local matches a reference to the same document. In a text its quotes would be escaped.
 var local = regexp.MustCompile(`"\$ref"\s*:\s*"#[^"]*"`)
 
-// moved returns a reference after its schema was wrapped.
-func moved(ref string) string {
+// movedReference returns a reference after its schema was wrapped.
+func movedReference(ref string) string {
 	at := strings.LastIndex(ref, "#") + 1
 	if strings.HasPrefix(ref[at:], "/$defs/") || strings.HasPrefix(ref[at:], "/definitions/") {
 		return ref
@@ -98,8 +98,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// text returns the member after a comma.
-func (m member) text() []byte {
+// afterComma returns the member after a comma.
+func (m member) afterComma() []byte {
 	name, err := json.Marshal(m.name)
 	if err != nil { // a string always marshals
 		return nil
@@ -107,7 +107,7 @@ func (m member) text() []byte {
 	return append(append(append([]byte{','}, name...), ':'), m.value...)
 }
 
-func ordered(object json.RawMessage) []member {
+func orderedMembers(object json.RawMessage) []member {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if _, err := dec.Token(); err != nil {
 		return nil

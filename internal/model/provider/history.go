@@ -52,7 +52,7 @@ func Arguments(input json.RawMessage) json.RawMessage {
 // called a tool by an invalid name would break its session: providers reject every later request.
 func ToolName(name string) string {
 	name = strings.Map(func(c rune) rune {
-		if letter(c) {
+		if isIDLetter(c) {
 			return c
 		}
 		return '_'
@@ -66,7 +66,7 @@ func ToolName(name string) string {
 // CallID returns a call id that every provider accepts in history, so that a session can change its
 // model. The same id always gives the same result.
 func CallID(id string) string {
-	if id != "" && len(id) <= 40 && !strings.ContainsFunc(id, func(c rune) bool { return !letter(c) }) {
+	if id != "" && len(id) <= 40 && !strings.ContainsFunc(id, func(c rune) bool { return !isIDLetter(c) }) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
@@ -91,6 +91,6 @@ func CallIDs(req model.Request) func(id string) string {
 	}
 }
 
-func letter(c rune) bool {
+func isIDLetter(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }

@@ -60,19 +60,19 @@ func plainText(raw json.RawMessage) string {
 	return ""
 }
 
-// label names the failure for the log. It is one word or empty: a sentence could quote the request
+// failureLabel names the failure for the log. It is one word or empty: a sentence could quote the request
 // or the key.
-func (r report) label() string {
-	return word(cmp.Or(r.code, r.kind))
+func (r report) failureLabel() string {
+	return identifierOrEmpty(cmp.Or(r.code, r.kind))
 }
 
 // requestID returns the id that a provider's support needs.
 func requestID(h http.Header) string {
-	return word(cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id")))
+	return identifierOrEmpty(cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id")))
 }
 
-// word returns s if it looks like an identifier, else "".
-func word(s string) string {
+// identifierOrEmpty returns s if it looks like an identifier, else "".
+func identifierOrEmpty(s string) string {
 	if len(s) > 80 || strings.ContainsFunc(s, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')
 	}) {

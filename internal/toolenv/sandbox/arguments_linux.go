@@ -30,7 +30,7 @@ func systemArguments(root string) (args []string, err error) {
 	top := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 	if root == "" {
 		root = "/"
-	} else if root, err = prepared(root); err != nil {
+	} else if root, err = preparedRoot(root); err != nil {
 		return nil, err
 	} else {
 		top = append(top, "opt")
@@ -49,8 +49,8 @@ func systemArguments(root string) (args []string, err error) {
 	return args, nil
 }
 
-// prepared returns the path of a directory with a system, or an *Unavailable.
-func prepared(root string) (string, error) {
+// preparedRoot returns the path of a directory with a system, or an *Unavailable.
+func preparedRoot(root string) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return "", err
@@ -72,9 +72,9 @@ func prepared(root string) (string, error) {
 	return "", unavailableRoot(root, "has neither usr nor bin")
 }
 
-// arguments returns bubblewrap's arguments for one command. file makes a descriptor that bubblewrap
+// bwrapArguments returns bubblewrap's arguments for one command. file makes a descriptor that bubblewrap
 // inherits.
-func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(text []byte) (fd int, err error)) ([]string, error) {
+func (s *Sandbox) bwrapArguments(c Command, l Limits, executable string, file func(text []byte) (fd int, err error)) ([]string, error) {
 	var failed error
 	data := func(text []byte) string {
 		fd, err := file(text)

@@ -41,11 +41,11 @@ func (g *cgroups) createGroup(l Limits) (c *cgroup, err error) {
 		{"memory.oom.group", "1"},
 		{"pids.max", strconv.Itoa(l.Processes + own)},
 	} {
-		if err := c.write(limit.file, limit.value); err != nil {
+		if err := c.writeSetting(limit.file, limit.value); err != nil {
 			return nil, fmt.Errorf("limit a control group: %w", err)
 		}
 	}
-	if err := c.write("memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without swap
+	if err := c.writeSetting("memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without swap
 		return nil, fmt.Errorf("limit a control group: %w", err)
 	}
 	if c.dir, err = os.Open(c.path); err != nil {
@@ -54,15 +54,15 @@ func (g *cgroups) createGroup(l Limits) (c *cgroup, err error) {
 	return c, nil
 }
 
-// write sets a value. The file must exist: the kernel makes it.
-func (c *cgroup) write(file, value string) error {
+// writeSetting sets a value. The file must exist: the kernel makes it.
+func (c *cgroup) writeSetting(file, value string) error {
 	return writeValue(filepath.Join(c.path, file), value)
 }
 
-// kill kills all processes of the group. It needs a kernel since 5.14.
-func (c *cgroup) kill() {
+// killGroup kills all processes of the group. It needs a kernel since 5.14.
+func (c *cgroup) killGroup() {
 	if c != nil {
-		_ = c.write("cgroup.kill", "1")
+		_ = c.writeSetting("cgroup.kill", "1")
 	}
 }
 
@@ -83,8 +83,8 @@ func (c *cgroup) outOfMemory() bool {
 // removeWithin is the time that the kernel may need to release ended processes.
 const removeWithin = 5 * time.Second
 
-// remove removes the group after its processes have ended.
-func (c *cgroup) remove() error {
+// removeGroup removes the group after its processes have ended.
+func (c *cgroup) removeGroup() error {
 	if c == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *cgroup) remove() error {
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return fmt.Errorf("remove a control group: %w", err)
 		}
-		c.kill()
+		c.killGroup()
 	}
 }
 

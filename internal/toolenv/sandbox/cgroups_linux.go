@@ -41,11 +41,11 @@ func openCgroups(bwrap string) (*cgroups, error) {
 		return nil, err
 	}
 	g := &cgroups{commands: filepath.Join(dir, commandsGroup)}
-	if err := divide(dir); err != nil {
+	if err := divideGroups(dir); err != nil {
 		return nil, err
 	}
 	g.removeStale()
-	return g, g.try(bwrap)
+	return g, g.tryProgram(bwrap)
 }
 
 // ownCgroup returns the directory of the group that the service may divide.
@@ -75,8 +75,8 @@ func ownCgroup(self, mounts string) (string, error) {
 	return "", errors.New("cgroup v2 is not mounted")
 }
 
-// divide makes the groups below the service's own group.
-func divide(dir string) error {
+// divideGroups makes the groups below the service's own group.
+func divideGroups(dir string) error {
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return err
@@ -160,8 +160,8 @@ func (g *cgroups) removeStale() {
 	}
 }
 
-// try starts a process in its own group.
-func (g *cgroups) try(program string) error {
+// tryProgram starts a process in its own group.
+func (g *cgroups) tryProgram(program string) error {
 	c, err := g.createGroup(defaults)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (g *cgroups) try(program string) error {
 	cmd := exec.Command(program, "--version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(c.dir.Fd())}
 	if err := cmd.Run(); err != nil {
-		return errors.Join(fmt.Errorf("start a process in a control group: %w", err), c.remove())
+		return errors.Join(fmt.Errorf("start a process in a control group: %w", err), c.removeGroup())
 	}
-	return c.remove()
+	return c.removeGroup()
 }

@@ -49,7 +49,7 @@ func TestGroupsOfOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := divide(dir); err == nil || !strings.Contains(err.Error(), "has other processes than the service's") {
+	if err := divideGroups(dir); err == nil || !strings.Contains(err.Error(), "has other processes than the service's") {
 		t.Errorf("%v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "parley-*")); err != nil || len(left) > 0 {
@@ -58,7 +58,7 @@ func TestGroupsOfOthersAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte("cpu io\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := divide(dir); err == nil || !strings.Contains(err.Error(), "does not have the controller memory") {
+	if err := divideGroups(dir); err == nil || !strings.Contains(err.Error(), "does not have the controller memory") {
 		t.Errorf("%v", err)
 	}
 }

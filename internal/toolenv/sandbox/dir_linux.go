@@ -32,7 +32,7 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 		if err != nil {
 			return nil, err
 		}
-		lock, err := claim(path) // first: another process may be sweeping
+		lock, err := claimDirectory(path) // first: another process may be sweeping
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +52,8 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 	return nil, errors.New("others remove it each time")
 }
 
-// claim locks a directory. It returns nil if another process has it, or removed it.
-func claim(path string) (*os.File, error) {
+// claimDirectory locks a directory. It returns nil if another process has it, or removed it.
+func claimDirectory(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -83,7 +83,7 @@ func removeStaleDirs(parent string, log *slog.Logger) {
 		if err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
 			continue
 		}
-		lock, err := claim(path)
+		lock, err := claimDirectory(path)
 		if err != nil || lock == nil {
 			continue
 		}

@@ -15,27 +15,27 @@ func seccompFilter() []byte {
 	p.load(numberOffset)
 	p.foreign()
 	for _, nr := range append(denied, deniedHere...) {
-		p.when(nr, refuse(unix.EPERM))
+		p.when(nr, refuseWith(unix.EPERM))
 	}
 	for _, nr := range append(unknown, unknownHere...) {
-		p.when(nr, refuse(unix.ENOSYS))
+		p.when(nr, refuseWith(unix.ENOSYS))
 	}
 	// No resource limit counts allocated blocks: one call can fill the whole disk. Programs write
 	// the blocks themselves if the file system cannot allocate.
-	p.when(unix.SYS_FALLOCATE, refuse(unix.EOPNOTSUPP))
-	p.not(unix.SYS_IOCTL, 1, unix.EOPNOTSUPP, allocations...)
+	p.when(unix.SYS_FALLOCATE, refuseWith(unix.EOPNOTSUPP))
+	p.refuseValues(unix.SYS_IOCTL, 1, unix.EOPNOTSUPP, allocations...)
 	// Unix, netlink, packet, vsock and raw sockets are rejected, and protocols whose module the
 	// kernel would load.
-	p.only(unix.SYS_SOCKET, ^uint32(0), 0, unix.AF_INET, unix.AF_INET6)
-	p.only(unix.SYS_SOCKET, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_DGRAM)
-	p.only(unix.SYS_SOCKET, ^uint32(0), 2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)
+	p.allowOnly(unix.SYS_SOCKET, ^uint32(0), 0, unix.AF_INET, unix.AF_INET6)
+	p.allowOnly(unix.SYS_SOCKET, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_DGRAM)
+	p.allowOnly(unix.SYS_SOCKET, ^uint32(0), 2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)
 	// A pair of unix sockets cannot reach other processes, unless it sends datagrams, which may be
 	// addressed.
-	p.only(unix.SYS_SOCKETPAIR, ^uint32(0), 0, unix.AF_UNIX)
-	p.only(unix.SYS_SOCKETPAIR, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
-	p.only(unix.SYS_CLONE, newNamespaces, 0, 0)
+	p.allowOnly(unix.SYS_SOCKETPAIR, ^uint32(0), 0, unix.AF_UNIX)
+	p.allowOnly(unix.SYS_SOCKETPAIR, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
+	p.allowOnly(unix.SYS_CLONE, newNamespaces, 0, 0)
 	// Input to a terminal that is shared with other processes.
-	p.not(unix.SYS_IOCTL, 1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX)
+	p.refuseValues(unix.SYS_IOCTL, 1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX)
 	p.end(unix.SECCOMP_RET_ALLOW)
 	return p.bytes()
 }
@@ -58,7 +58,7 @@ var allocations = []uint32{
 	0x401c5820, // FS_IOC_FSSETXATTR
 }
 
-func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
+func refuseWith(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
 // program consists of blocks that begin and end with the system call's number in the accumulator,
 // so that their order does not matter.
@@ -85,9 +85,9 @@ func (p *program) when(k, action uint32) {
 	p.end(action)
 }
 
-// only rejects a system call unless its argument is one of the values. The kernel also reads only
+// allowOnly rejects a system call unless its argument is one of the values. The kernel also reads only
 // the low half of these arguments.
-func (p *program) only(nr, mask uint32, arg uint32, values ...uint32) {
+func (p *program) allowOnly(nr, mask uint32, arg uint32, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, n+4)
 	p.load(argsOffset + 8*arg)
@@ -95,17 +95,17 @@ func (p *program) only(nr, mask uint32, arg uint32, values ...uint32) {
 	for i, v := range values {
 		p.equal(v, n-uint8(i)) // over the rest and the refusal
 	}
-	p.end(refuse(unix.EPERM))
+	p.end(refuseWith(unix.EPERM))
 	p.load(numberOffset)
 }
 
-// not rejects a system call if its argument is one of the values.
-func (p *program) not(nr uint32, arg uint32, errno unix.Errno, values ...uint32) {
+// refuseValues rejects a system call if its argument is one of the values.
+func (p *program) refuseValues(nr uint32, arg uint32, errno unix.Errno, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, 2*n+2)
 	p.load(argsOffset + 8*arg)
 	for _, v := range values {
-		p.when(v, refuse(errno))
+		p.when(v, refuseWith(errno))
 	}
 	p.load(numberOffset)
 }

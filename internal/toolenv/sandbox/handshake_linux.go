@@ -11,9 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// handshake waits until the command begins and returns the services for its ports. It also ends
+// awaitCommand waits until the command begins and returns the services for its ports. It also ends
 // when the process does. Its error is the reason why the command did not begin.
-func (p *process) handshake(ports []port) (services []service, err error) {
+func (p *process) awaitCommand(ports []port) (services []service, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(services)
@@ -33,10 +33,10 @@ func (p *process) handshake(ports []port) (services []service, err error) {
 		if text[0] == inside.Failed {
 			return services, errors.New(string(text[1:n]))
 		}
-		if services, err = p.take(rights[:nrights], ports); err != nil {
+		if services, err = p.storeDescriptors(rights[:nrights], ports); err != nil {
 			return services, err
 		}
-		p.proceed()
+		p.letProceed()
 		ready = true
 	}
 	if !ready {
@@ -45,8 +45,8 @@ func (p *process) handshake(ports []port) (services []service, err error) {
 	return services, nil
 }
 
-// take stores the descriptors that the second stage passed.
-func (p *process) take(rights []byte, ports []port) (services []service, err error) {
+// storeDescriptors stores the descriptors that the second stage passed.
+func (p *process) storeDescriptors(rights []byte, ports []port) (services []service, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
 		return nil, fmt.Errorf("the second stage passed nothing: %w", err)
@@ -82,8 +82,8 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 	return services, err
 }
 
-// proceed lets the second stage continue, unless the process was killed meanwhile.
-func (p *process) proceed() {
+// letProceed lets the second stage continue, unless the process was killed meanwhile.
+func (p *process) letProceed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.killed {

@@ -12,7 +12,7 @@ import (
 func newJob(c Command, l Limits) inside.Job {
 	j := inside.Job{Argv: c.Argv, Env: commandEnvironment(c)}
 	for _, p := range listPorts(c) {
-		j.Sockets = append(j.Sockets, p.kind())
+		j.Sockets = append(j.Sockets, p.socketType())
 	}
 	limit := func(resource int, n int64) {
 		j.Limits = append(j.Limits, inside.Limit{Resource: resource, Soft: uint64(n), Hard: uint64(n)})

@@ -61,7 +61,7 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.probe(ctx); err != nil {
+	if err := s.probeFeatures(ctx); err != nil {
 		return nil, err
 	}
 	s.log.Info("commands can be contained", "bwrap", s.bwrap, "dir", dir, "limited", s.unlimited == nil)

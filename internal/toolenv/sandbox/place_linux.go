@@ -21,7 +21,7 @@ func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 		if s.scratch, err = newScratch(s.dir, s.users, s.log); err != nil {
 			return "", "", unavailableDir(err)
 		}
-		if !s.reachable(s.dir) {
+		if !s.isReachable(s.dir) {
 			err := unavailablePath(s.users.UserRange, s.scratch.path)
 			_ = s.scratch.close()
 			s.scratch = nil
@@ -40,7 +40,7 @@ func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 // can execute.
 func (s *Sandbox) ownExecutable() (string, error) {
 	path, err := os.Executable()
-	if err != nil || s.reachable(path) {
+	if err != nil || s.isReachable(path) {
 		return path, err
 	}
 	copied := filepath.Join(s.scratch.path, "init")
@@ -67,9 +67,9 @@ func (s *Sandbox) ownExecutable() (string, error) {
 	return copied, to.Close()
 }
 
-// reachable reports whether the commands' user may reach path and read it. It checks the
+// isReachable reports whether the commands' user may reach path and read it. It checks the
 // permissions of others.
-func (s *Sandbox) reachable(path string) bool {
+func (s *Sandbox) isReachable(path string) bool {
 	if s.users == nil {
 		return true
 	}

@@ -32,8 +32,8 @@ func listPorts(c Command) (list []port) {
 	return list
 }
 
-// kind returns the type of the port's socket.
-func (p port) kind() int {
+// socketType returns the type of the port's socket.
+func (p port) socketType() int {
 	if p.udp != nil {
 		return unix.SOCK_DGRAM
 	}

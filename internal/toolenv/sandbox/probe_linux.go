@@ -37,9 +37,9 @@ func findBwrap(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// probe runs one command with every feature of a sandbox, and checks the actual result instead of
+// probeFeatures runs one command with every feature of a sandbox, and checks the actual result instead of
 // the requested settings.
-func (s *Sandbox) probe(ctx context.Context) error {
+func (s *Sandbox) probeFeatures(ctx context.Context) error {
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		return noChildren
 	}
@@ -60,13 +60,13 @@ func (s *Sandbox) probe(ctx context.Context) error {
 		Output: &out,
 	})
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		return unavailableSandbox(host(), failure.Reason)
+		return unavailableSandbox(readHost(), failure.Reason)
 	}
 	if err != nil {
 		return err
 	}
 	if r.Killed != "" || r.Exit != 0 {
-		return unavailableSandbox(host(), fmt.Sprintf("the probe ended with exit code %d. %s", r.Exit, r.Killed))
+		return unavailableSandbox(readHost(), fmt.Sprintf("the probe ended with exit code %d. %s", r.Exit, r.Killed))
 	}
 	if hole := judgeReport(out.String()); hole != "" {
 		return unavailableLeak(hole)
@@ -74,8 +74,8 @@ func (s *Sandbox) probe(ctx context.Context) error {
 	return nil
 }
 
-// host reads the machine's settings for namespaces.
-func host() facts {
+// readHost reads the machine's settings for namespaces.
+func readHost() facts {
 	read := func(path string) string {
 		text, _ := os.ReadFile("/proc/sys/" + path)
 		return strings.TrimSpace(string(text))

@@ -68,10 +68,10 @@ type facts struct {
 
 // unavailableSandbox returns the error for a failure of bubblewrap; words is its output.
 func unavailableSandbox(f facts, words string) *Unavailable {
-	return &Unavailable{Reason: fmt.Sprintf("Bubblewrap could not make a sandbox (%s).", words), Remedy: remedy(f, words)}
+	return &Unavailable{Reason: fmt.Sprintf("Bubblewrap could not make a sandbox (%s).", words), Remedy: remedyFor(f, words)}
 }
 
-func remedy(f facts, words string) string {
+func remedyFor(f facts, words string) string {
 	const (
 		container = "Run the container with --security-opt seccomp=FILE, where FILE is Docker's default profile that also allows clone, unshare, mount, umount2, pivot_root and sethostname, and with --security-opt systempaths=unconfined"
 		apparmor  = "where the host has AppArmor, also with --security-opt apparmor=unconfined or a profile that allows mount"

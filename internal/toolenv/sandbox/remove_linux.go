@@ -23,13 +23,13 @@ func removeTree(path string) error {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	defer unix.Close(parent)
-	top, err := enter(parent, filepath.Base(path))
+	top, err := openDirectory(parent, filepath.Base(path))
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	defer unix.Close(top)
 	r := removal{top: top, prefix: rand.Text()}
-	if err := r.all(); err != nil {
+	if err := r.removeAll(); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return os.Remove(path)
@@ -43,19 +43,19 @@ type removal struct {
 	moved  int
 }
 
-func (r *removal) all() error {
-	if err := r.empty(r.top); err != nil {
+func (r *removal) removeAll() error {
+	if err := r.emptyDirectory(r.top); err != nil {
 		return err
 	}
 	for n := 0; n < r.moved; n++ {
-		dir, err := enter(r.top, r.name(n))
+		dir, err := openDirectory(r.top, r.movedName(n))
 		if err != nil {
 			return err
 		}
-		err = r.empty(dir)
+		err = r.emptyDirectory(dir)
 		unix.Close(dir)
 		if err == nil {
-			err = unix.Unlinkat(r.top, r.name(n), unix.AT_REMOVEDIR)
+			err = unix.Unlinkat(r.top, r.movedName(n), unix.AT_REMOVEDIR)
 		}
 		if err != nil {
 			return err
@@ -64,11 +64,11 @@ func (r *removal) all() error {
 	return nil
 }
 
-func (r *removal) name(n int) string { return r.prefix + strconv.Itoa(n) }
+func (r *removal) movedName(n int) string { return r.prefix + strconv.Itoa(n) }
 
-// empty removes the files of a directory and moves its directories away until a read finds nothing:
+// emptyDirectory removes the files of a directory and moves its directories away until a read finds nothing:
 // removing files while names are read may hide others.
-func (r *removal) empty(dir int) error {
+func (r *removal) emptyDirectory(dir int) error {
 	for {
 		fd, err := unix.Openat(dir, ".", openDir, 0)
 		if err != nil {
@@ -80,7 +80,7 @@ func (r *removal) empty(dir int) error {
 				return nil
 			}
 			found = true
-			return r.clear(dir, name)
+			return r.removeEntry(dir, name)
 		})
 		if err != nil || !found {
 			return err
@@ -88,8 +88,8 @@ func (r *removal) empty(dir int) error {
 	}
 }
 
-// clear removes a file, or moves a directory.
-func (r *removal) clear(dir int, name string) error {
+// removeEntry removes a file, or moves a directory.
+func (r *removal) removeEntry(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
 	if err == nil || err == unix.ENOENT {
 		return nil
@@ -97,20 +97,20 @@ func (r *removal) clear(dir int, name string) error {
 	if err != unix.EISDIR && err != unix.EPERM {
 		return err
 	}
-	opened, err := enter(dir, name) // moving it needs write access to it
+	opened, err := openDirectory(dir, name) // moving it needs write access to it
 	if err != nil {
 		return err
 	}
 	unix.Close(opened)
-	if err := unix.Renameat(dir, name, r.top, r.name(r.moved)); err != nil {
+	if err := unix.Renameat(dir, name, r.top, r.movedName(r.moved)); err != nil {
 		return err
 	}
 	r.moved++
 	return nil
 }
 
-// enter opens a directory, even if it is closed to its owner.
-func enter(parent int, name string) (int, error) {
+// openDirectory opens a directory, even if it is closed to its owner.
+func openDirectory(parent int, name string) (int, error) {
 	held, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err

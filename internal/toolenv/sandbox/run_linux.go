@@ -36,26 +36,26 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
 	defer func() {
-		if err := p.group.remove(); err != nil {
+		if err := p.group.removeGroup(); err != nil {
 			s.log.Warn("a control group is left; the next start removes it", "err", err)
 		}
 	}()
 	defer p.output.Close()
 	defer p.control.Close()
-	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
-	defer time.AfterFunc(limits.Time, func() { p.kill(limit("killed after " + describeDuration(limits.Time))) }).Stop()
+	defer context.AfterFunc(ctx, func() { p.killAll(context.Cause(ctx)) })()
+	defer time.AfterFunc(limits.Time, func() { p.killAll(limit("killed after " + describeDuration(limits.Time))) }).Stop()
 
-	if services, err := p.handshake(listPorts(c)); err != nil {
-		p.abandon(err)
+	if services, err := p.awaitCommand(listPorts(c)); err != nil {
+		p.abandonStart(err)
 	} else {
-		p.attend(ctx, c, limits, services)
+		p.serveUntilExit(ctx, c, limits, services)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := Result{Exit: p.exit(), Took: time.Since(began)}
+	r := Result{Exit: p.exitCode(), Took: time.Since(began)}
 	switch cause := p.cause.(type) {
 	case nil:
-		if r.Killed = signalled(r.Exit, limits); p.group.outOfMemory() {
+		if r.Killed = limitOfSignal(r.Exit, limits); p.group.outOfMemory() {
 			r.Killed = string(tooMuchMemory(limits))
 		}
 	case limit:
@@ -71,14 +71,14 @@ type limit string
 
 func (l limit) Error() string { return string(l) }
 
-// attend serves the command until it has ended.
-func (p *process) attend(ctx context.Context, c Command, l Limits, services []service) {
+// serveUntilExit serves the command until it has ended.
+func (p *process) serveUntilExit(ctx context.Context, c Command, l Limits, services []service) {
 	var watching, serving sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	for _, s := range services {
 		serving.Go(func() {
 			if err := s.serve(ctx); err != nil && ctx.Err() == nil {
-				p.kill(fmt.Errorf("serve the command: %w", err))
+				p.killAll(fmt.Errorf("serve the command: %w", err))
 			}
 		})
 	}
@@ -86,23 +86,23 @@ func (p *process) attend(ctx context.Context, c Command, l Limits, services []se
 	watching.Go(func() { p.watchMemory(process1, l) })
 	watching.Go(func() { p.watchFolder(process1, c.Folder, l) })
 	watching.Go(func() { p.copyOutput(c.Output, l.Output) })
-	p.end()
+	p.waitForEnd()
 	watching.Wait()
 	cancel()
 	closeAll(services)
 	serving.Wait()
 }
 
-// abandon ends a process that did not become the command. Its output is bubblewrap's.
-func (p *process) abandon(failed error) {
-	p.kill(nil)
+// abandonStart ends a process that did not become the command. Its output is bubblewrap's.
+func (p *process) abandonStart(failed error) {
+	p.killAll(nil)
 	words, _ := io.ReadAll(io.LimitReader(p.output, 8<<10))
-	p.end()
+	p.waitForEnd()
 	reason := failed.Error()
 	if text := strings.TrimSpace(string(words)); text != "" {
 		reason += ": " + text
 	}
-	p.kill(&Failure{Reason: reason})
+	p.killAll(&Failure{Reason: reason})
 }
 
 // copyOutput ends when no process can write any more. It drops output beyond the limit.
@@ -112,25 +112,25 @@ func (p *process) copyOutput(to io.Writer, max int64) {
 	}
 	n, err := io.Copy(to, io.LimitReader(p.output, max))
 	if err != nil {
-		p.kill(fmt.Errorf("write the output: %w", err))
+		p.killAll(fmt.Errorf("write the output: %w", err))
 	} else if n == max {
 		if more, _ := io.CopyN(io.Discard, p.output, 1); more > 0 {
-			p.kill(limit("killed: its output passed " + describeSize(max)))
+			p.killAll(limit("killed: its output passed " + describeSize(max)))
 		}
 	}
 	_, _ = io.Copy(io.Discard, p.output)
 }
 
-// exit returns the command's exit code, which bubblewrap forwards.
-func (p *process) exit() int {
+// exitCode returns the command's exit code, which bubblewrap forwards.
+func (p *process) exitCode() int {
 	if code := p.cmd.ProcessState.ExitCode(); code >= 0 {
 		return code
 	}
 	return 128 + int(unix.SIGKILL)
 }
 
-// signalled returns the limit that the kernel enforced with a signal, if any.
-func signalled(exit int, l Limits) string {
+// limitOfSignal returns the limit that the kernel enforced with a signal, if any.
+func limitOfSignal(exit int, l Limits) string {
 	switch exit {
 	case 128 + int(unix.SIGXCPU):
 		return "killed: a process used the processor for more than " + describeDuration(l.CPU)

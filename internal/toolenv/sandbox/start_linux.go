@@ -74,7 +74,7 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 	if err != nil {
 		return nil, err
 	}
-	args, err := s.arguments(c, l, executable, file)
+	args, err := s.bwrapArguments(c, l, executable, file)
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +104,16 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 		}
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
 	}
-	if err := p.begin(); err != nil {
+	if err := p.startProcess(); err != nil {
 		output.Close()
-		return nil, errors.Join(fmt.Errorf("start bubblewrap: %w", err), p.group.remove())
+		return nil, errors.Join(fmt.Errorf("start bubblewrap: %w", err), p.group.removeGroup())
 	}
 	return p, nil
 }
 
-// begin starts the process on a thread that stays until it ends: the kernel kills the process when
+// startProcess starts the process on a thread that stays until it ends: the kernel kills the process when
 // the thread that started it ends, not when the service does.
-func (p *process) begin() error {
+func (p *process) startProcess() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -136,18 +136,18 @@ func (p *process) begin() error {
 	return <-started
 }
 
-// kill kills all of it. The first cause counts; nil is no cause.
-func (p *process) kill(cause error) {
+// killAll kills all of it. The first cause counts; nil is no cause.
+func (p *process) killAll(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause == nil {
 		p.cause = cause
 	}
-	p.destroy()
+	p.destroyLocked()
 }
 
-// destroy requires the lock. The descendants of bubblewrap's first process die with it.
-func (p *process) destroy() {
+// destroyLocked requires the lock. The descendants of bubblewrap's first process die with it.
+func (p *process) destroyLocked() {
 	p.killed = true
 	if !p.reaped {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
@@ -155,16 +155,16 @@ func (p *process) destroy() {
 	if p.process1 != nil {
 		_ = unix.PidfdSendSignal(int(p.process1.Fd()), unix.SIGKILL, nil, 0)
 	}
-	p.group.kill()
+	p.group.killGroup()
 	_ = p.control.CloseRead() // a second stage that starts now fails
 }
 
-// end waits until all its processes have ended.
-func (p *process) end() {
+// waitForEnd waits until all its processes have ended.
+func (p *process) waitForEnd() {
 	<-p.ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.destroy() // processes that the command left behind
+	p.destroyLocked() // processes that the command left behind
 	if p.process1 == nil {
 		return
 	}

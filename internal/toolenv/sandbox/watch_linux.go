@@ -16,9 +16,9 @@ const (
 	folderEvery = 250 * time.Millisecond
 )
 
-// every calls look until it returns a reason to kill the process, or the process has ended. A slow
+// checkEvery calls look until it returns a reason to kill the process, or the process has ended. A slow
 // look is repeated less often.
-func (p *process) every(pause time.Duration, look func() limit) {
+func (p *process) checkEvery(pause time.Duration, look func() limit) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -29,7 +29,7 @@ func (p *process) every(pause time.Duration, look func() limit) {
 		}
 		began := time.Now()
 		if reason := look(); reason != "" {
-			p.kill(reason)
+			p.killAll(reason)
 			return
 		}
 		timer.Reset(max(pause, 10*time.Since(began)))
@@ -39,7 +39,7 @@ func (p *process) every(pause time.Duration, look func() limit) {
 // watchMemory limits the memory of all processes together if the kernel does not, and the number of
 // files in memory, because sizes do not include their names.
 func (p *process) watchMemory(process1 string, l Limits) {
-	p.every(memoryEvery, func() limit {
+	p.checkEvery(memoryEvery, func() limit {
 		if p.group == nil && memoryOf(process1) > l.Memory {
 			return tooMuchMemory(l)
 		}
@@ -81,14 +81,14 @@ func childProcesses(pid, thread string) (pids []string) {
 func (p *process) watchFolder(process1, folder string, l Limits) {
 	var stat unix.Stat_t
 	_ = unix.Stat(folder, &stat)
-	p.every(folderEvery, func() limit {
-		reason, err := p.measure(folder, heldOf(process1, uint64(stat.Dev)), l)
+	p.checkEvery(folderEvery, func() limit {
+		reason, err := p.measureFolder(folder, heldOf(process1, uint64(stat.Dev)), l)
 		switch {
 		case errors.Is(err, errEnded):
 			return ""
 		case err != nil:
 			return "killed: its folder cannot be measured any more"
-		case reason == "" && free(folder) < l.Folder:
+		case reason == "" && freeBytes(folder) < l.Folder:
 			// Files in transit through a socket are in no directory and no process.
 			return limit("killed: the server's disk has less than " + describeSize(l.Folder) + " left")
 		}
@@ -98,9 +98,9 @@ func (p *process) watchFolder(process1, folder string, l Limits) {
 
 var errEnded = errors.New("the process has ended")
 
-// measure walks a folder until it exceeds a limit, or the process has ended. used is the data that
+// measureFolder walks a folder until it exceeds a limit, or the process has ended. used is the data that
 // the process holds outside the folder.
-func (p *process) measure(folder string, used int64, l Limits) (limit, error) {
+func (p *process) measureFolder(folder string, used int64, l Limits) (limit, error) {
 	if used > l.Folder {
 		return tooMuchDisk(l), nil
 	}
@@ -148,8 +148,8 @@ func countFiles(path string) int {
 	return int(stat.Files - stat.Ffree)
 }
 
-// free returns the bytes that unprivileged processes may still write to the disk of a folder.
-func free(folder string) int64 {
+// freeBytes returns the bytes that unprivileged processes may still write to the disk of a folder.
+func freeBytes(folder string) int64 {
 	var stat unix.Statfs_t
 	if unix.Statfs(folder, &stat) != nil {
 		return 0

@@ -18,14 +18,14 @@ func TestNobodyMeasuresForTheDead(t *testing.T) {
 		}
 	}
 	p := &process{ended: make(chan struct{})}
-	if reason, err := p.measure(dir, 0, Limits{Files: 1, Folder: mib}); reason != "killed: it has more than 1 files" || err != nil {
+	if reason, err := p.measureFolder(dir, 0, Limits{Files: 1, Folder: mib}); reason != "killed: it has more than 1 files" || err != nil {
 		t.Errorf("%q, %v", reason, err)
 	}
-	if reason, err := p.measure(dir, 0, Limits{Files: 2, Folder: mib}); reason != "" || err != nil {
+	if reason, err := p.measureFolder(dir, 0, Limits{Files: 2, Folder: mib}); reason != "" || err != nil {
 		t.Errorf("at the limit: %q, %v", reason, err)
 	}
 	close(p.ended)
-	if reason, err := p.measure(dir, 0, Limits{Files: 1, Folder: mib}); reason != "" || !errors.Is(err, errEnded) {
+	if reason, err := p.measureFolder(dir, 0, Limits{Files: 1, Folder: mib}); reason != "" || !errors.Is(err, errEnded) {
 		t.Errorf("%q, %v", reason, err)
 	}
 }

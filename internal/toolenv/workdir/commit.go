@@ -30,8 +30,8 @@ type change struct {
 	count int
 }
 
-// difference compares the saved rows with the found ones.
-func difference(saved, found map[string]known) change {
+// compareRows compares the saved rows with the found ones.
+func compareRows(saved, found map[string]known) change {
 	var c change
 	named, loose := map[sum]bool{}, map[sum]bool{}
 	for path, was := range saved {
@@ -66,22 +66,22 @@ func difference(saved, found map[string]known) change {
 // commitChanges stores the found rows as the folder in the database, in one transaction. If it
 // fails with errMissing, missing blobs were removed after they were sent.
 func (f *Folder) commitChanges(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
-	c := difference(f.saved, found)
+	c := compareRows(f.saved, found)
 	err = replan.InTx(ctx, f.s.pool, func(tx pgx.Tx) error {
 		q := f.s.q.WithTx(tx)
 		if err := q.RetentionPatience(ctx, lockMS); err != nil {
 			return fmt.Errorf("begin to save a folder: %w", err)
 		}
-		if err := f.fence(ctx, q, found); err != nil {
+		if err := f.lockFolder(ctx, q, found); err != nil {
 			return err
 		}
-		if missing, err = f.lock(ctx, q, c); err != nil {
+		if missing, err = f.lockBlobs(ctx, q, c); err != nil {
 			return err
 		}
 		if len(missing) > 0 {
 			return errMissing
 		}
-		return f.write(ctx, q, c, found)
+		return f.writeRows(ctx, q, c, found)
 	})
 	if why, ok := pgerr.IsQuotaExceeded(err); ok {
 		return 0, nil, storageFull(why)
@@ -92,8 +92,8 @@ func (f *Folder) commitChanges(ctx context.Context, found map[string]known) (cha
 	return c.count, missing, err
 }
 
-// fence locks the folder, if the claim is still valid and the folder has not changed.
-func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]known) error {
+// lockFolder locks the folder, if the claim is still valid and the folder has not changed.
+func (f *Folder) lockFolder(ctx context.Context, q *db.Queries, found map[string]known) error {
 	version, err := q.WorkdirSave(ctx, db.WorkdirSaveParams{
 		Files: int32(len(found)), Bytes: bytesOf(found), WorkspaceID: f.claim.Workspace, SessionID: f.claim.Session, Epoch: f.claim.Epoch,
 	})
@@ -109,9 +109,9 @@ func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]know
 	return nil
 }
 
-// lock protects the blobs that get or lose names from removal, and from other transactions that
+// lockBlobs protects the blobs that get or lose names from removal, and from other transactions that
 // name them, until the end of the transaction.
-func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing map[sum]bool, err error) {
+func (f *Folder) lockBlobs(ctx context.Context, q *db.Queries, c change) (missing map[sum]bool, err error) {
 	locked, err := q.WorkBlobsLock(ctx, f.claim.Workspace, sumsOf(slices.Concat(c.named, c.loose)))
 	if err != nil {
 		return nil, fmt.Errorf("lock blobs: %w", err)
@@ -126,7 +126,7 @@ func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing map
 	return missing, nil
 }
 
-func (f *Folder) write(ctx context.Context, q *db.Queries, c change, found map[string]known) error {
+func (f *Folder) writeRows(ctx context.Context, q *db.Queries, c change, found map[string]known) error {
 	workspace, session := f.claim.Workspace, f.claim.Session
 	for paths := range slices.Chunk(c.gone, rowsAtOnce) {
 		if err := q.WorkFilesDrop(ctx, workspace, session, paths); err != nil {

@@ -65,7 +65,7 @@ func (s *Store) Run(ctx context.Context) error {
 // Sweep removes blobs that have had no name for an hour.
 func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	for {
-		n, more, err := s.sweep(ctx)
+		n, more, err := s.sweepBlobs(ctx)
 		dropped += n
 		if err != nil || !more {
 			return dropped, err
@@ -73,9 +73,9 @@ func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	}
 }
 
-// sweep removes a few of them. A save locks the blobs that it names and detects missing ones:
+// sweepBlobs removes a few of them. A save locks the blobs that it names and detects missing ones:
 // either the sweep sees the name, or the save sends the blob again.
-func (s *Store) sweep(ctx context.Context) (dropped int, more bool, err error) {
+func (s *Store) sweepBlobs(ctx context.Context) (dropped int, more bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := q.RetentionPatience(ctx, lockMS); err != nil {

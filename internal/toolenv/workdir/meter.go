@@ -48,18 +48,18 @@ func (m *meter) addMoved(ctx context.Context, files int, bytes int64) {
 	m.Files += files
 	m.Bytes += bytes
 	if m.OfBytes > long && time.Since(m.lastReport) >= logEvery {
-		m.say(ctx, "under way")
+		m.reportState(ctx, "under way")
 	}
 }
 
 // logSummary logs the result.
 func (m *meter) logSummary(ctx context.Context) {
 	if m.OfBytes > long {
-		m.say(ctx, "done")
+		m.reportState(ctx, "done")
 	}
 }
 
-func (m *meter) say(ctx context.Context, state string) {
+func (m *meter) reportState(ctx context.Context, state string) {
 	m.lastReport = time.Now()
 	what := "restore files"
 	if m.Saving {

@@ -78,7 +78,7 @@ func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
 	}
 	for _, path := range paths {
 		if k := saved[path]; k.kind == Symlink {
-			if err := w.link(path, k.target); err != nil {
+			if err := w.createLink(path, k.target); err != nil {
 				return fmt.Errorf("restore a link: %w", err)
 			}
 		}
@@ -109,7 +109,7 @@ func (w *fill) writePath(ctx context.Context, path string, saved map[string]know
 	return nil
 }
 
-func (w *fill) link(path, target string) error {
+func (w *fill) createLink(path, target string) error {
 	dir, name, err := w.findParent(path)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (w *fill) link(path, target string) error {
 }
 
 func (w *fill) writeLarge(ctx context.Context, path string, k known) error {
-	f, err := w.create(path, k)
+	f, err := w.createFile(path, k)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (w *fill) writeSmall(ctx context.Context, saved map[string]known) error {
 		if err := k.checkContent(data[k.blob]); err != nil {
 			return err
 		}
-		f, err := w.create(path, k)
+		f, err := w.createFile(path, k)
 		if err != nil {
 			return err
 		}
@@ -169,8 +169,8 @@ func (w *fill) writeSmall(ctx context.Context, saved map[string]known) error {
 	return nil
 }
 
-// create makes a file that does not exist yet.
-func (w *fill) create(path string, k known) (*os.File, error) {
+// createFile makes a file that does not exist yet.
+func (w *fill) createFile(path string, k known) (*os.File, error) {
 	mode := fs.FileMode(0o644)
 	if k.executable {
 		mode = 0o755

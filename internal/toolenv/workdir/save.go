@@ -48,11 +48,11 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 	if err := w.walkFolder(ctx); err != nil {
 		return Saved{}, err
 	}
-	if err := f.fits(ctx, w); err != nil {
+	if err := f.checkLimits(ctx, w); err != nil {
 		return Saved{}, err
 	}
 	s := &send{f: f, w: w}
-	if err := s.sendFiles(ctx, f.unread(w.found)); err != nil {
+	if err := s.sendFiles(ctx, f.filesToRead(w.found)); err != nil {
 		return Saved{}, err
 	}
 	changed, err := f.nameContents(ctx, s)
@@ -64,8 +64,8 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.listSkipped()}, nil
 }
 
-// fits rejects a folder that exceeds a limit, before any of it is read.
-func (f *Folder) fits(ctx context.Context, w *walk) error {
+// checkLimits rejects a folder that exceeds a limit, before any of it is read.
+func (f *Folder) checkLimits(ctx context.Context, w *walk) error {
 	opt := f.s.opt
 	switch {
 	case len(w.tooLarge) > 0:
@@ -88,9 +88,9 @@ func (f *Folder) fits(ctx context.Context, w *walk) error {
 	return nil
 }
 
-// unread lists the files that may have changed since the last save, and copies the hashes of the
+// filesToRead lists the files that may have changed since the last save, and copies the hashes of the
 // others.
-func (f *Folder) unread(found map[string]known) (paths []string) {
+func (f *Folder) filesToRead(found map[string]known) (paths []string) {
 	for path, k := range found {
 		if k.kind != File {
 			continue
@@ -114,7 +114,7 @@ func (f *Folder) nameContents(ctx context.Context, s *send) (changed int, err er
 		changed, missing, err = f.commitChanges(ctx, s.w.found)
 		switch {
 		case errors.Is(err, errStale):
-			if reload := f.reload(ctx); reload != nil {
+			if reload := f.reloadRows(ctx); reload != nil {
 				return 0, reload
 			}
 		case errors.Is(err, errMissing):
@@ -135,8 +135,8 @@ func (f *Folder) nameContents(ctx context.Context, s *send) (changed int, err er
 	return 0, fmt.Errorf("save a folder: %w", err)
 }
 
-// reload reads the rows in the database.
-func (f *Folder) reload(ctx context.Context) error {
+// reloadRows reads the rows in the database.
+func (f *Folder) reloadRows(ctx context.Context) error {
 	version, err := f.s.q.WorkdirVersion(ctx, f.claim.Workspace, f.claim.Session)
 	if err != nil {
 		return fmt.Errorf("read the version of a folder: %w", err)

@@ -45,7 +45,7 @@ func (s *send) sendFiles(ctx context.Context, paths []string) error {
 		s.expectBytes(s.w.found[path].size)
 	}
 	for _, path := range paths {
-		if err := s.file(ctx, path); err != nil {
+		if err := s.sendFile(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (s *send) sendFiles(ctx context.Context, paths []string) error {
 	return nil
 }
 
-func (s *send) file(ctx context.Context, path string) error {
+func (s *send) sendFile(ctx context.Context, path string) error {
 	f, info, err := s.w.openFile(path)
 	if errors.Is(err, fs.ErrPermission) {
 		delete(s.w.found, path)
@@ -75,7 +75,7 @@ func (s *send) file(ctx context.Context, path string) error {
 	if k.size > chunkSize {
 		err = s.sendLarge(ctx, f, &k)
 	} else {
-		err = s.one(ctx, f, &k)
+		err = s.sendChunk(ctx, f, &k)
 	}
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func (s *send) file(ctx context.Context, path string) error {
 	return nil
 }
 
-// one reads a file of one chunk.
-func (s *send) one(ctx context.Context, r io.Reader, k *known) error {
+// sendChunk reads a file of one chunk.
+func (s *send) sendChunk(ctx context.Context, r io.Reader, k *known) error {
 	data := make([]byte, k.size)
 	if _, err := io.ReadFull(r, data); err != nil {
 		return fmt.Errorf("read a file of the folder: %w", err)
@@ -107,7 +107,7 @@ func (s *send) sendSmall(ctx context.Context) error {
 	for i, c := range s.small {
 		sums[i] = c.sum
 	}
-	there, err := s.there(ctx, sums)
+	there, err := s.storedBlobs(ctx, sums)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (s *send) sendSmall(ctx context.Context) error {
 	return nil
 }
 
-// there returns the blobs that are already stored, and protects them from removal before they are
+// storedBlobs returns the blobs that are already stored, and protects them from removal before they are
 // named.
-func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
+func (s *send) storedBlobs(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	there := make(map[sum]bool, len(sums))
 	if len(sums) == 0 {
 		return there, nil
@@ -152,10 +152,10 @@ func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
 
 // sendLarge reads a file of several chunks, and reads it again to send it if it is not stored.
 func (s *send) sendLarge(ctx context.Context, f *os.File, k *known) (err error) {
-	if k.sum, err = s.digest(f, k.size, func(int, []byte) error { return ctx.Err() }); err != nil {
+	if k.sum, err = s.hashChunks(f, k.size, func(int, []byte) error { return ctx.Err() }); err != nil {
 		return err
 	}
-	there, err := s.there(ctx, []sum{k.sum})
+	there, err := s.storedBlobs(ctx, []sum{k.sum})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *send) sendBlob(ctx context.Context, r io.Reader, size int64) (sum, erro
 	if err := q.WorkBlobBegin(ctx, id, s.f.claim.Workspace); err != nil {
 		return sum{}, fmt.Errorf("begin a blob: %w", err)
 	}
-	name, err := s.digest(r, size, func(n int, chunk []byte) error {
+	name, err := s.hashChunks(r, size, func(n int, chunk []byte) error {
 		rows, err := q.WorkChunkPut(ctx, id, int32(n), chunk)
 		if err == nil && rows == 0 {
 			err = errors.New("the blob was given up")
@@ -204,8 +204,8 @@ func (s *send) sendBlob(ctx context.Context, r io.Reader, size int64) (sum, erro
 	return name, nil
 }
 
-// digest hashes size bytes, one chunk at a time through one buffer.
-func (s *send) digest(r io.Reader, size int64, each func(n int, chunk []byte) error) (name sum, err error) {
+// hashChunks hashes size bytes, one chunk at a time through one buffer.
+func (s *send) hashChunks(r io.Reader, size int64, each func(n int, chunk []byte) error) (name sum, err error) {
 	if s.buf == nil {
 		s.buf = make([]byte, chunkSize)
 	}

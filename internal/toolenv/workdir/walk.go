@@ -66,11 +66,11 @@ func (w *walk) walkFolder(ctx context.Context) error {
 func (w *walk) lookInto(path string) error {
 	dir, err := w.openDir(path)
 	if err != nil {
-		return w.unreadable(path, err)
+		return w.skipUnreadable(path, err)
 	}
 	f, err := dir.Open(".")
 	if err != nil {
-		return w.unreadable(path, err)
+		return w.skipUnreadable(path, err)
 	}
 	defer f.Close()
 	for {
@@ -84,14 +84,14 @@ func (w *walk) lookInto(path string) error {
 			return nil
 		}
 		if err != nil {
-			return w.unreadable(path, err)
+			return w.skipUnreadable(path, err)
 		}
 	}
 }
 
-// unreadable skips files of other users, and returns every other error: a name must not be lost
+// skipUnreadable skips files of other users, and returns every other error: a name must not be lost
 // because a disk fails.
-func (w *walk) unreadable(path string, err error) error {
+func (w *walk) skipUnreadable(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("look into the folder: %w", err)
 	}
@@ -105,7 +105,7 @@ func (w *walk) visitName(dir *os.Root, in, name string) error {
 	if in != "." {
 		path = in + "/" + name
 	} else if name == Attachments {
-		if !w.empty(name) {
+		if !w.isEmptyFolder(name) {
 			w.addSkipped(path, "the name is for what users send")
 		}
 		return nil
@@ -121,21 +121,21 @@ func (w *walk) visitName(dir *os.Root, in, name string) error {
 	}
 	info, err := dir.Lstat(name)
 	if err != nil {
-		return w.unreadable(path, err)
+		return w.skipUnreadable(path, err)
 	}
 	k := known{stamp: stampOf(info)}
 	switch mode := info.Mode(); mode.Type() {
 	case 0:
-		permit(dir, name, mode, 0o400)
+		permitReading(dir, name, mode, 0o400)
 		k.kind, k.size, k.executable = File, info.Size(), mode.Perm()&0o100 != 0
-		w.weigh(sized{path, info.Size()})
+		w.countSize(sized{path, info.Size()})
 	case fs.ModeDir:
-		permit(dir, name, mode, 0o700)
+		permitReading(dir, name, mode, 0o700)
 		k.kind = Dir
 		w.queue = append(w.queue, path)
 	case fs.ModeSymlink:
 		if k.target, err = dir.Readlink(name); err != nil {
-			return w.unreadable(path, err)
+			return w.skipUnreadable(path, err)
 		}
 		k.kind = Symlink
 		w.pathLen += len(k.target)
@@ -147,8 +147,8 @@ func (w *walk) visitName(dir *os.Root, in, name string) error {
 	return nil
 }
 
-// empty reports whether a name is an empty folder.
-func (w *walk) empty(name string) bool {
+// isEmptyFolder reports whether a name is an empty folder.
+func (w *walk) isEmptyFolder(name string) bool {
 	f, err := w.top.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return false
@@ -158,16 +158,16 @@ func (w *walk) empty(name string) bool {
 	return len(names) == 0 && errors.Is(err, io.EOF)
 }
 
-// permit gives the owner the rights for reading. If this process is not the owner, opening fails
+// permitReading gives the owner the rights for reading. If this process is not the owner, opening fails
 // later.
-func permit(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
+func permitReading(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 	if mode.Perm()&need != need {
 		_ = dir.Chmod(name, mode.Perm()|need)
 	}
 }
 
-// weigh counts a file's size from its metadata: reading it might never end.
-func (w *walk) weigh(f sized) {
+// countSize counts a file's size from its metadata: reading it might never end.
+func (w *walk) countSize(f sized) {
 	w.bytes += f.size
 	w.largest = keepLargest(w.largest, f)
 	if f.size > MaxFile {
