@@ -13,9 +13,9 @@ import (
 // errStopped ends a part that runs until the bench has enough data.
 var errStopped = errors.New("the run is over")
 
-// appending measures durable acknowledgments: every producer waits for the commit of one event
+// appendScenario measures durable acknowledgments: every producer waits for the commit of one event
 // before it appends the next to its own session.
-func appending(producers int, span time.Duration) scenario {
+func appendScenario(producers int, span time.Duration) scenario {
 	return scenario{
 		Workload: "append", Case: fmt.Sprintf("%d producers", producers), Modes: []string{Naive, Service},
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
@@ -83,20 +83,20 @@ func appendOnce(ctx context.Context, b *bench, mode string, producers int, span 
 	for i, s := range subjects {
 		evs, err := s.read(ctx)
 		if err == nil {
-			err = numbered(evs, counts[i])
+			err = checkNumbered(evs, counts[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("producer %d: %w", i, err)
 		}
 		all = append(all, waits[i]...)
 	}
-	f = Figures{Rate: float64(len(all)) / took.Seconds(), P50: ms(percentile(all, 50)), P99: ms(percentile(all, 99))}
+	f = Figures{Rate: float64(len(all)) / took.Seconds(), P50: milliseconds(percentile(all, 50)), P99: milliseconds(percentile(all, 99))}
 	spent.perMillion(f, len(all))
 	return f, nil
 }
 
-// numbered checks that a session contains exactly n acknowledged events, in order.
-func numbered(evs []event.Event, n int) error {
+// checkNumbered checks that a session contains exactly n acknowledged events, in order.
+func checkNumbered(evs []event.Event, n int) error {
 	if len(evs) != n {
 		return fmt.Errorf("%d rows for %d acknowledgements", len(evs), n)
 	}

@@ -26,8 +26,8 @@ type child struct {
 	stderr *tailBuffer
 }
 
-// spawn runs this binary again as a server and waits until it serves.
-func spawn(ctx context.Context, t task) (*child, error) {
+// spawnServer runs this binary again as a server and waits until it serves.
+func spawnServer(ctx context.Context, t task) (*child, error) {
 	self := "/proc/self/exe" // works after a rebuild has replaced the file
 	if runtime.GOOS != "linux" {
 		var err error

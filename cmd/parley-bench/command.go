@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// command returns the command line of parley-bench.
-func command() *cobra.Command {
+// newCommand returns the command line of parley-bench.
+func newCommand() *cobra.Command {
 	var opt Options
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -31,8 +31,8 @@ func (u usage) perMillion(f Figures, units int) {
 	}
 }
 
-// postmaster returns the process id in a data directory on this machine, or 0.
-func postmaster(dataDirectory string) int {
+// postmasterPID returns the process id in a data directory on this machine, or 0.
+func postmasterPID(dataDirectory string) int {
 	if dataDirectory == "" {
 		return 0
 	}

@@ -33,13 +33,13 @@ func firstWaits(readers []*reader) (waits []time.Duration) {
 	return waits
 }
 
-// burst sends many messages at once, with the default limits of a workspace.
-func burst(messages int, ratios ...ratio) scenario {
+// burstScenario sends many messages at once, with the default limits of a workspace.
+func burstScenario(messages int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "burst", Case: fmt.Sprintf("%d messages at once", messages), Modes: []string{Service}, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
 			return onWarm(ctx, b, mode, func(w *world) (Figures, error) {
-				return crowd(ctx, w, func(send func()) {
+				return sendCrowd(ctx, w, func(send func()) {
 					for range messages {
 						send()
 					}
@@ -49,13 +49,13 @@ func burst(messages int, ratios ...ratio) scenario {
 	}
 }
 
-// offered sends short messages at a steady rate, whether or not earlier ones have ended.
-func offered(rate float64, span time.Duration, ratios ...ratio) scenario {
+// offeredScenario sends short messages at a steady rate, whether or not earlier ones have ended.
+func offeredScenario(rate float64, span time.Duration, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "offered", Case: fmt.Sprintf("%v turns a second", rate), Modes: []string{Service}, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
 			return onWarm(ctx, b, mode, func(w *world) (Figures, error) {
-				return crowd(ctx, w, func(send func()) {
+				return sendCrowd(ctx, w, func(send func()) {
 					began := time.Now()
 					for i := range int(rate * span.Seconds()) {
 						sleep(ctx, time.Until(began.Add(time.Duration(float64(i)/rate*1e9))))
@@ -67,8 +67,8 @@ func offered(rate float64, span time.Duration, ratios ...ratio) scenario {
 	}
 }
 
-// short lets clients send one short message after the other, each in a new session.
-func short(clients int, span time.Duration, ratios ...ratio) scenario {
+// shortScenario lets clients send one short message after the other, each in a new session.
+func shortScenario(clients int, span time.Duration, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "short", Case: fmt.Sprintf("%d clients", clients), Modes: []string{Service}, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
@@ -90,9 +90,9 @@ func onWarm(ctx context.Context, b *bench, mode string, do func(*world) (Figures
 	return do(w)
 }
 
-// crowd sends messages according to plan, without waiting for answers. It counts 503 responses;
+// sendCrowd sends messages according to plan, without waiting for answers. It counts 503 responses;
 // waits are reported only without them, since the waits of the other messages alone look too good.
-func crowd(ctx context.Context, w *world, plan func(send func())) (Figures, error) {
+func sendCrowd(ctx context.Context, w *world, plan func(send func())) (Figures, error) {
 	before, err := w.meter(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func crowd(ctx context.Context, w *world, plan func(send func())) (Figures, erro
 	if rejected == 0 {
 		waits := firstWaits(readers)
 		f[Rate] = float64(len(readers)) / took.Seconds()
-		f[FirstP50], f[FirstP99] = ms(percentile(waits, 50)), ms(percentile(waits, 99))
+		f[FirstP50], f[FirstP99] = milliseconds(percentile(waits, 50)), milliseconds(percentile(waits, 99))
 	}
 	return f, w.turnCosts(ctx, f, before, len(readers))
 }
@@ -161,7 +161,7 @@ func shortOnce(ctx context.Context, w *world, clients int, span time.Duration) (
 	for _, readers := range done {
 		waits = append(waits, firstWaits(readers)...)
 	}
-	f := Figures{Rate: float64(len(waits)) / took.Seconds(), FirstP50: ms(percentile(waits, 50)), FirstP99: ms(percentile(waits, 99))}
+	f := Figures{Rate: float64(len(waits)) / took.Seconds(), FirstP50: milliseconds(percentile(waits, 50)), FirstP99: milliseconds(percentile(waits, 99))}
 	return f, w.turnCosts(ctx, f, before, len(waits))
 }
 

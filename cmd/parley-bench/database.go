@@ -133,7 +133,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
-	c.postmaster = postmaster(directory)
+	c.postmaster = postmasterPID(directory)
 	if c.postmaster != 0 {
 		c.fsync = durableWrite(directory)
 	}
@@ -214,8 +214,8 @@ func (c *cluster) close(ctx context.Context) error {
 	return os.RemoveAll(filepath.Clean(c.dir))
 }
 
-// pool opens connections for the bench itself.
-func pool(ctx context.Context, dsn string, conns int32) (*pgxpool.Pool, error) {
+// openPool opens connections for the bench itself.
+func openPool(ctx context.Context, dsn string, conns int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (t Tamper) start(context.Context, string) (uuid.UUID, error) { return uuid.
 
 func (t Tamper) follow(ctx context.Context, id uuid.UUID, cursor int64, each func([]event.Event) error) error {
 	bodies := []event.Body{event.Open{SessionID: id}}
-	deltas, err := stamped(ctx, TamperedDeltas)
+	deltas, err := stampedDeltas(ctx, TamperedDeltas)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func ReadTampered(ctx context.Context, t Tamper) error {
 	ctx, stop := context.WithTimeout(ctx, wait.Limit)
 	ready := make(chan string, 1)
 	served := make(chan error, 1)
-	go func() { served <- serve(ctx, t, func(url string) { ready <- url }) }()
+	go func() { served <- serveSource(ctx, t, func(url string) { ready <- url }) }()
 	var url string
 	select {
 	case url = <-ready:

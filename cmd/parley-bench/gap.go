@@ -18,10 +18,10 @@ const (
 	gapTries   = 10  // tries of the naive design, until it has lost a row
 )
 
-// gap lets the writers of eight processes append to one session while a reader tails it by its
+// gapScenario lets the writers of eight processes append to one session while a reader tails it by its
 // cursor. The naive design loses rows permanently, or the test proves nothing; the service loses
 // none.
-func gap(each int) scenario {
+func gapScenario(each int) scenario {
 	return scenario{
 		Workload: "gap", Case: fmt.Sprintf("%d foreign writers, 1 session", gapWriters), Modes: []string{Naive, Service},
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
@@ -130,12 +130,12 @@ func (g *gapWorld) run(ctx context.Context, each int) (Figures, error) {
 	if err := <-reading; err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	lost, err := missing(rows, seen)
+	lost, err := countMissing(rows, seen)
 	return Figures{Lost: float64(lost), Rate: float64(len(rows)) / took.Seconds()}, err
 }
 
-// missing counts the rows that the reader did not receive. The received rows must rise.
-func missing(rows, seen []event.Event) (lost int, err error) {
+// countMissing counts the rows that the reader did not receive. The received rows must rise.
+func countMissing(rows, seen []event.Event) (lost int, err error) {
 	have := make(map[int64]bool, len(seen))
 	cursor := int64(0)
 	for _, ev := range seen {
@@ -202,12 +202,14 @@ func gapSession(ctx context.Context, dsn string) (g *gapWorld, err error) {
 		w := foreign.log.Writer(lease)
 		g.writers = append(g.writers, func(ctx context.Context, b event.Body) error { return w.Append(ctx, b) })
 	}
-	g.rows = func(ctx context.Context) ([]event.Event, error) { return written(ctx, journal.log, from) }
-	g.follow = func(ctx context.Context, each func([]event.Event)) error { return follow(ctx, journal.log, from, each) }
+	g.rows = func(ctx context.Context) ([]event.Event, error) { return appendedEvents(ctx, journal.log, from) }
+	g.follow = func(ctx context.Context, each func([]event.Event)) error {
+		return followLog(ctx, journal.log, from, each)
+	}
 	return g, nil
 }
 
-func follow(ctx context.Context, log *eventlog.Log, from eventlog.From, each func([]event.Event)) error {
+func followLog(ctx context.Context, log *eventlog.Log, from eventlog.From, each func([]event.Event)) error {
 	for evs, err := range log.Follow(ctx, from) {
 		if err != nil {
 			return err

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// idle opens many streams of turns that wait for an approval, and reports the server's memory per
+// idleScenario opens many streams of turns that wait for an approval, and reports the server's memory per
 // stream once they have been quiet for a while. That includes the server's garbage: nothing is
 // collected for the figure. Then a load runs beside them: the streams must not slow it down, and
 // they must still be open afterwards.
-func idle(streams int, after time.Duration, beside load, ratios ...ratio) scenario {
+func idleScenario(streams int, after time.Duration, beside load, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "idle", Case: fmt.Sprintf("%d streams, %v after attaching", streams, after), Modes: []string{Service}, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
@@ -34,7 +34,7 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time
 	if err != nil {
 		return nil, err
 	}
-	if err := warm(ctx, w.client, sessions); err != nil {
+	if err := warmUp(ctx, w.client, sessions); err != nil {
 		return nil, err
 	}
 	before, err := w.children[0].ask("figures")
@@ -61,7 +61,7 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time
 		return nil, fmt.Errorf("beside %d idle streams: %w", streams, err)
 	}
 	for i, c := range conns {
-		if err := silent(c); err != nil {
+		if err := checkSilent(c); err != nil {
 			return nil, fmt.Errorf("idle stream %d of %d: %w", i, streams, err)
 		}
 	}
@@ -70,9 +70,9 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time
 	return f, nil
 }
 
-// warm opens and closes some streams, so that the server has its connections to the database before
+// warmUp opens and closes some streams, so that the server has its connections to the database before
 // the measurement.
-func warm(ctx context.Context, c *client, sessions []string) error {
+func warmUp(ctx context.Context, c *client, sessions []string) error {
 	conns, err := openAll(ctx, c, sessions[:min(len(sessions), 4*openAtOnce)])
 	for _, conn := range conns {
 		if conn != nil {
@@ -109,8 +109,8 @@ func openAll(ctx context.Context, c *client, sessions []string) ([]*connection, 
 	return conns, errors.Join(errs...)
 }
 
-// silent checks that a stream is open and sends nothing.
-func silent(c *connection) error {
+// checkSilent checks that a stream is open and sends nothing.
+func checkSilent(c *connection) error {
 	if err := c.SetReadDeadline(time.Now().Add(2 * time.Millisecond)); err != nil {
 		return err
 	}

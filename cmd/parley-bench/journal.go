@@ -44,8 +44,8 @@ func openJournal(ctx context.Context, mode, dsn string, conns int32, running int
 	return j, nil
 }
 
-// background runs a function with a pool until stop is called, which closes both.
-func background(ctx context.Context, p *pgxpool.Pool, run func(context.Context) error) (stop func() error) {
+// runBackground runs a function with a pool until stop is called, which closes both.
+func runBackground(ctx context.Context, p *pgxpool.Pool, run func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- run(ctx) }()
@@ -57,13 +57,13 @@ func background(ctx context.Context, p *pgxpool.Pool, run func(context.Context) 
 }
 
 func openNaive(ctx context.Context, dsn string, conns int32) (*naiveJournal, error) {
-	p, err := pool(ctx, dsn, conns)
+	p, err := openPool(ctx, dsn, conns)
 	if err != nil {
 		return nil, err
 	}
 	log := newNaiveLog(p)
 	listening := make(chan struct{})
-	j := &naiveJournal{log: log, stop: background(ctx, p, func(ctx context.Context) error {
+	j := &naiveJournal{log: log, stop: runBackground(ctx, p, func(ctx context.Context) error {
 		return log.listen(ctx, sync.OnceFunc(func() { close(listening) }))
 	})}
 	select {
@@ -76,12 +76,12 @@ func openNaive(ctx context.Context, dsn string, conns int32) (*naiveJournal, err
 
 // openStore opens the service's log on a pool of its own, like one process.
 func openStore(ctx context.Context, dsn string, conns int32) (*sessionJournal, error) {
-	p, err := pool(ctx, dsn, conns)
+	p, err := openPool(ctx, dsn, conns)
 	if err != nil {
 		return nil, err
 	}
 	log := eventlog.New(p, eventlog.Options{})
-	j := &sessionJournal{pool: p, log: log, store: session.New(p, log, session.Options{}), stop: background(ctx, p, log.Run)}
+	j := &sessionJournal{pool: p, log: log, store: session.New(p, log, session.Options{}), stop: runBackground(ctx, p, log.Run)}
 	for began := time.Now(); !log.IsListening(); sleep(ctx, time.Millisecond) {
 		if time.Since(began) > 10*time.Second || ctx.Err() != nil {
 			return nil, errors.Join(errors.New("LISTEN takes too long"), j.close())
@@ -129,7 +129,7 @@ func (j *sessionJournal) subject(ctx context.Context) (subject, error) {
 	w := j.log.Writer(lease)
 	return subject{
 		append: func(ctx context.Context, b event.Body) error { return w.Append(ctx, b) },
-		read:   func(ctx context.Context) ([]event.Event, error) { return written(ctx, j.log, from) },
+		read:   func(ctx context.Context) ([]event.Event, error) { return appendedEvents(ctx, j.log, from) },
 	}, nil
 }
 
@@ -159,8 +159,8 @@ func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (leas
 	return got.Lease, from, nil
 }
 
-// written returns the events that a worker appended after its claim.
-func written(ctx context.Context, log *eventlog.Log, from eventlog.From) ([]event.Event, error) {
+// appendedEvents returns the events that a worker appended after its claim.
+func appendedEvents(ctx context.Context, log *eventlog.Log, from eventlog.From) ([]event.Event, error) {
 	var all []event.Event
 	for evs, err := range log.After(ctx, from) {
 		if err != nil {

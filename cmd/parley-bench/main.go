@@ -24,7 +24,7 @@ var errUsage = errors.New("see parley-bench --help")
 // runCommand runs a command line and returns its exit code: 1 for a failed run or check, 2 for an
 // invalid command line.
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cmd := command()
+	cmd := newCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

@@ -19,7 +19,7 @@ type naiveSource struct {
 }
 
 func serveNaive(ctx context.Context, dsn string, streams int, ready func(url string)) error {
-	p, err := pool(ctx, dsn, int32(min(streams+4, naiveConns)))
+	p, err := openPool(ctx, dsn, int32(min(streams+4, naiveConns)))
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func serveNaive(ctx context.Context, dsn string, streams int, ready func(url str
 	case err := <-heard:
 		return err
 	}
-	if err := serve(ctx, src, ready); err != nil {
+	if err := serveSource(ctx, src, ready); err != nil {
 		return err
 	}
 	stop()
@@ -45,7 +45,7 @@ func serveNaive(ctx context.Context, dsn string, streams int, ready func(url str
 func (s *naiveSource) start(ctx context.Context, command string) (uuid.UUID, error) {
 	id := uuid.Must(uuid.NewV7())
 	go func() {
-		_ = speak(ctx, s.guide, id, command, func(b event.Body) error { return s.log.append(ctx, id, b) })
+		_ = runModel(ctx, s.guide, id, command, func(b event.Body) error { return s.log.append(ctx, id, b) })
 	}()
 	return id, nil
 }

@@ -12,8 +12,8 @@ const (
 	full               // everything, about forty minutes
 )
 
-// plan lists the scenarios of a size.
-func plan(s size) []scenario {
+// planOf lists the scenarios of a size.
+func planOf(s size) []scenario {
 	switch s {
 	case tiny:
 		return tinyPlan()
@@ -23,33 +23,33 @@ func plan(s size) []scenario {
 	var list []scenario
 	for _, n := range []int{1, 4, 16, 64, 256} {
 		if s == full || n == 16 || n == 64 {
-			list = append(list, appending(n, 2*time.Second))
+			list = append(list, appendScenario(n, 2*time.Second))
 		}
 	}
-	list = append(list, gap(gapEach),
-		flat(100, 3000, 100, flatTarget),
-		short(64, 5*time.Second, shortTargets...),
-		burst(100), burst(1000, burstTargets...),
-		offered(200, 5*time.Second, offeredTarget),
-		paced(100, 20, 3*time.Second, []string{Naive, Service, Remote}, hundred...),
-		paced(1000, 20, 3*time.Second, []string{Service, Remote}, thousand...),
-		paced(1000, 50, 3*time.Second, []string{Raw, Service}, loaded...),
+	list = append(list, gapScenario(gapEach),
+		flatScenario(100, 3000, 100, flatTarget),
+		shortScenario(64, 5*time.Second, shortTargets...),
+		burstScenario(100), burstScenario(1000, burstTargets...),
+		offeredScenario(200, 5*time.Second, offeredTarget),
+		pacedScenario(100, 20, 3*time.Second, []string{Naive, Service, Remote}, hundred...),
+		pacedScenario(1000, 20, 3*time.Second, []string{Service, Remote}, thousand...),
+		pacedScenario(1000, 50, 3*time.Second, []string{Raw, Service}, loaded...),
 	)
 	if s == full {
 		list = append(list,
-			paced(5000, 10, 5*time.Second, []string{Raw, Service}, loaded[2:]...),
-			paced(10_000, 5, 10*time.Second, []string{Service}, crowded...))
+			pacedScenario(5000, 10, 5*time.Second, []string{Raw, Service}, loaded[2:]...),
+			pacedScenario(10_000, 5, 10*time.Second, []string{Service}, crowded...))
 	}
 	list = append(list,
-		replay(20_000, 50, false, replayTarget),
-		replay(20_000, 50, true, replayTarget),
-		starting(30, 0, append(startTargets, alone)...),
-		starting(150, 50, startTargets...),
-		idle(1000, time.Minute, load{streams: 100, deltas: 120, rate: 20}, idleTarget),
+		replayScenario(20_000, 50, false, replayTarget),
+		replayScenario(20_000, 50, true, replayTarget),
+		startScenario(30, 0, append(startTargets, alone)...),
+		startScenario(150, 50, startTargets...),
+		idleScenario(1000, time.Minute, load{streams: 100, deltas: 120, rate: 20}, idleTarget),
 	)
 	if s == full {
-		list = append(list, called(100), passed(2000, 2<<10, 8), passed(60, 4<<20, 4))
-		list = append(list, idle(10_000, time.Minute, load{streams: 100, deltas: 200, rate: 20}, idleTarget,
+		list = append(list, callScenario(100), proxyScenario(2000, 2<<10, 8), proxyScenario(60, 4<<20, 4))
+		list = append(list, idleScenario(10_000, time.Minute, load{streams: 100, deltas: 200, rate: 20}, idleTarget,
 			ratio{What: "streams held beside the load", Metric: Streams, Of: Service, Least: 10_000}))
 	}
 	return list
@@ -57,33 +57,33 @@ func plan(s size) []scenario {
 
 func quickPlan() []scenario {
 	return []scenario{
-		appending(64, time.Second),
-		gap(gapEach),
-		flat(100, 1000, 30, flatTarget),
-		short(64, 2*time.Second, shortTargets...),
-		burst(100),
-		offered(200, 2*time.Second, offeredTarget),
-		paced(100, 20, 2*time.Second, []string{Naive, Service, Remote}, hundred...),
-		replay(20_000, 10, false, replayTarget),
-		starting(50, 50, startTargets...),
-		idle(1000, 5*time.Second, load{streams: 20, deltas: 60, rate: 20}),
+		appendScenario(64, time.Second),
+		gapScenario(gapEach),
+		flatScenario(100, 1000, 30, flatTarget),
+		shortScenario(64, 2*time.Second, shortTargets...),
+		burstScenario(100),
+		offeredScenario(200, 2*time.Second, offeredTarget),
+		pacedScenario(100, 20, 2*time.Second, []string{Naive, Service, Remote}, hundred...),
+		replayScenario(20_000, 10, false, replayTarget),
+		startScenario(50, 50, startTargets...),
+		idleScenario(1000, 5*time.Second, load{streams: 20, deltas: 60, rate: 20}),
 	}
 }
 
 func tinyPlan() []scenario {
 	return []scenario{
-		appending(4, 200*time.Millisecond),
-		gap(100),
-		flat(20, 200, 10),
-		short(4, 200*time.Millisecond),
-		burst(20),
-		offered(50, 200*time.Millisecond),
-		paced(20, 20, time.Second, []string{Raw, Naive, Service, Remote}),
-		replay(3000, 3, false),
-		replay(3000, 3, true),
-		starting(5, 20),
-		idle(20, 0, load{streams: 5, deltas: 40, rate: 20}),
-		called(3), passed(20, 200<<10, 3),
+		appendScenario(4, 200*time.Millisecond),
+		gapScenario(100),
+		flatScenario(20, 200, 10),
+		shortScenario(4, 200*time.Millisecond),
+		burstScenario(20),
+		offeredScenario(50, 200*time.Millisecond),
+		pacedScenario(20, 20, time.Second, []string{Raw, Naive, Service, Remote}),
+		replayScenario(3000, 3, false),
+		replayScenario(3000, 3, true),
+		startScenario(5, 20),
+		idleScenario(20, 0, load{streams: 5, deltas: 40, rate: 20}),
+		callScenario(3), proxyScenario(20, 200<<10, 3),
 	}
 }
 

@@ -28,8 +28,8 @@ type source interface {
 	follow(ctx context.Context, session uuid.UUID, cursor int64, each func([]event.Event) error) error
 }
 
-// serve runs the service's HTTP server with another source.
-func serve(ctx context.Context, src source, ready func(url string)) error {
+// serveSource runs the service's HTTP server with another source.
+func serveSource(ctx context.Context, src source, ready func(url string)) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func serve(ctx context.Context, src source, ready func(url string)) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		stream(w, r, src, session, 0)
+		streamSource(w, r, src, session, 0)
 	})
 	mux.HandleFunc("GET /api/v1/workspaces/{workspace}/sessions/{session}/events", func(w http.ResponseWriter, r *http.Request) {
 		session, err := uuid.Parse(r.PathValue("session"))
@@ -55,7 +55,7 @@ func serve(ctx context.Context, src source, ready func(url string)) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		stream(w, r, src, session, cursor)
+		streamSource(w, r, src, session, cursor)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -68,8 +68,8 @@ func serve(ctx context.Context, src source, ready func(url string)) error {
 	return nil
 }
 
-// stream writes frames with the service's own writer, with one flush for all that are ready.
-func stream(w http.ResponseWriter, r *http.Request, src source, session uuid.UUID, cursor int64) {
+// streamSource writes frames with the service's own writer, with one flush for all that are ready.
+func streamSource(w http.ResponseWriter, r *http.Request, src source, session uuid.UUID, cursor int64) {
 	sw := sse.Open(w, sse.Options{})
 	defer sw.Close()
 	_ = src.follow(r.Context(), session, cursor, func(evs []event.Event) error {
@@ -85,8 +85,8 @@ func stream(w http.ResponseWriter, r *http.Request, src source, session uuid.UUI
 	})
 }
 
-// speak runs the agent and the offline model through a turn.
-func speak(ctx context.Context, g *builtin.Guide, session uuid.UUID, command string, each func(event.Body) error) error {
+// runModel runs the agent and the offline model through a turn.
+func runModel(ctx context.Context, g *builtin.Guide, session uuid.UUID, command string, each func(event.Body) error) error {
 	data, err := event.Encode(event.Message{Content: command})
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ type pipe struct {
 const pipeLimit = 256
 
 func serveRaw(ctx context.Context, ready func(url string)) error {
-	return serve(ctx, &rawSource{guide: builtin.New()}, ready)
+	return serveSource(ctx, &rawSource{guide: builtin.New()}, ready)
 }
 
 func (s *rawSource) start(ctx context.Context, command string) (uuid.UUID, error) {
@@ -138,7 +138,7 @@ func (s *rawSource) start(ctx context.Context, command string) (uuid.UUID, error
 	p.ready.L = &p.mu
 	s.pipes.Store(id, p)
 	go func() {
-		err := speak(ctx, s.guide, id, command, func(b event.Body) error {
+		err := runModel(ctx, s.guide, id, command, func(b event.Body) error {
 			data, err := event.Encode(b)
 			if err != nil {
 				return err

@@ -19,8 +19,8 @@ import (
 
 const seedPage = 1000 // events per transaction while a session is created
 
-// replay lets many readers read a finished session at once, from its beginning or from its middle.
-func replay(events, readers int, middle bool, ratios ...ratio) scenario {
+// replayScenario lets many readers read a finished session at once, from its beginning or from its middle.
+func replayScenario(events, readers int, middle bool, ratios ...ratio) scenario {
 	skip, where := 0, "the beginning"
 	if middle {
 		skip, where = events/2, "the middle"
@@ -72,7 +72,7 @@ func replayOnce(ctx context.Context, b *bench, mode string, events, readers, ski
 		return nil, err
 	}
 	n := readers * (events - skip)
-	f = Figures{Rate: float64(n) / total.Seconds(), P50: ms(percentile(took, 50)), P99: ms(percentile(took, 99))}
+	f = Figures{Rate: float64(n) / total.Seconds(), P50: milliseconds(percentile(took, 50)), P99: milliseconds(percentile(took, 99))}
 	after.usage.since(before.usage).perMillion(f, n)
 	return f, nil
 }
@@ -103,7 +103,7 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 	if err != nil {
 		return id, nil, err
 	}
-	deltas, err := stamped(ctx, n)
+	deltas, err := stampedDeltas(ctx, n)
 	if err != nil {
 		return id, nil, err
 	}
@@ -134,8 +134,8 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 	})
 }
 
-// stamped lets the model write n deltas.
-func stamped(ctx context.Context, n int) ([]event.Body, error) {
+// stampedDeltas lets the model write n deltas.
+func stampedDeltas(ctx context.Context, n int) ([]event.Body, error) {
 	deltas := make([]event.Body, 0, n)
 	ask := model.Message{Role: model.User, Text: builtin.Script("").Bench(n, deltaSize, 0).String()}
 	for chunk, err := range builtin.New().Generate(ctx, model.Request{Messages: []model.Message{ask}}) {

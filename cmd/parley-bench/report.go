@@ -114,14 +114,14 @@ func (want ratio) of(medians map[string]Figures) (got Ratio, ok bool) {
 	}
 	switch {
 	case want.Least > 0:
-		got.Target, got.Met = "≥ "+number(want.Least), new(got.Value >= want.Least)
+		got.Target, got.Met = "≥ "+formatNumber(want.Least), new(got.Value >= want.Least)
 	case want.Most == none:
 		got.Target, got.Met = "0", new(got.Value == 0)
 	case want.Most > 0:
-		got.Target, got.Met = "≤ "+number(want.Most), new(got.Value <= want.Most)
+		got.Target, got.Met = "≤ "+formatNumber(want.Most), new(got.Value <= want.Most)
 	}
 	if rows := medians[Service][Rows]; want.Unmerged && rows < 0.95 {
-		got.What += fmt.Sprintf(", %s rows per delta", number(rows))
+		got.What += fmt.Sprintf(", %s rows per delta", formatNumber(rows))
 		got.Target, got.Met = got.Target+" without merging", nil
 	}
 	return got, true
@@ -141,7 +141,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		fmt.Fprint(t, "RATIO\t\t\tMEASURED\tTARGET\n")
 	}
 	for _, x := range r.Ratios {
-		value := number(x.Value)
+		value := formatNumber(x.Value)
 		if x.of {
 			value += " ×"
 		}
@@ -187,7 +187,7 @@ func (r *Report) writeFoot(w io.Writer) error {
 		b.WriteString("PostgreSQL is NOT durable: a crash can lose commits, so these figures are not those of a production server.\n")
 	}
 	if c.Fsync > 0 {
-		fmt.Fprintf(&b, "A durable write of 8 kB takes %s ms here.\n", number(c.Fsync))
+		fmt.Fprintf(&b, "A durable write of 8 kB takes %s ms here.\n", formatNumber(c.Fsync))
 	}
 	b.WriteString(c.Limits + "\n")
 	if len(c.PeersMissing) > 0 {

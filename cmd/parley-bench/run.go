@@ -92,7 +92,7 @@ func (o *Options) scenarios() ([]scenario, error) {
 	}
 	var list []scenario
 	var workloads []string
-	for _, s := range plan(size) {
+	for _, s := range planOf(size) {
 		if !slices.Contains(workloads, s.Workload) {
 			workloads = append(workloads, s.Workload)
 		}
@@ -167,7 +167,7 @@ func (c *cluster) conditions() Conditions {
 	host := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings, Durable: c.durable, Limits: limitsText, CPUKnown: postgresUsage(c.postmaster).Known}
 	if c.fsync > 0 {
-		cond.Fsync = ms(c.fsync)
+		cond.Fsync = milliseconds(c.fsync)
 	}
 	return cond
 }

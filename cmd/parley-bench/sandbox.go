@@ -29,22 +29,22 @@ import (
 // sandboxUID runs the commands if the bench runs as root.
 const sandboxUID = 64001
 
-// called measures the cost of the sandbox: the same command without one, and as the tool bash runs
+// callScenario measures the cost of the sandbox: the same command without one, and as the tool bash runs
 // it, with a network of its own.
-func called(n int) scenario {
+func callScenario(n int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: "one command after the other", Modes: []string{Bare, Walled},
 		needs:  trySandbox,
 		ratios: []ratio{{What: "p50 of a whole call, ms", Metric: P50, Of: Walled}, {What: "p99 of a whole call, ms", Metric: P99, Of: Walled}},
 		run: func(ctx context.Context, _ *bench, mode string) (Figures, error) {
-			call := bare
+			call := runBare
 			if mode == Walled {
 				box, err := openSandbox(ctx)
 				if err != nil {
 					return nil, err
 				}
 				defer box.Close()
-				call = func(ctx context.Context) error { return walled(ctx, box) }
+				call = func(ctx context.Context) error { return runWalled(ctx, box) }
 			}
 			var took []time.Duration
 			for i := range n + 3 { // the first ones warm caches
@@ -56,7 +56,7 @@ func called(n int) scenario {
 					took = append(took, time.Since(began))
 				}
 			}
-			return Figures{P50: ms(percentile(took, 50)), P99: ms(percentile(took, 99))}, nil
+			return Figures{P50: milliseconds(percentile(took, 50)), P99: milliseconds(percentile(took, 99))}, nil
 		},
 	}
 }
@@ -81,7 +81,7 @@ func trySandbox(ctx context.Context) error {
 // said is the output of the measured command.
 const said = "here\n"
 
-func bare(ctx context.Context) error {
+func runBare(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "/bin/bash", "--noprofile", "--norc", "-c", "echo here").Output()
 	if err == nil && string(out) != said {
 		err = fmt.Errorf("the command printed %q", out)
@@ -89,7 +89,7 @@ func bare(ctx context.Context) error {
 	return err
 }
 
-func walled(ctx context.Context, box *sandbox.Sandbox) error {
+func runWalled(ctx context.Context, box *sandbox.Sandbox) error {
 	folder, err := box.NewFolder("bench")
 	if err != nil {
 		return err
@@ -112,9 +112,9 @@ func walled(ctx context.Context, box *sandbox.Sandbox) error {
 	return errors.Join(err, box.Remove(folder))
 }
 
-// passed measures the proxy: responses of a TLS server, fetched directly and through it, with a
+// proxyScenario measures the proxy: responses of a TLS server, fetched directly and through it, with a
 // credential put into each request and several redacted from each response.
-func passed(n, size, parallel int) scenario {
+func proxyScenario(n, size, parallel int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: fmt.Sprintf("answers of %d KiB, %d at a time", size>>10, parallel), Modes: []string{Direct, Proxied},
 		ratios: []ratio{{What: "bytes a second: proxied to direct", Metric: Volume, Of: Proxied, To: Direct}, {What: "requests a second, proxied", Metric: Rate, Of: Proxied}},
@@ -206,7 +206,7 @@ func fetchAll(ctx context.Context, transport *http.Transport, n, parallel int, s
 	for i := range parallel {
 		wg.Go(func() {
 			for range work {
-				if errs[i] = fetch(ctx, transport, sent, want); errs[i] != nil {
+				if errs[i] = fetchBody(ctx, transport, sent, want); errs[i] != nil {
 					return
 				}
 			}
@@ -216,7 +216,7 @@ func fetchAll(ctx context.Context, transport *http.Transport, n, parallel int, s
 	return time.Since(began), errors.Join(errs...)
 }
 
-func fetch(ctx context.Context, transport *http.Transport, sent, want string) error {
+func fetchBody(ctx context.Context, transport *http.Transport, sent, want string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com/", nil)
 	if err != nil {
 		return err

@@ -26,4 +26,4 @@ func median(all []float64) float64 {
 	return all[(len(all)-1)/2]
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

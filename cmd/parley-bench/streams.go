@@ -24,9 +24,9 @@ type load struct {
 	rate    float64 // deltas per second of each; 0: as fast as possible
 }
 
-// paced writes deltas at a steady rate, as models do. All streams run at the same time for the
+// pacedScenario writes deltas at a steady rate, as models do. All streams run at the same time for the
 // span.
-func paced(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
+func pacedScenario(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
 	l := load{streams: streams, rate: rate}
 	l.deltas = int(rate * (l.ramp() + span).Seconds())
 	s := scenario{
@@ -40,9 +40,9 @@ func paced(streams int, rate float64, span time.Duration, modes []string, ratios
 	return s
 }
 
-// flat starts everything at once. The naive design gets fewer deltas, since it would need minutes;
+// flatScenario starts everything at once. The naive design gets fewer deltas, since it would need minutes;
 // the compared values are rates.
-func flat(streams, deltas, naive int, ratios ...ratio) scenario {
+func flatScenario(streams, deltas, naive int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "flat", Case: fmt.Sprintf("%d streams × %d deltas", streams, deltas), Modes: []string{Raw, Naive, Service}, ratios: ratios,
 		peerWork: []string{"flat", fmt.Sprint(streams), fmt.Sprint(deltas)},
@@ -123,7 +123,7 @@ func (l load) figures(readers []*reader) Figures {
 			began = r.began
 		}
 		if l.rate > 0 {
-			due = later(due, r.began.Add(time.Duration(float64(l.deltas)/l.rate*1e9)))
+			due = laterOf(due, r.began.Add(time.Duration(float64(l.deltas)/l.rate*1e9)))
 		}
 	}
 	for _, r := range readers {
@@ -132,7 +132,7 @@ func (l load) figures(readers []*reader) Figures {
 		for _, s := range r.seen {
 			arrived := time.Unix(0, s.emitted+int64(s.waited))
 			waits = append(waits, s.waited)
-			ended = later(ended, arrived)
+			ended = laterOf(ended, arrived)
 			if !arrived.After(due) {
 				punctual++
 			}
@@ -141,16 +141,16 @@ func (l load) figures(readers []*reader) Figures {
 	f := Figures{
 		Rate:     float64(len(waits)) / ended.Sub(began).Seconds(),
 		Rows:     float64(frames) / float64(len(waits)),
-		FirstP50: ms(percentile(firsts, 50)), FirstP99: ms(percentile(firsts, 99)),
+		FirstP50: milliseconds(percentile(firsts, 50)), FirstP99: milliseconds(percentile(firsts, 99)),
 	}
 	if l.rate > 0 {
-		f[P50], f[P99] = ms(percentile(waits, 50)), ms(percentile(waits, 99))
+		f[P50], f[P99] = milliseconds(percentile(waits, 50)), milliseconds(percentile(waits, 99))
 		f[Delivered] = float64(punctual) / float64(len(waits))
 	}
 	return f
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -45,7 +45,7 @@ func (c column) cell(f Figures) string {
 	if c.scale != 0 {
 		v *= c.scale
 	}
-	return number(v)
+	return formatNumber(v)
 }
 
 // short returns the figures of a run on one line, for the progress.
@@ -59,8 +59,8 @@ func (f Figures) short() string {
 	return strings.Join(parts, ", ")
 }
 
-// number formats three significant digits, with separated thousands.
-func number(v float64) string {
+// formatNumber formats three significant digits, with separated thousands.
+func formatNumber(v float64) string {
 	switch a := max(v, -v); {
 	case a >= 1000:
 		s := strconv.FormatFloat(v, 'f', 0, 64)

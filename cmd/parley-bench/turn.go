@@ -13,10 +13,10 @@ import (
 
 const turnWarmUp = 5 // turns before the measurement: connections are opened, statements prepared
 
-// starting measures the time to the first text, for turns one by one or at a rate. Beside it is the
+// startScenario measures the time to the first text, for turns one by one or at a rate. Beside it is the
 // part of the queue, from the turn's row to the worker that has taken it, and the same with River's
 // own settings.
-func starting(n int, rate float64, ratios ...ratio) scenario {
+func startScenario(n int, rate float64, ratios ...ratio) scenario {
 	name := "one at a time"
 	if rate > 0 {
 		name = fmt.Sprintf("%v turns a second", rate)
@@ -62,8 +62,8 @@ func startingOnce(ctx context.Context, b *bench, mode string, n int, rate float6
 		return nil, err
 	}
 	return Figures{
-		FirstP50: ms(percentile(waits, 50)), FirstP99: ms(percentile(waits, 99)),
-		StartP50: ms(percentile(queued, 50)), StartP99: ms(percentile(queued, 99)),
+		FirstP50: milliseconds(percentile(waits, 50)), FirstP99: milliseconds(percentile(waits, 99)),
+		StartP50: milliseconds(percentile(queued, 50)), StartP99: milliseconds(percentile(queued, 99)),
 	}, nil
 }
 

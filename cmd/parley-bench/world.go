@@ -38,9 +38,9 @@ const (
 	noTurns        = -1 // turns stay queued
 )
 
-// workers returns the setting for so many turns of one workspace at once: a workspace may use three
+// workerSetting returns the setting for so many turns of one workspace at once: a workspace may use three
 // of four places (docs/reference/limits.md). It is raised only above its default.
-func workers(running int) int {
+func workerSetting(running int) int {
 	if running == noTurns {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (b *bench) open(ctx context.Context, mode string, running int) (w *world, e
 			return w, err
 		}
 		w.postmaster = b.cluster.postmaster
-		if w.pool, err = pool(ctx, dsn, 4); err != nil {
+		if w.pool, err = openPool(ctx, dsn, 4); err != nil {
 			return w, err
 		}
 		if w.counts, err = countsStatements(ctx, w.pool); err != nil {
@@ -72,7 +72,7 @@ func (b *bench) open(ctx context.Context, mode string, running int) (w *world, e
 			return w, err
 		}
 	}
-	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workers(running), Volatile: !b.cluster.durable}
+	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workerSetting(running), Volatile: !b.cluster.durable}
 	tasks := []task{both}
 	if mode == Remote {
 		tasks = []task{both, both}
@@ -84,7 +84,7 @@ func (b *bench) open(ctx context.Context, mode string, running int) (w *world, e
 		if b.profiles != "" {
 			t.Profile = filepath.Join(b.profiles, fmt.Sprintf("%s-%d-%d.pprof", mode, time.Now().UnixMilli(), i))
 		}
-		c, err := spawn(ctx, t)
+		c, err := spawnServer(ctx, t)
 		if err != nil {
 			return w, err
 		}

@@ -78,7 +78,7 @@ func (x *Index) Find(query string, limit int) []Hit {
 	var whole float64
 	for _, t := range terms {
 		posts := x.posts[t]
-		weight := x.weight(len(posts))
+		weight := x.termWeight(len(posts))
 		whole += weight
 		for _, p := range posts {
 			h := scores[p.section]
@@ -106,8 +106,8 @@ func (x *Index) Find(query string, limit int) []Hit {
 	return hits[:min(max(limit, 0), len(hits))]
 }
 
-// weight returns the inverse document frequency of a term that n sections contain.
-func (x *Index) weight(n int) float64 {
+// termWeight returns the inverse document frequency of a term that n sections contain.
+func (x *Index) termWeight(n int) float64 {
 	all := float64(len(x.sections))
 	return math.Log(1 + (all-float64(n)+0.5)/(float64(n)+0.5))
 }

@@ -16,17 +16,17 @@ func Nearest(name string, names []string, limit int) []string {
 		name     string
 		distance int
 	}
-	want := fold(name)
+	want := foldCase(name)
 	if want == "" || len(want) > nearestBytes {
 		return nil
 	}
 	var found []near
 	for _, n := range names {
-		got := fold(n)
+		got := foldCase(n)
 		if len(got) > nearestBytes {
 			continue
 		}
-		d := distance(want, got)
+		d := editDistance(want, got)
 		switch {
 		case strings.Contains(got, want) || got != "" && strings.Contains(want, got):
 			d = min(d, 2)
@@ -45,14 +45,14 @@ func Nearest(name string, names []string, limit int) []string {
 	return out
 }
 
-func fold(s string) string {
+func foldCase(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return r == '-' || r == '_' || r == '/' || r == ' '
 	}), " ")
 }
 
-// distance returns the number of bytes to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
+// editDistance returns the number of bytes to insert, delete or replace to turn a into b.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

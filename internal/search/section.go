@@ -41,7 +41,7 @@ func Split(doc, content string) []Section {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 		}
-		if h, ok := heading(line); ok && !fenced {
+		if h, ok := parseHeading(line); ok && !fenced {
 			flush()
 			cur.Heading, cur.Line = h, n
 			continue
@@ -71,7 +71,7 @@ func Split(doc, content string) []Section {
 // Title returns a document's first heading, or "".
 func Title(content string) string {
 	for line := range strings.SplitSeq(content, "\n") {
-		if h, ok := heading(strings.TrimRight(line, " \t\r")); ok {
+		if h, ok := parseHeading(strings.TrimRight(line, " \t\r")); ok {
 			return h
 		}
 		if strings.HasPrefix(line, "```") {
@@ -81,8 +81,8 @@ func Title(content string) string {
 	return ""
 }
 
-// heading parses a line like "## First week".
-func heading(line string) (string, bool) {
+// parseHeading parses a line like "## First week".
+func parseHeading(line string) (string, bool) {
 	rest := strings.TrimLeft(line, "#")
 	if n := len(line) - len(rest); n < 1 || n > 6 || !strings.HasPrefix(rest, " ") {
 		return "", false

@@ -20,7 +20,7 @@ func Terms(text string) []string {
 // Words returns the words of a text that carry meaning, in lower case.
 func Words(text string) []string {
 	var words []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), boundary) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), isBoundary) {
 		w = strings.TrimSuffix(strings.Trim(strings.ReplaceAll(w, "’", "'"), "'"), "'s")
 		if w == "" || stop[w] {
 			continue
@@ -30,7 +30,7 @@ func Words(text string) []string {
 	return words
 }
 
-func boundary(r rune) bool {
+func isBoundary(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) && r != '\'' && r != '’'
 }
 
@@ -38,7 +38,7 @@ func boundary(r rune) bool {
 // resumed and resuming become equal. It never returns fewer than three letters, and keeps short
 // words unchanged.
 func Stem(w string) string {
-	if len(w) <= 3 || !ascii(w) {
+	if len(w) <= 3 || !isASCII(w) {
 		return w
 	}
 	switch {
@@ -49,10 +49,10 @@ func Stem(w string) string {
 	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
 		w = w[:len(w)-1]
 	}
-	if base, ok := strings.CutSuffix(w, "ing"); ok && len(base) >= 3 && vowel(base) {
-		w = single(base)
-	} else if base, ok := strings.CutSuffix(w, "ed"); ok && len(base) >= 3 && vowel(base) {
-		w = single(base)
+	if base, ok := strings.CutSuffix(w, "ing"); ok && len(base) >= 3 && hasVowel(base) {
+		w = undouble(base)
+	} else if base, ok := strings.CutSuffix(w, "ed"); ok && len(base) >= 3 && hasVowel(base) {
+		w = undouble(base)
 	}
 	if base, ok := strings.CutSuffix(w, "e"); ok && len(base) >= 3 {
 		w = base
@@ -63,7 +63,7 @@ func Stem(w string) string {
 	return w
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
 			return false
@@ -72,10 +72,10 @@ func ascii(s string) bool {
 	return true
 }
 
-func vowel(s string) bool { return strings.ContainsAny(s, "aeiouy") }
+func hasVowel(s string) bool { return strings.ContainsAny(s, "aeiouy") }
 
-// single removes the doubled letter of "cancelled" and "stopping".
-func single(s string) string {
+// undouble removes the doubled letter of "cancelled" and "stopping".
+func undouble(s string) string {
 	n := len(s)
 	if n < 4 || s[n-1] != s[n-2] || strings.ContainsRune("aeiouysz", rune(s[n-1])) {
 		return s

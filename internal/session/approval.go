@@ -44,7 +44,7 @@ func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration,
 	if n == 0 || l.Epoch != tx.row.Epoch {
 		return asked, false, nil
 	}
-	tx.raise()
+	tx.raiseFence()
 	id, kind := ask.Wait()
 	expires, err := tx.q.ApprovalInsert(ctx, db.ApprovalInsertParams{
 		ID: id, WorkspaceID: tx.row.WorkspaceID, SessionID: tx.row.ID, TurnID: l.Turn,

@@ -86,7 +86,7 @@ func (tx *Tx) EndTurn(ctx context.Context, c Closing, e Ending) (ok bool, err er
 func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
 	if tx.row.TurnID != nil && *tx.row.TurnID == id { // else another turn's worker writes
-		tx.raise()
+		tx.raiseFence()
 	}
 	rows, err := tx.recordLastEvents(ctx, c, e)
 	if err != nil {
@@ -111,14 +111,14 @@ func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.Turn
 func (tx *Tx) recordLastEvents(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
 	if len(e.Rest) > 0 {
 		var evs []event.Event
-		if evs, rows, err = tx.record(ctx, c.turn.ID, e.Rest); err != nil {
+		if evs, rows, err = tx.assignPlaces(ctx, c.turn.ID, e.Rest); err != nil {
 			return rows, err
 		}
 		for i, ev := range evs {
 			c.sum.addEvent(ev.Seq, e.Rest[i])
 		}
 	}
-	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.endingEvents(e), event.Done{SessionID: tx.row.ID}))
+	_, end, err := tx.assignPlaces(ctx, c.turn.ID, append(c.sum.endingEvents(e), event.Done{SessionID: tx.row.ID}))
 	if err != nil || len(e.Rest) == 0 {
 		return end, err
 	}

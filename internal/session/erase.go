@@ -99,7 +99,7 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 // eraseRows removes the content of the rows up to an event.
 func (tx *Tx) eraseRows(ctx context.Context, upto int64, by string) (at time.Time, err error) {
 	id, workspace := tx.row.ID, tx.row.WorkspaceID
-	if err := tx.save(ctx); err != nil { // first: SessionErase removes the stored content
+	if err := tx.queueChanges(ctx); err != nil { // first: SessionErase removes the stored content
 		return at, err
 	}
 	for _, erase := range tx.s.opt.Erase {

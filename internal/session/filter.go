@@ -46,13 +46,13 @@ type conditions struct {
 	args []any
 }
 
-// add adds a condition; each %s is the place of an argument.
-func (c *conditions) add(format string, args ...any) {
-	c.all = append(c.all, c.place(format, args...))
+// addCondition adds a condition; each %s is the place of an argument.
+func (c *conditions) addCondition(format string, args ...any) {
+	c.all = append(c.all, c.addArguments(format, args...))
 }
 
-// place adds arguments and returns the format with their places.
-func (c *conditions) place(format string, args ...any) string {
+// addArguments adds arguments and returns the format with their places.
+func (c *conditions) addArguments(format string, args ...any) string {
 	places := make([]any, len(args))
 	for i := range args {
 		places[i] = fmt.Sprintf("$%d", len(c.args)+i+1)
@@ -61,24 +61,24 @@ func (c *conditions) place(format string, args ...any) string {
 	return fmt.Sprintf(format, places...)
 }
 
-// conditions returns the conditions that every session of the list fulfils. The statement contains
+// commonConditions returns the conditions that every session of the list fulfils. The statement contains
 // only those of the query, so PostgreSQL chooses an index for them: it reads the newest sessions
 // until a page is full if many match, else the matching ones.
-func (q SummaryQuery) conditions(workspace uuid.UUID) *conditions {
+func (q SummaryQuery) commonConditions(workspace uuid.UUID) *conditions {
 	c := &conditions{}
-	c.add("s.workspace_id = %s", workspace)
+	c.addCondition("s.workspace_id = %s", workspace)
 	if q.CallerID != nil {
-		c.add("s.caller_id = %s::text", *q.CallerID)
+		c.addCondition("s.caller_id = %s::text", *q.CallerID)
 	}
 	if q.User != nil {
-		c.add("s.end_user = %s::text", *q.User)
+		c.addCondition("s.end_user = %s::text", *q.User)
 	}
 	if len(q.Metadata) > 0 {
 		pairs, _ := json.Marshal(q.Metadata) // a map of texts cannot fail
-		c.add("s.metadata @> %s::jsonb", string(pairs))
+		c.addCondition("s.metadata @> %s::jsonb", string(pairs))
 	}
 	if q.CreatedAfter != nil { // a session that was created late was not changed before
-		c.add("s.created_at > %s::timestamptz AND s.updated_at > %s::timestamptz", *q.CreatedAfter, q.CreatedAfter.Add(-clockSkew))
+		c.addCondition("s.created_at > %s::timestamptz AND s.updated_at > %s::timestamptz", *q.CreatedAfter, q.CreatedAfter.Add(-clockSkew))
 	}
 	q.addStatus(c)
 	return c
@@ -91,33 +91,33 @@ func (q SummaryQuery) addStatus(c *conditions) {
 	switch q.Status {
 	case "":
 	case NotStarted:
-		c.add("s.turn_id IS NULL")
+		c.addCondition("s.turn_id IS NULL")
 	case Thinking: // few, and found by their turns
-		c.add("t.state IN " + unended + " AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN " + unended + "))")
+		c.addCondition("t.state IN " + unended + " AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN " + unended + "))")
 	case Status(Waiting):
-		c.add("t.state = 'waiting' AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state = 'waiting'))")
+		c.addCondition("t.state = 'waiting' AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state = 'waiting'))")
 	case Done:
-		c.add("t.state NOT IN " + unended)
+		c.addCondition("t.state NOT IN " + unended)
 	default:
-		c.add("t.workspace_id = $1 AND t.state = %s::text", string(q.Status))
+		c.addCondition("t.workspace_id = $1 AND t.state = %s::text", string(q.Status))
 	}
 }
 
-// branches returns conditions of which a session must fulfil one list, each list with an index of
+// branchConditions returns conditions of which a session must fulfil one list, each list with an index of
 // its own. It adds their arguments to c.
-func (q SummaryQuery) branches(c *conditions) [][]string {
+func (q SummaryQuery) branchConditions(c *conditions) [][]string {
 	all := [][]string{nil}
 	if q.CreatedBefore != nil { // an old session was changed last then or soon after, or was in use for long
-		age := c.place("s.created_at < %s::timestamptz", *q.CreatedBefore)
+		age := c.addArguments("s.created_at < %s::timestamptz", *q.CreatedBefore)
 		all = [][]string{
-			{age, c.place("s.updated_at < %s::timestamptz", q.CreatedBefore.Add(clockSkew))},
+			{age, c.addArguments("s.updated_at < %s::timestamptz", q.CreatedBefore.Add(clockSkew))},
 			{age, "s.updated_at - s.created_at > interval '1 hour'"},
 		}
 	}
 	if q.Search == "" {
 		return all
 	}
-	words := c.place("websearch_to_tsquery('simple'::regconfig, %s::text)", q.Search)
+	words := c.addArguments("websearch_to_tsquery('simple'::regconfig, %s::text)", q.Search)
 	var both [][]string
 	for _, b := range all { // a derived title is the beginning of a message
 		both = append(both,
@@ -130,18 +130,18 @@ func (q SummaryQuery) branches(c *conditions) [][]string {
 // SQL returns the statement of a page that begins after a position, with one row more than the
 // page has.
 func (q SummaryQuery) SQL(workspace uuid.UUID, at *time.Time, id uuid.UUID) (sql string, args []any) {
-	c := q.conditions(workspace)
+	c := q.commonConditions(workspace)
 	order, after := "s.updated_at DESC, s.id DESC", "<"
 	if q.OldestFirst {
 		order, after = "s.updated_at, s.id", ">"
 	}
 	if at != nil {
-		c.add("(s.updated_at, s.id) "+after+" (%s::timestamptz, %s::uuid)", *at, id)
+		c.addCondition("(s.updated_at, s.id) "+after+" (%s::timestamptz, %s::uuid)", *at, id)
 	}
 	pageOf := func(columns string, where ...string) string {
 		return fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s LIMIT %d", columns, summaryTables, strings.Join(where, "\n  AND "), order, q.Limit+1)
 	}
-	branches := q.branches(c)
+	branches := q.branchConditions(c)
 	if len(branches) == 1 {
 		return pageOf(summaryColumns, append(c.all, branches[0]...)...), c.args
 	}

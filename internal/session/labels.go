@@ -19,8 +19,8 @@ type Labels struct {
 	Metadata map[string]string // nil: none
 }
 
-// encode returns the metadata as JSON, nil for none.
-func (l Labels) encode() []byte {
+// encodeMetadata returns the metadata as JSON, nil for none.
+func (l Labels) encodeMetadata() []byte {
 	if l.Metadata == nil {
 		return nil
 	}
@@ -28,16 +28,16 @@ func (l Labels) encode() []byte {
 	return data
 }
 
-// label gives a new session the labels of its first message, and a message without a user that of
+// setLabels gives a new session the labels of its first message, and a message without a user that of
 // its session.
-func (tx *Tx) label(n *NewTurn) {
+func (tx *Tx) setLabels(n *NewTurn) {
 	row := &tx.row
 	if row.MessageCount == 0 {
 		if row.EndUser == nil {
 			row.EndUser = nilIfEmpty(n.Labels.User)
 		}
 		if row.Metadata == nil {
-			row.Metadata = n.Labels.encode()
+			row.Metadata = n.Labels.encodeMetadata()
 		}
 	}
 	if n.Labels.User == "" && row.EndUser != nil {
@@ -64,7 +64,7 @@ type Change struct {
 // keeps its place in lists. Turns in progress keep the user of their message.
 func (s *Store) Edit(ctx context.Context, workspace, id uuid.UUID, c Change) (Summary, error) {
 	n, err := s.q.SessionChange(ctx, db.SessionChangeParams{WorkspaceID: workspace, ID: id, Title: c.Title, EndUser: c.User,
-		Metadata: Labels{Metadata: c.Metadata}.encode()})
+		Metadata: Labels{Metadata: c.Metadata}.encodeMetadata()})
 	if err != nil {
 		return Summary{}, fmt.Errorf("change session: %w", err)
 	}

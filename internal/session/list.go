@@ -91,7 +91,7 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 		return Page[Summary]{}, err
 	}
 	sql, args := q.SQL(workspace, at, id)
-	items, err := s.summaries(ctx, sql, args)
+	items, err := s.querySummaries(ctx, sql, args)
 	if err != nil {
 		return Page[Summary]{}, fmt.Errorf("list sessions: %w", err)
 	}
@@ -100,7 +100,7 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 
 // Summary returns a session of a workspace as lists show it, or SESSION_NOT_FOUND.
 func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, error) {
-	items, err := s.summaries(ctx, "SELECT "+summaryColumns+" FROM "+summaryTables+" WHERE s.workspace_id = $1 AND s.id = $2", []any{workspace, id})
+	items, err := s.querySummaries(ctx, "SELECT "+summaryColumns+" FROM "+summaryTables+" WHERE s.workspace_id = $1 AND s.id = $2", []any{workspace, id})
 	if err != nil {
 		return Summary{}, fmt.Errorf("read session: %w", err)
 	}
@@ -110,8 +110,8 @@ func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, 
 	return items[0], nil
 }
 
-// summaries runs a statement that is planned for its arguments.
-func (s *Store) summaries(ctx context.Context, sql string, args []any) ([]Summary, error) {
+// querySummaries runs a statement that is planned for its arguments.
+func (s *Store) querySummaries(ctx context.Context, sql string, args []any) ([]Summary, error) {
 	rows, err := replan.Fresh{Pool: s.pool}.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

@@ -128,7 +128,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	if n.Rejected != nil {
 		first = append(first, event.AttachmentRejected{Attachments: n.Rejected})
 	}
-	evs, rows, err := tx.record(ctx, n.ID, first)
+	evs, rows, err := tx.assignPlaces(ctx, n.ID, first)
 	if err != nil {
 		return eventlog.From{}, false, err
 	}
@@ -138,7 +138,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		tx.setCurrentTurn(n.ID)
 	}
 	tx.row.Title = cmp.Or(tx.row.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
-	tx.label(&n)
+	tx.setLabels(&n)
 	message, open, row := evs[0], evs[1], &tx.row
 	p := db.TurnBeginParams{
 		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state), AgentVersionID: idOrNil(n.AgentVersion),
@@ -149,7 +149,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
-		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encode(), Tools: n.Tools,
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools,
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))
@@ -211,7 +211,7 @@ func (tx *Tx) ReleaseTurn(ctx context.Context, l eventlog.Lease) (ok bool, err e
 	if n == 0 {
 		return false, nil
 	}
-	tx.raise()
+	tx.raiseFence()
 	return true, nil
 }
 

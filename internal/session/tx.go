@@ -150,7 +150,7 @@ func (s *Store) updateLocked(ctx context.Context, l locking, fn func(*Tx) error)
 			return err
 		}
 		written = true
-		return tx.save(ctx)
+		return tx.queueChanges(ctx)
 	})
 	if err != nil && written && pgerr.IsUnconfirmed(err) {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
@@ -167,8 +167,8 @@ func (s *Store) updateLocked(ctx context.Context, l locking, fn func(*Tx) error)
 	return nil
 }
 
-// save queues the changes of the session's row.
-func (tx *Tx) save(ctx context.Context) error {
+// queueChanges queues the changes of the session's row.
+func (tx *Tx) queueChanges(ctx context.Context) error {
 	if !tx.unsaved {
 		return nil
 	}
@@ -187,15 +187,15 @@ func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) 
 	return tx.log.Append(ctx, turn, bodies)
 }
 
-// record assigns events their places in the log and returns their rows, which the caller stores.
-func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, eventlog.Rows, error) {
+// assignPlaces assigns events their places in the log and returns their rows, which the caller stores.
+func (tx *Tx) assignPlaces(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, eventlog.Rows, error) {
 	tx.unsaved = true
 	return tx.log.Record(ctx, turn, bodies)
 }
 
-// raise moves the fence: workers of older epochs write nothing more. After a failover or a restore,
+// raiseFence moves the fence: workers of older epochs write nothing more. After a failover or a restore,
 // the new epoch is higher than all epochs of the lost timeline, whose workers may still run.
-func (tx *Tx) raise() {
+func (tx *Tx) raiseFence() {
 	tx.unsaved = true
 	tx.row.Epoch = max(tx.row.Epoch, tx.fence) + 1
 }

@@ -62,12 +62,12 @@ func (r *Reader) LastEventID() string { return r.lastID }
 func (r *Reader) Next() (Frame, error) {
 	r.event, r.data, r.hasData = "", r.data[:0], false
 	for {
-		line, err := r.line()
+		line, err := r.nextLine()
 		if err != nil {
 			return Frame{}, err
 		}
 		if len(line) > 0 {
-			if err := r.field(line); err != nil {
+			if err := r.parseField(line); err != nil {
 				r.err = err
 				return Frame{}, err
 			}
@@ -87,8 +87,8 @@ func (r *Reader) Next() (Frame, error) {
 	}
 }
 
-// field parses one line that is not empty.
-func (r *Reader) field(line []byte) error {
+// parseField parses one line that is not empty.
+func (r *Reader) parseField(line []byte) error {
 	name, value, _ := bytes.Cut(line, colon)
 	if len(value) > 0 && value[0] == ' ' {
 		value = value[1:]
@@ -104,7 +104,7 @@ func (r *Reader) field(line []byte) error {
 		r.data = append(r.data, value...)
 		r.hasData = true
 	case "event":
-		r.event = intern(value)
+		r.event = internName(value)
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			r.id = string(value)
@@ -122,8 +122,8 @@ var (
 	bom   = []byte("\xEF\xBB\xBF")
 )
 
-// intern avoids allocating the usual names for every frame.
-func intern(name []byte) string {
+// internName avoids allocating the usual names for every frame.
+func internName(name []byte) string {
 	switch string(name) {
 	case "text":
 		return "text"
@@ -135,8 +135,8 @@ func intern(name []byte) string {
 	return string(name)
 }
 
-// line returns the next line without its ending.
-func (r *Reader) line() ([]byte, error) {
+// nextLine returns the next line without its ending.
+func (r *Reader) nextLine() ([]byte, error) {
 	for {
 		if r.skipLF && r.start < r.end {
 			if r.buf[r.start] == '\n' {
@@ -160,7 +160,7 @@ func (r *Reader) line() ([]byte, error) {
 		if r.end-r.start > r.limit+len("data: ") {
 			r.err = ErrTooLong
 		}
-		if err := r.fill(); err != nil {
+		if err := r.readMore(); err != nil {
 			return nil, err
 		}
 	}
@@ -178,8 +178,8 @@ func lineEnd(p []byte) int {
 	return lf
 }
 
-// fill reads more bytes after those of the current line.
-func (r *Reader) fill() error {
+// readMore reads more bytes after those of the current line.
+func (r *Reader) readMore() error {
 	if r.err != nil {
 		return r.err
 	}

@@ -72,7 +72,7 @@ func Open(w http.ResponseWriter, opt Options) *Writer {
 	sw := &Writer{w: w, rc: http.NewResponseController(w), opt: opt, last: time.Now()}
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	sw.timer = time.AfterFunc(opt.Keepalive, sw.keepalive)
+	sw.timer = time.AfterFunc(opt.Keepalive, sw.sendKeepalive)
 	return sw
 }
 
@@ -85,7 +85,7 @@ func Headers(h http.Header) {
 
 // Retry adds the reconnection time to the frame of the next event.
 func (w *Writer) Retry(d time.Duration) {
-	b := w.buffer()
+	b := w.frameBuffer()
 	b.WriteString("retry: ")
 	b.Write(strconv.AppendInt(b.AvailableBuffer(), d.Milliseconds(), 10))
 	b.WriteByte('\n')
@@ -93,56 +93,56 @@ func (w *Writer) Retry(d time.Duration) {
 
 // Event gathers one frame: event, id, data, in this order.
 func (w *Writer) Event(event string, id int64, data []byte) error {
-	if !nameable(event) || !sound(data) {
+	if !isValidName(event) || !isSingleLine(data) {
 		return ErrFrame
 	}
-	b := w.buffer()
+	b := w.frameBuffer()
 	b.WriteString("event: ")
 	b.WriteString(event)
 	b.WriteString("\nid: ")
 	b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
 	b.WriteByte('\n')
-	return w.data(data)
+	return w.writeData(data)
 }
 
-// nameable reports whether an event can have this name.
-func nameable(event string) bool {
+// isValidName reports whether an event can have this name.
+func isValidName(event string) bool {
 	return event != "" && !strings.ContainsAny(event, "\r\n") && utf8.ValidString(event)
 }
 
-// sound reports whether data can be sent unchanged.
-func sound(data []byte) bool { return bytes.IndexByte(data, '\r') < 0 && utf8.Valid(data) }
+// isSingleLine reports whether data can be sent unchanged.
+func isSingleLine(data []byte) bool { return bytes.IndexByte(data, '\r') < 0 && utf8.Valid(data) }
 
 // Message gathers one frame without a name. With id 0 it has no id either: a client that reconnects
 // afterwards receives everything after the newest id again.
 func (w *Writer) Message(id int64, data []byte) error {
-	if !sound(data) {
+	if !isSingleLine(data) {
 		return ErrFrame
 	}
-	b := w.buffer()
+	b := w.frameBuffer()
 	if id != 0 {
 		b.WriteString("id: ")
 		b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
 		b.WriteByte('\n')
 	}
-	return w.data(data)
+	return w.writeData(data)
 }
 
 // Named gathers one frame with a name and without an id.
 func (w *Writer) Named(event string, data []byte) error {
-	if !nameable(event) || !sound(data) {
+	if !isValidName(event) || !isSingleLine(data) {
 		return ErrFrame
 	}
-	b := w.buffer()
+	b := w.frameBuffer()
 	b.WriteString("event: ")
 	b.WriteString(event)
 	b.WriteByte('\n')
-	return w.data(data)
+	return w.writeData(data)
 }
 
-// data gathers the data of a frame, and ends it.
-func (w *Writer) data(data []byte) error {
-	b := w.buffer()
+// writeData gathers the data of a frame, and ends it.
+func (w *Writer) writeData(data []byte) error {
+	b := w.frameBuffer()
 	for {
 		line, rest, more := bytes.Cut(data, newline)
 		b.WriteString("data: ")
@@ -170,7 +170,7 @@ func (w *Writer) Flush() error {
 	}
 	w.buf = nil
 	w.mu.Lock()
-	err := w.write(b.Bytes())
+	err := w.writeAndFlush(b.Bytes())
 	w.mu.Unlock()
 	if b.Cap() <= 2*maxBuffer {
 		b.Reset()
@@ -183,7 +183,7 @@ func (w *Writer) Flush() error {
 func (w *Writer) Ping() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write(ping)
+	return w.writeAndFlush(ping)
 }
 
 // Close ends the keep-alives. Afterwards the Writer does not use the response any more. The write
@@ -200,16 +200,16 @@ func (w *Writer) Close() {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func (w *Writer) buffer() *bytes.Buffer {
+func (w *Writer) frameBuffer() *bytes.Buffer {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*bytes.Buffer)
 	}
 	return w.buf
 }
 
-// keepalive runs when the stream may have been silent long enough. Writes only record their time,
+// sendKeepalive runs when the stream may have been silent long enough. Writes only record their time,
 // so that the busy path never touches the timer.
-func (w *Writer) keepalive() {
+func (w *Writer) sendKeepalive() {
 	w.mu.Lock()
 	if w.err != nil {
 		w.mu.Unlock()
@@ -218,7 +218,7 @@ func (w *Writer) keepalive() {
 	wait := w.opt.Keepalive - time.Since(w.last)
 	var err error
 	if wait <= 0 {
-		err = w.write(ping)
+		err = w.writeAndFlush(ping)
 		wait = w.opt.Keepalive
 	}
 	if err == nil {
@@ -230,8 +230,8 @@ func (w *Writer) keepalive() {
 	}
 }
 
-// write sends bytes and flushes them. The caller holds mu.
-func (w *Writer) write(p []byte) error {
+// writeAndFlush sends bytes and flushes them. The caller holds mu.
+func (w *Writer) writeAndFlush(p []byte) error {
 	if w.err != nil {
 		return w.err
 	}

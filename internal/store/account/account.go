@@ -95,13 +95,13 @@ func (s *Store) While(ctx context.Context, session string) (context.Context, fun
 // Run checks the web sessions with open contexts, and removes what has expired, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	var pruning sync.WaitGroup
-	pruning.Go(func() { s.prune(ctx) })
+	pruning.Go(func() { s.pruneExpired(ctx) })
 	defer pruning.Wait()
 	return s.watch.Run(ctx, s.log, "look for web sessions that have ended", ErrDead, s.q.WebSessionsDead)
 }
 
-// token returns a random secret for a cookie or a link.
-func token() string {
+// newSecret returns a random secret for a cookie or a link.
+func newSecret() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:])
 	return base64.RawURLEncoding.EncodeToString(b[:])
@@ -123,7 +123,7 @@ func newID(prefix string) string { return prefix + strings.ToLower(rand.Text())[
 // isMissing reports that a query found no row.
 func isMissing(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-func wrap(what string, err error) error {
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -30,9 +30,9 @@ const (
 var ErrAdminExists = errors.New("there is an administrator already")
 
 func (s *Store) newLink(ctx context.Context, kind string, user *string, life time.Duration) (string, error) {
-	text := token()
+	text := newSecret()
 	err := s.q.LoginLinkInsert(ctx, hashToken(text), kind, user, life.Seconds())
-	return text, wrap("store a link", err)
+	return text, wrapError("store a link", err)
 }
 
 // NewSetupToken returns a token with which the first administrator is created.
@@ -70,7 +70,7 @@ func (s *Store) SetupExpiry(ctx context.Context, text string) (time.Time, error)
 	if isMissing(err) {
 		return time.Time{}, badLink(badSetup)
 	}
-	return row.ExpiresAt, wrap("find a link", err)
+	return row.ExpiresAt, wrapError("find a link", err)
 }
 
 // Setup creates the first administrator and ends all setup tokens.
@@ -99,7 +99,7 @@ func (s *Store) firstAdmin(ctx context.Context, n NewUser, allow func(*db.Querie
 	if n.Password == "" {
 		return User{}, CheckPassword("", n.Email)
 	}
-	arg, err := s.insertion(ctx, n)
+	arg, err := s.prepareUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
@@ -134,7 +134,7 @@ func (s *Store) Invited(ctx context.Context, text string) (User, error) {
 		return User{}, badLink("This link is not valid any more. Ask an owner of the workspace for a new one.")
 	}
 	if err != nil {
-		return User{}, wrap("find a link", err)
+		return User{}, wrapError("find a link", err)
 	}
 	return s.User(ctx, *row.UserID)
 }
@@ -149,7 +149,7 @@ func (s *Store) TakeInvitation(ctx context.Context, text, password string) (User
 		return User{}, err
 	}
 	if _, err := s.q.LoginLinkTake(ctx, hashToken(text), linkPassword); err != nil {
-		return User{}, wrap("use a link", err)
+		return User{}, wrapError("use a link", err)
 	}
 	return u, s.SetPassword(ctx, u.ID, password, "")
 }
@@ -161,7 +161,7 @@ func (s *Store) TakeLogin(ctx context.Context, text string) (User, error) {
 		return User{}, badLink("This link has been used or is too old. Sign in, or restart the server for a new one.")
 	}
 	if err != nil {
-		return User{}, wrap("use a link", err)
+		return User{}, wrapError("use a link", err)
 	}
 	return s.User(ctx, *row.UserID)
 }

@@ -28,7 +28,7 @@ func (s *Store) Memberships(ctx context.Context, user string) ([]Membership, err
 	for i, r := range rows {
 		list[i] = Membership{r.ID, r.Slug, r.Name, apikey.Role(r.Role)}
 	}
-	return list, wrap("list memberships", err)
+	return list, wrapError("list memberships", err)
 }
 
 // Members lists the members of a workspace by address, at most 1000.
@@ -38,7 +38,7 @@ func (s *Store) Members(ctx context.Context, workspace uuid.UUID) ([]Member, err
 	for i, r := range rows {
 		list[i] = Member{userOf(r.User), apikey.Role(r.Role), r.FromOidc, r.Since}
 	}
-	return list, wrap("list members", err)
+	return list, wrapError("list members", err)
 }
 
 // SetRole makes a user a member, or changes the role. The last owner of a workspace keeps it.
@@ -47,7 +47,7 @@ func (s *Store) SetRole(ctx context.Context, workspace uuid.UUID, user string, r
 		return fault.Invalid(fault.Violation{Param: "/role", Rule: "enum", Expected: apikey.Roles,
 			Message: "The roles are owner, editor, approver and viewer."})
 	}
-	return wrap("set a role", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+	return wrapError("set a role", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if role != apikey.Owner {
 			if err := keepOwner(ctx, q, workspace, user); err != nil {
@@ -60,7 +60,7 @@ func (s *Store) SetRole(ctx context.Context, workspace uuid.UUID, user string, r
 
 // Remove ends a membership. The last owner of a workspace stays.
 func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, user string) error {
-	return wrap("remove a member", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+	return wrapError("remove a member", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := keepOwner(ctx, q, workspace, user); err != nil {
 			return err

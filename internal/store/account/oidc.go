@@ -26,8 +26,8 @@ type Flow struct {
 
 // BeginFlow stores a new flow.
 func (s *Store) BeginFlow(ctx context.Context, next string) (Flow, error) {
-	f := Flow{State: token(), Nonce: token(), Verifier: token(), Next: next}
-	return f, wrap("store a sign-in", s.q.OIDCStateInsert(ctx, hashToken(f.State), f.Nonce, f.Verifier, next))
+	f := Flow{State: newSecret(), Nonce: newSecret(), Verifier: newSecret(), Next: next}
+	return f, wrapError("store a sign-in", s.q.OIDCStateInsert(ctx, hashToken(f.State), f.Nonce, f.Verifier, next))
 }
 
 // TakeFlow returns the flow of a state, once.
@@ -36,7 +36,7 @@ func (s *Store) TakeFlow(ctx context.Context, state string) (Flow, error) {
 	if isMissing(err) {
 		return Flow{}, badLink("This sign-in has been used or is too old. Begin again.")
 	}
-	return Flow{state, row.Nonce, row.Verifier, row.Next}, wrap("find a sign-in", err)
+	return Flow{state, row.Nonce, row.Verifier, row.Next}, wrapError("find a sign-in", err)
 }
 
 // Identity is a user as the identity provider and the rules of its groups describe them.
@@ -73,7 +73,7 @@ func (s *Store) SignInWith(ctx context.Context, id Identity) (User, error) {
 			return err
 		}
 		if row.DisabledAt != nil {
-			return refused("This user is disabled. An administrator can enable it.")
+			return refusedError("This user is disabled. An administrator can enable it.")
 		}
 		if row, err = alignRoles(ctx, q, row, id); err != nil {
 			return err
@@ -88,28 +88,28 @@ func (s *Store) SignInWith(ctx context.Context, id Identity) (User, error) {
 	if err == nil && roles == 0 && !row.IsAdmin {
 		return User{}, ErrNoRole
 	}
-	return userOf(row), wrap("sign in with an identity", err)
+	return userOf(row), wrapError("sign in with an identity", err)
 }
 
-func refused(format string, args ...any) error {
+func refusedError(format string, args ...any) error {
 	return fault.New(fault.InsufficientScope, format, args...)
 }
 
 // adoptIdentity connects an identity to the user with its address, or creates one.
 func adoptIdentity(ctx context.Context, q *db.Queries, id Identity) (db.User, error) {
 	if len(emailViolations(id.Email)) > 0 {
-		return db.User{}, refused("The identity provider sends no email address. Ask its administrator to add one.")
+		return db.User{}, refusedError("The identity provider sends no email address. Ask its administrator to add one.")
 	}
 	row, err := q.UserByEmail(ctx, id.Email)
 	switch {
 	case err != nil && !isMissing(err):
 		return db.User{}, err
 	case !id.Verified && (err == nil || !id.Unverified):
-		return db.User{}, refused("The identity provider has not verified the address %s. Verify it there, then sign in again.", id.Email)
+		return db.User{}, refusedError("The identity provider has not verified the address %s. Verify it there, then sign in again.", id.Email)
 	case isMissing(err):
 		return createIdentity(ctx, q, id)
 	case row.OidcSubject != nil:
-		return db.User{}, refused("The address %s belongs to another identity. Ask an administrator.", id.Email)
+		return db.User{}, refusedError("The address %s belongs to another identity. Ask an administrator.", id.Email)
 	}
 	return q.UserUpdate(ctx, db.UserUpdateParams{ID: row.ID, OidcSubject: &id.Subject})
 }

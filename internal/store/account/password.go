@@ -30,11 +30,11 @@ const (
 	maxPassword = 256
 )
 
-// hash returns the hash of a password in PHC format. Few run at once.
-func (s *Store) hash(ctx context.Context, password string) (string, error) {
+// hashPassword returns the hash of a password in PHC format. Few run at once.
+func (s *Store) hashPassword(ctx context.Context, password string) (string, error) {
 	var salt [16]byte
 	_, _ = rand.Read(salt[:])
-	sum, err := s.argon(ctx, password, salt[:], argonTime, argonMemory, argonThreads)
+	sum, err := s.deriveKey(ctx, password, salt[:], argonTime, argonMemory, argonThreads)
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +43,7 @@ func (s *Store) hash(ctx context.Context, password string) (string, error) {
 		enc.EncodeToString(salt[:]), enc.EncodeToString(sum)), nil
 }
 
-func (s *Store) argon(ctx context.Context, password string, salt []byte, time, memory uint32, threads uint8) ([]byte, error) {
+func (s *Store) deriveKey(ctx context.Context, password string, salt []byte, time, memory uint32, threads uint8) ([]byte, error) {
 	select {
 	case s.hashing <- struct{}{}:
 		defer func() { <-s.hashing }()
@@ -56,8 +56,8 @@ func (s *Store) argon(ctx context.Context, password string, salt []byte, time, m
 // dummyHash is compared with the passwords of unknown users, so that the answer takes as long.
 const dummyHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// matches compares a password with a hash.
-func (s *Store) matches(ctx context.Context, password, hash string) (bool, error) {
+// passwordMatches compares a password with a hash.
+func (s *Store) passwordMatches(ctx context.Context, password, hash string) (bool, error) {
 	var version int
 	var memory, time uint32
 	var threads uint8
@@ -76,7 +76,7 @@ func (s *Store) matches(ctx context.Context, password, hash string) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("read a password hash: %w", err)
 	}
-	got, err := s.argon(ctx, password, salt, time, memory, threads)
+	got, err := s.deriveKey(ctx, password, salt, time, memory, threads)
 	return err == nil && subtle.ConstantTimeCompare(got, want) == 1, err
 }
 

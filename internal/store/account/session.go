@@ -28,16 +28,16 @@ type SignedIn struct {
 // Begin signs a user in and returns the value of the cookie. The session has a new id and a new
 // secret, whatever cookie the browser sent.
 func (s *Store) Begin(ctx context.Context, user, address, agent string) (cookie string, err error) {
-	id, secret := newID("ws_"), token()
+	id, secret := newID("ws_"), newSecret()
 	if len(agent) > 300 {
 		agent = agent[:300]
 	}
 	agent = strings.ToValidUTF8(agent, "")
 	if err := s.q.WebSessionInsert(ctx, db.WebSessionInsertParams{ID: id, UserID: user, SecretHash: hashToken(secret), Address: address, Agent: agent}); err != nil {
-		return "", wrap("store a web session", err)
+		return "", wrapError("store a web session", err)
 	}
 	if err := s.q.UserSignedIn(ctx, user); err != nil {
-		return "", wrap("note a sign-in", err)
+		return "", wrapError("note a sign-in", err)
 	}
 	return id + "." + secret, nil
 }
@@ -53,7 +53,7 @@ func (s *Store) Authenticate(ctx context.Context, cookie, address string) (in Si
 		return SignedIn{}, false, nil
 	}
 	if err != nil {
-		return SignedIn{}, false, wrap("find a web session", err)
+		return SignedIn{}, false, wrapError("find a web session", err)
 	}
 	if row.Unnoted {
 		if err := s.q.WebSessionSeen(ctx, id, address); err != nil {
@@ -83,13 +83,13 @@ func (s *Store) End(ctx context.Context, user, session string) error {
 	if err == nil && n == 0 {
 		return fault.Invalid(fault.Violation{Param: "/session", Rule: "exists", Message: "This browser is signed out already."})
 	}
-	return wrap("end a web session", err)
+	return wrapError("end a web session", err)
 }
 
 // EndOthers signs a user out everywhere but in one session.
 func (s *Store) EndOthers(ctx context.Context, user, keep string) (int, error) {
 	n, err := s.q.WebSessionDeleteOthers(ctx, user, keep)
-	return int(n), wrap("end web sessions", err)
+	return int(n), wrapError("end web sessions", err)
 }
 
 // Sessions lists the browsers of a user, the latest first.
@@ -99,11 +99,11 @@ func (s *Store) Sessions(ctx context.Context, user string) ([]Session, error) {
 	for i, r := range rows {
 		list[i] = Session{r.ID, r.Address, r.Agent, r.CreatedAt, r.SeenAt}
 	}
-	return list, wrap("list web sessions", err)
+	return list, wrapError("list web sessions", err)
 }
 
-// prune removes what has expired, once an hour.
-func (s *Store) prune(ctx context.Context) {
+// pruneExpired removes what has expired, once an hour.
+func (s *Store) pruneExpired(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {

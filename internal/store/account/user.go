@@ -25,15 +25,15 @@ type NewUser struct {
 
 // Create creates a user. An address in use is an INVALID_REQUEST.
 func (s *Store) Create(ctx context.Context, n NewUser) (User, error) {
-	arg, err := s.insertion(ctx, n)
+	arg, err := s.prepareUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
 	return insertUser(ctx, s.q, arg)
 }
 
-// insertion checks a new user and hashes the password.
-func (s *Store) insertion(ctx context.Context, n NewUser) (arg db.UserInsertParams, err error) {
+// prepareUser checks a new user and hashes the password.
+func (s *Store) prepareUser(ctx context.Context, n NewUser) (arg db.UserInsertParams, err error) {
 	n.Email, n.Name = strings.TrimSpace(n.Email), strings.TrimSpace(n.Name)
 	violations := append(emailViolations(n.Email), nameViolations(n.Name)...)
 	if n.Password != "" {
@@ -49,7 +49,7 @@ func (s *Store) insertion(ctx context.Context, n NewUser) (arg db.UserInsertPara
 		arg.OidcSubject = &n.Subject
 	}
 	if n.Password != "" {
-		hash, err := s.hash(ctx, n.Password)
+		hash, err := s.hashPassword(ctx, n.Password)
 		if err != nil {
 			return arg, err
 		}
@@ -64,7 +64,7 @@ func insertUser(ctx context.Context, q *db.Queries, arg db.UserInsertParams) (Us
 		return User{}, emailInUse(arg.Email)
 	}
 	if err != nil {
-		return User{}, wrap("insert user", err)
+		return User{}, wrapError("insert user", err)
 	}
 	return userOf(row), nil
 }
@@ -95,7 +95,7 @@ func (s *Store) Users(ctx context.Context) ([]User, error) {
 	for i, row := range rows {
 		list[i] = userOf(row)
 	}
-	return list, wrap("list users", err)
+	return list, wrapError("list users", err)
 }
 
 // User finds a user by id or address.
@@ -108,7 +108,7 @@ func (s *Store) User(ctx context.Context, ref string) (User, error) {
 	if isMissing(err) {
 		return User{}, unknownUser(ref)
 	}
-	return userOf(row), wrap("find user", err)
+	return userOf(row), wrapError("find user", err)
 }
 
 func unknownUser(ref string) error {
@@ -160,7 +160,7 @@ func (s *Store) Update(ctx context.Context, id string, c UserChange) (User, erro
 	case pgerr.IsUniqueViolation(err):
 		return User{}, emailInUse(*c.Email)
 	}
-	return userOf(row), wrap("update user", err)
+	return userOf(row), wrapError("update user", err)
 }
 
 // keepAdmin fails for the last administrator.
@@ -187,11 +187,11 @@ func (s *Store) SetPassword(ctx context.Context, id, password, keep string) erro
 	if err := CheckPassword(password, user.Email); err != nil {
 		return err
 	}
-	hash, err := s.hash(ctx, password)
+	hash, err := s.hashPassword(ctx, password)
 	if err != nil {
 		return err
 	}
-	return wrap("set password", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+	return wrapError("set password", replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if _, err := q.UserPassword(ctx, user.ID, hash); err != nil {
 			return err
@@ -208,10 +208,10 @@ func (s *Store) SetPassword(ctx context.Context, id, password, keep string) erro
 func (s *Store) ChangePassword(ctx context.Context, id, present, password, session string) error {
 	row, err := s.q.UserByID(ctx, id)
 	if err != nil {
-		return wrap("find user", err)
+		return wrapError("find user", err)
 	}
 	if row.PasswordHash != nil {
-		ok, err := s.matches(ctx, present, *row.PasswordHash)
+		ok, err := s.passwordMatches(ctx, present, *row.PasswordHash)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *Store) ChangePassword(ctx context.Context, id, present, password, sessi
 func (s *Store) Verify(ctx context.Context, email, password string) (u User, ok bool, err error) {
 	row, err := s.q.UserByEmail(ctx, strings.TrimSpace(email))
 	if err != nil && !isMissing(err) {
-		return User{}, false, wrap("find user", err)
+		return User{}, false, wrapError("find user", err)
 	}
 	hash := dummyHash
 	known := err == nil && row.PasswordHash != nil && row.DisabledAt == nil
@@ -237,7 +237,7 @@ func (s *Store) Verify(ctx context.Context, email, password string) (u User, ok 
 	if len(password) > maxPassword {
 		password = ""
 	}
-	same, err := s.matches(ctx, password, hash)
+	same, err := s.passwordMatches(ctx, password, hash)
 	if err != nil || !same || !known {
 		return User{}, false, err
 	}
@@ -253,5 +253,5 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 	if ok && err == nil {
 		s.hasAdmin.Store(true)
 	}
-	return ok, wrap("look for an administrator", err)
+	return ok, wrapError("look for an administrator", err)
 }

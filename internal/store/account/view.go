@@ -34,7 +34,7 @@ func (s *Store) Views(ctx context.Context, workspace uuid.UUID, user string) ([]
 	for i, r := range rows {
 		list[i] = View{r.ID, r.Name, r.Filters, r.CreatedAt}
 	}
-	return list, wrap("list views", err)
+	return list, wrapError("list views", err)
 }
 
 // SaveView stores a view. One of the same name gets the new filters.
@@ -50,10 +50,10 @@ func (s *Store) SaveView(ctx context.Context, workspace uuid.UUID, user, name, f
 	if err == nil && n == 0 {
 		return fault.Invalid(fault.Violation{Param: "/name", Rule: "max_items", Message: "You have 30 views in this workspace. Delete one first."})
 	}
-	return wrap("store a view", err)
+	return wrapError("store a view", err)
 }
 
 // DeleteView removes a view of a user, if there is one.
 func (s *Store) DeleteView(ctx context.Context, workspace uuid.UUID, user string, id uuid.UUID) error {
-	return wrap("delete a view", s.q.SessionViewDelete(ctx, workspace, user, id))
+	return wrapError("delete a view", s.q.SessionViewDelete(ctx, workspace, user, id))
 }

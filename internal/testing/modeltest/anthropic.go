@@ -10,7 +10,7 @@ import (
 
 // Anthropic starts a server of the Messages API. Its base URL is URL.
 func Anthropic(s *Script) *httptest.Server {
-	return serve(s, []string{"/v1/messages"}, anthropicFrames)
+	return serveScript(s, []string{"/v1/messages"}, anthropicFrames)
 }
 
 func anthropicFrames(req Request, reply Reply) []string {
@@ -27,9 +27,9 @@ func anthropicFrames(req Request, reply Reply) []string {
 		"id": "msg_fake", "type": "message", "role": "assistant", "model": asked.Model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 	}
-	end := object{"delta": object{"stop_reason": cmp.Or(reply.Stop, implied(reply)), "stop_sequence": nil}}
+	end := object{"delta": object{"stop_reason": cmp.Or(reply.Stop, impliedStop(reply)), "stop_sequence": nil}}
 	if u := reply.Usage; u != nil {
-		message["usage"] = started(*u)
+		message["usage"] = startUsage(*u)
 		end["usage"] = object{"output_tokens": u.OutputTokens}
 	}
 	out := []string{frame("message_start", object{"message": message}), frame("ping", object{})}
@@ -52,7 +52,7 @@ func anthropicFrames(req Request, reply Reply) []string {
 	}
 	for _, c := range reply.Calls {
 		deltas := []object{{"type": "input_json_delta", "partial_json": ""}}
-		for _, p := range pieces(c.Input) {
+		for _, p := range splitPieces(c.Input) {
 			deltas = append(deltas, object{"type": "input_json_delta", "partial_json": p})
 		}
 		add(object{"type": "tool_use", "id": c.ID, "name": c.Tool, "input": object{}}, deltas)
@@ -60,15 +60,15 @@ func anthropicFrames(req Request, reply Reply) []string {
 	return append(out, frame("message_delta", end), frame("message_stop", object{}))
 }
 
-// started returns the usage of message_start, in which cached input is counted separately.
-func started(u model.Usage) object {
+// startUsage returns the usage of message_start, in which cached input is counted separately.
+func startUsage(u model.Usage) object {
 	return object{
 		"input_tokens": u.InputTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens,
 		"cache_creation_input_tokens": 0, "output_tokens": 1,
 	}
 }
 
-func implied(reply Reply) string {
+func impliedStop(reply Reply) string {
 	if len(reply.Calls) > 0 {
 		return "tool_use"
 	}

@@ -75,7 +75,7 @@ func openAIAsked(body []byte) Asked {
 		for _, p := range parts {
 			a.Text += p.Text
 			if mime, data, ok := strings.Cut(strings.TrimPrefix(p.ImageURL.URL, "data:"), ";base64,"); ok {
-				a.Images = append(a.Images, picture(mime, data))
+				a.Images = append(a.Images, parsePicture(mime, data))
 			}
 		}
 		for _, c := range m.ToolCalls {
@@ -124,7 +124,7 @@ func anthropicAsked(body []byte) Asked {
 			a.Text += b.Text
 			switch b.Type {
 			case "image":
-				a.Images = append(a.Images, picture(b.Source.MediaType, b.Source.Data))
+				a.Images = append(a.Images, parsePicture(b.Source.MediaType, b.Source.Data))
 			case "tool_use":
 				a.Inputs = append(a.Inputs, string(b.Input))
 			}
@@ -133,8 +133,8 @@ func anthropicAsked(body []byte) Asked {
 	return a
 }
 
-// picture parses an image; an invalid one is empty.
-func picture(mime, data string) model.Image {
+// parsePicture parses an image; an invalid one is empty.
+func parsePicture(mime, data string) model.Image {
 	decoded, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return model.Image{MIME: mime}

@@ -10,7 +10,7 @@ type object = map[string]any
 
 // OpenAI starts a server of the Chat Completions API. Its base URL is URL+"/v1".
 func OpenAI(s *Script) *httptest.Server {
-	return serve(s, []string{"/v1/chat/completions"}, openAIFrames)
+	return serveScript(s, []string{"/v1/chat/completions"}, openAIFrames)
 }
 
 func openAIFrames(req Request, reply Reply) []string {
@@ -61,7 +61,7 @@ func openAICalls(calls []Call, delta func(object, any) string) []string {
 	var out []string
 	left := make([][]string, len(calls))
 	for i, c := range calls {
-		left[i] = pieces(c.Input)
+		left[i] = splitPieces(c.Input)
 		first := object{"index": i, "type": "function", "function": object{"name": c.Tool, "arguments": ""}}
 		if c.ID != "" {
 			first["id"] = c.ID

@@ -77,27 +77,27 @@ func (s *Script) Requests() []Request {
 func (s *Script) Gone() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.left()
+	return s.leftSignal()
 }
 
-func (s *Script) left() chan struct{} {
+func (s *Script) leftSignal() chan struct{} {
 	if s.gone == nil {
 		s.gone = make(chan struct{}, 64)
 	}
 	return s.gone
 }
 
-func (s *Script) leave() {
+func (s *Script) signalLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case s.left() <- struct{}{}:
+	case s.leftSignal() <- struct{}{}:
 	default: // no receiver yet
 	}
 }
 
-// next records a request and returns its reply.
-func (s *Script) next(r *http.Request) (Request, Reply, error) {
+// nextReply records a request and returns its reply.
+func (s *Script) nextReply(r *http.Request) (Request, Reply, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return Request{}, Reply{}, err
@@ -118,18 +118,18 @@ func (s *Script) next(r *http.Request) (Request, Reply, error) {
 // frames encodes the reply to a request.
 type frames func(Request, Reply) []string
 
-func serve(s *Script, paths []string, make frames) *httptest.Server {
+func serveScript(s *Script, paths []string, make frames) *httptest.Server {
 	mux := http.NewServeMux()
 	for _, p := range paths {
 		mux.HandleFunc("POST "+p, func(w http.ResponseWriter, r *http.Request) {
-			req, reply, err := s.next(r)
+			req, reply, err := s.nextReply(r)
 			if err != nil {
 				return // the client left before the reply
 			}
 			if reply.Frames == nil {
 				reply.Frames = make(req, reply)
 			}
-			s.send(w, r, reply)
+			s.sendReply(w, r, reply)
 		})
 	}
 	return httptest.NewServer(mux)

@@ -58,34 +58,34 @@ func AnthropicSuite(create func(base string, client *http.Client) model.Model) S
 
 // Run tests all promises, each in a subtest.
 func (s Suite) Run(t *testing.T) {
-	t.Run("RepliesAreBounded", s.large)
-	t.Run("TextSurvivesEveryWayOfSending", s.text)
-	t.Run("CallsAreAssembledFromPieces", s.calls)
-	t.Run("MalformedInputsDoNotBreakTheReply", s.malformed)
-	t.Run("OutputIsTheValueAlone", s.output)
+	t.Run("RepliesAreBounded", s.testLargeReplies)
+	t.Run("TextSurvivesEveryWayOfSending", s.testText)
+	t.Run("CallsAreAssembledFromPieces", s.testCalls)
+	t.Run("MalformedInputsDoNotBreakTheReply", s.testMalformedCalls)
+	t.Run("OutputIsTheValueAlone", s.testOutput)
 	t.Run("OutputIsAskedForInAnotherWayWhenRefused", s.outputRefused)
 	t.Run("OutputOfAnySchema", s.outputWrapped)
 	t.Run("ToolsOfAnySchema", s.toolWrapped)
-	t.Run("ImagesTravelWithTheirMessage", s.images)
-	t.Run("CutRepliesAreRetryableErrors", s.cut)
-	t.Run("BrokenStreamsAreRetryableErrors", s.broken)
-	t.Run("FailuresInsideTheStream", s.inside)
-	t.Run("FailuresOverHTTP", s.statuses)
-	t.Run("NobodyIsFollowedElsewhere", s.redirect)
-	t.Run("CancellationIsTheContextsError", s.canceled)
+	t.Run("ImagesTravelWithTheirMessage", s.testImages)
+	t.Run("CutRepliesAreRetryableErrors", s.testCutConnections)
+	t.Run("BrokenStreamsAreRetryableErrors", s.testBrokenFrames)
+	t.Run("FailuresInsideTheStream", s.testErrorInside)
+	t.Run("FailuresOverHTTP", s.testStatuses)
+	t.Run("NobodyIsFollowedElsewhere", s.testRedirect)
+	t.Run("CancellationIsTheContextsError", s.testCanceled)
 	t.Run("BreakingOffEndsTheRequest", s.brokenOff)
-	t.Run("ManyRepliesAtOnce", s.parallel)
+	t.Run("ManyRepliesAtOnce", s.testParallelCalls)
 }
 
-// start starts a server with a script and a model that uses it.
-func (s Suite) start(t *testing.T, script *Script) model.Model {
+// startModel starts a server with a script and a model that uses it.
+func (s Suite) startModel(t *testing.T, script *Script) model.Model {
 	t.Helper()
 	srv := s.Serve(script)
 	t.Cleanup(srv.Close)
 	return s.New(srv.URL, srv.Client())
 }
 
-func ask(text string) model.Request {
+func askText(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.User, Text: text}}}
 }
 
@@ -94,8 +94,8 @@ var prose = []string{
 	"data: event: done\n\n", "{\"not\":\"json\"", " end.",
 }
 
-// ways returns the ways to send the same reply.
-func ways(r Reply) map[string]Reply {
+// waysToSend returns the ways to send the same reply.
+func waysToSend(r Reply) map[string]Reply {
 	out := map[string]Reply{"whole frames": r}
 	for _, n := range []int{1, 2, 3, 7} {
 		for _, crlf := range []bool{false, true} {
@@ -107,13 +107,13 @@ func ways(r Reply) map[string]Reply {
 	return out
 }
 
-func (s Suite) text(t *testing.T) {
+func (s Suite) testText(t *testing.T) {
 	t.Parallel()
 	usage := &model.Usage{InputTokens: 120, CachedTokens: 100, OutputTokens: 34}
 	want := Heard{Text: strings.Join(prose, ""), Usage: usage, Stop: model.StopEnd}
-	for name, reply := range ways(Reply{Text: prose, Usage: usage}) {
-		m := s.start(t, &Script{Replies: []Reply{reply}})
-		got, err := Read(m.Generate(t.Context(), ask("hello")))
+	for name, reply := range waysToSend(Reply{Text: prose, Usage: usage}) {
+		m := s.startModel(t, &Script{Replies: []Reply{reply}})
+		got, err := Read(m.Generate(t.Context(), askText("hello")))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -123,7 +123,7 @@ func (s Suite) text(t *testing.T) {
 	}
 }
 
-func (s Suite) calls(t *testing.T) {
+func (s Suite) testCalls(t *testing.T) {
 	t.Parallel()
 	reply := Reply{
 		Text: []string{"I look ", "it up."},
@@ -138,9 +138,9 @@ func (s Suite) calls(t *testing.T) {
 		{ID: "call_b", Tool: "clock", Input: json.RawMessage(`{}`)},
 		{ID: "call_c", Tool: "wiki_search", Input: json.RawMessage(reply.Calls[2].Input)},
 	}}
-	for name, reply := range ways(reply) {
-		m := s.start(t, &Script{Replies: []Reply{reply}})
-		got, err := Read(m.Generate(t.Context(), ask("hello")))
+	for name, reply := range waysToSend(reply) {
+		m := s.startModel(t, &Script{Replies: []Reply{reply}})
+		got, err := Read(m.Generate(t.Context(), askText("hello")))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -150,11 +150,11 @@ func (s Suite) calls(t *testing.T) {
 	}
 }
 
-func (s Suite) malformed(t *testing.T) {
+func (s Suite) testMalformedCalls(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{`{"path":`, `[1,2]`, `"text"`, "```json\n{}\n```", `{"a":1}{"b":2}`} {
-		m := s.start(t, &Script{Replies: []Reply{{Calls: []Call{{"call_a", "read", input}, {"call_b", "read", `{"a":1}`}}}}})
-		got, err := Read(m.Generate(t.Context(), ask("hello")))
+		m := s.startModel(t, &Script{Replies: []Reply{{Calls: []Call{{"call_a", "read", input}, {"call_b", "read", `{"a":1}`}}}}})
+		got, err := Read(m.Generate(t.Context(), askText("hello")))
 		if err != nil || len(got.Calls) != 2 {
 			t.Fatalf("%s: calls %v, error %v", input, got.Calls, err)
 		}
@@ -167,14 +167,14 @@ func (s Suite) malformed(t *testing.T) {
 	}
 }
 
-func (s Suite) parallel(t *testing.T) {
+func (s Suite) testParallelCalls(t *testing.T) {
 	t.Parallel()
-	m := s.start(t, &Script{Replies: []Reply{{Text: prose}}})
+	m := s.startModel(t, &Script{Replies: []Reply{{Text: prose}}})
 	results := make(chan error)
 	const readers = 16
 	for range readers {
 		go func() {
-			got, err := Read(m.Generate(t.Context(), ask("hello")))
+			got, err := Read(m.Generate(t.Context(), askText("hello")))
 			if err == nil && got.Text != strings.Join(prose, "") {
 				err = errors.New("another text: " + got.Text)
 			}

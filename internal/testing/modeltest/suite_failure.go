@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// failure checks that err is a mapped failure without internal details.
-func failure(t *testing.T, what string, err error, code event.Code, retryable bool) *model.Error {
+// checkFailure checks that err is a mapped failure without internal details.
+func checkFailure(t *testing.T, what string, err error, code event.Code, retryable bool) *model.Error {
 	t.Helper()
 	e, ok := errors.AsType[*model.Error](err)
 	if !ok {
@@ -38,8 +38,8 @@ func failure(t *testing.T, what string, err error, code event.Code, retryable bo
 	return e
 }
 
-// large sends replies of the largest size that is accepted, and larger ones.
-func (s Suite) large(t *testing.T) {
+// testLargeReplies sends replies of the largest size that is accepted, and larger ones.
+func (s Suite) testLargeReplies(t *testing.T) {
 	t.Parallel()
 	input := func(n int) string { return `{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}` }
 	calls := func(n, size int) []Call { return slices.Repeat([]Call{{Tool: "read", Input: input(size)}}, n) }
@@ -57,23 +57,23 @@ func (s Suite) large(t *testing.T) {
 		"all together":   {Reply{Calls: calls(5, mib)}, "4194304 bytes"},
 		"one event":      {Reply{Frames: slices.Repeat([]string{"data: " + strings.Repeat("x", mib) + "\n"}, 9)}, "8388608 bytes in one event"},
 	} {
-		m := s.start(t, &Script{Replies: []Reply{c.reply}})
-		_, err := Read(m.Generate(t.Context(), ask("hello")))
+		m := s.startModel(t, &Script{Replies: []Reply{c.reply}})
+		_, err := Read(m.Generate(t.Context(), askText("hello")))
 		if c.limit == "" {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
 		}
-		if e := failure(t, what, err, event.ModelError, false); !strings.Contains(e.Message, " more than "+c.limit+",") {
+		if e := checkFailure(t, what, err, event.ModelError, false); !strings.Contains(e.Message, " more than "+c.limit+",") {
 			t.Errorf("%s: %s", what, e.Message)
 		}
 	}
 }
 
-// cut breaks the connection inside and after every frame, by a reset and by a
+// testCutConnections breaks the connection inside and after every frame, by a reset and by a
 // regular end of the body.
-func (s Suite) cut(t *testing.T) {
+func (s Suite) testCutConnections(t *testing.T) {
 	t.Parallel()
 	whole := Reply{Text: []string{"one ", "two ", "three"}, Calls: []Call{{"call_a", "read", `{"path":"a"}`}}, Usage: &model.Usage{InputTokens: 1, OutputTokens: 1}}
 	all := s.Frames(Request{Body: []byte(`{"stream_options":{"include_usage":true}}`)}, whole)
@@ -88,21 +88,21 @@ func (s Suite) cut(t *testing.T) {
 				reply.Cut = len(reply.Frames)
 			}
 			what := fmt.Sprintf("cut in frame %d of %d, reset=%t", n, len(all), reset)
-			m := s.start(t, &Script{Replies: []Reply{reply}})
-			got, err := Read(m.Generate(t.Context(), ask("hello")))
-			failure(t, what, err, event.ModelError, true)
+			m := s.startModel(t, &Script{Replies: []Reply{reply}})
+			got, err := Read(m.Generate(t.Context(), askText("hello")))
+			checkFailure(t, what, err, event.ModelError, true)
 			if !strings.HasPrefix(text, got.Text) || len(got.Calls) > 0 || got.Stop != "" {
 				t.Errorf("%s: received %+v", what, got)
 			}
 		}
 	}
-	m := s.start(t, &Script{Replies: []Reply{{Frames: all[:ended+1]}}})
-	if got, err := Read(m.Generate(t.Context(), ask("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 || got.Stop != model.StopTools {
+	m := s.startModel(t, &Script{Replies: []Reply{{Frames: all[:ended+1]}}})
+	if got, err := Read(m.Generate(t.Context(), askText("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 || got.Stop != model.StopTools {
 		t.Errorf("ended after the last text: %+v, %v", got, err)
 	}
 }
 
-func (s Suite) broken(t *testing.T) {
+func (s Suite) testBrokenFrames(t *testing.T) {
 	t.Parallel()
 	begun := s.Frames(Request{}, Reply{Text: []string{"one "}})[:2]
 	for what, reply := range map[string]Reply{
@@ -114,8 +114,8 @@ func (s Suite) broken(t *testing.T) {
 		"no stream at all": {Header: http.Header{"Content-Type": {"application/json"}}, Frames: []string{`{"choices":[]}`}},
 	} {
 		script := &Script{Replies: []Reply{reply}}
-		_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
-		failure(t, what, err, event.ModelError, true)
+		_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
+		checkFailure(t, what, err, event.ModelError, true)
 		if n := len(script.Requests()); n != 1 {
 			t.Errorf("%s: %d requests, want 1", what, n)
 		}
@@ -124,11 +124,11 @@ func (s Suite) broken(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	m := s.New(closed.URL, closed.Client())
 	closed.Close()
-	_, err := Read(m.Generate(t.Context(), ask("hello")))
-	failure(t, "connection refused", err, event.ModelError, true)
+	_, err := Read(m.Generate(t.Context(), askText("hello")))
+	checkFailure(t, "connection refused", err, event.ModelError, true)
 }
 
-func (s Suite) inside(t *testing.T) {
+func (s Suite) testErrorInside(t *testing.T) {
 	t.Parallel()
 	begun := s.Frames(Request{}, Reply{Text: []string{"one "}})[:2]
 	for kind, want := range map[string]struct {
@@ -144,12 +144,12 @@ func (s Suite) inside(t *testing.T) {
 		"content_filter":       {event.ContentRefused, false},
 	} {
 		reply := Reply{Frames: append(slices.Clone(begun), s.Failure(kind))}
-		_, err := Read(s.start(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), ask("hello")))
-		failure(t, kind, err, want.code, want.retryable)
+		_, err := Read(s.startModel(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), askText("hello")))
+		checkFailure(t, kind, err, want.code, want.retryable)
 	}
 }
 
-func (s Suite) statuses(t *testing.T) {
+func (s Suite) testStatuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status    int
@@ -181,9 +181,9 @@ func (s Suite) statuses(t *testing.T) {
 		{400, `{"error":{"code":"content_filter","message":"` + Key + `"}}`, event.ContentRefused, false, "refused"},
 	} {
 		script := &Script{Replies: []Reply{{Status: c.status, Body: c.body, Header: http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_42"}}}}}
-		_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
+		_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
 		what := fmt.Sprintf("%d %s", c.status, c.body)
-		e := failure(t, what, err, c.code, c.retryable)
+		e := checkFailure(t, what, err, c.code, c.retryable)
 		if !strings.Contains(e.Message, c.says) {
 			t.Errorf("%s: message %q does not contain %q", what, e.Message, c.says)
 		}
@@ -199,7 +199,7 @@ func (s Suite) statuses(t *testing.T) {
 	}
 }
 
-func (s Suite) redirect(t *testing.T) {
+func (s Suite) testRedirect(t *testing.T) {
 	t.Parallel()
 	elsewhere := Say("gotcha")
 	thief := s.Serve(elsewhere)
@@ -207,8 +207,8 @@ func (s Suite) redirect(t *testing.T) {
 	script := &Script{Answer: func(r Request) Reply {
 		return Reply{Status: http.StatusTemporaryRedirect, Header: http.Header{"Location": {thief.URL + r.Path}}}
 	}}
-	_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
-	e := failure(t, "redirect", err, event.ModelError, false)
+	_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
+	e := checkFailure(t, "redirect", err, event.ModelError, false)
 	if !strings.Contains(e.Message, "_BASE_URL") {
 		t.Errorf("message %q", e.Message)
 	}
@@ -217,22 +217,22 @@ func (s Suite) redirect(t *testing.T) {
 	}
 
 	page := &Script{Replies: []Reply{{Header: http.Header{"Content-Type": {"text/html"}}, Frames: []string{"<html>" + Key}}}}
-	_, err = Read(s.start(t, page).Generate(t.Context(), ask("hello")))
-	failure(t, "web page", err, event.ModelError, false)
+	_, err = Read(s.startModel(t, page).Generate(t.Context(), askText("hello")))
+	checkFailure(t, "web page", err, event.ModelError, false)
 
 	for _, base := range []string{"127.0.0.1:8080", "ftp://" + Key + "@host", "http://", "http://%zz", "https://[" + Key} {
-		_, err := Read(s.New(base, http.DefaultClient).Generate(t.Context(), ask("hello")))
-		failure(t, base, err, event.ModelError, false)
+		_, err := Read(s.New(base, http.DefaultClient).Generate(t.Context(), askText("hello")))
+		checkFailure(t, base, err, event.ModelError, false)
 	}
 }
 
-func (s Suite) canceled(t *testing.T) {
+func (s Suite) testCanceled(t *testing.T) {
 	t.Parallel()
 	script := &Script{Replies: []Reply{{Text: []string{"one ", "two"}, Hold: 4}}}
-	m := s.start(t, script)
+	m := s.startModel(t, script)
 	ctx, cancel := context.WithCancel(t.Context())
 	var last error
-	for c, err := range m.Generate(ctx, ask("hello")) {
+	for c, err := range m.Generate(ctx, askText("hello")) {
 		if last = err; c.Text != "" {
 			cancel()
 		}
@@ -242,12 +242,12 @@ func (s Suite) canceled(t *testing.T) {
 	}
 	wait.Receive(t, "the end of the request", script.Gone())
 
-	if _, err := Read(m.Generate(ctx, ask("hello"))); err != context.Canceled {
+	if _, err := Read(m.Generate(ctx, askText("hello"))); err != context.Canceled {
 		t.Errorf("canceled before the request: %v", err)
 	}
 	expired, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if _, err := Read(m.Generate(expired, ask("hello"))); err != context.DeadlineExceeded {
+	if _, err := Read(m.Generate(expired, askText("hello"))); err != context.DeadlineExceeded {
 		t.Errorf("out of time: %v", err)
 	}
 }
@@ -255,8 +255,8 @@ func (s Suite) canceled(t *testing.T) {
 func (s Suite) brokenOff(t *testing.T) {
 	t.Parallel()
 	script := &Script{Replies: []Reply{{Text: []string{"one ", "two"}, Hold: 4}}}
-	m := s.start(t, script)
-	for c, err := range m.Generate(t.Context(), ask("hello")) {
+	m := s.startModel(t, script)
+	for c, err := range m.Generate(t.Context(), askText("hello")) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// wanted returns a request for a value of a schema.
-func wanted(schema string) model.Request {
-	req := ask("Answer.")
+// schemaRequest returns a request for a value of a schema.
+func schemaRequest(schema string) model.Request {
+	req := askText("Answer.")
 	req.Output = &model.Output{Name: "final_answer", Schema: json.RawMessage(schema)}
 	return req
 }
@@ -23,21 +23,21 @@ const (
 	loose  = `{"type":"object","properties":{"b":{"type":"integer","maximum":12345678901234567890},"a":{"$ref":"#"}},"minProperties":1}`
 )
 
-// output sends the value in every way in which models do.
-func (s Suite) output(t *testing.T) {
+// testOutput sends the value in every way in which models do.
+func (s Suite) testOutput(t *testing.T) {
 	t.Parallel()
 	const value = `{"b":12345678901234567890,"a":["größe 👍","{\"x\":\"#\"}"]}`
 	usage := &model.Usage{InputTokens: 9, OutputTokens: 4}
 	call := Reply{Text: []string{"Here ", "it is."}, Calls: []Call{{"call_a", "final_answer", value}}, Usage: usage}
 	for what, reply := range map[string]Reply{
-		"text":          {Text: pieces(value), Usage: usage},
-		"text in blank": {Text: pieces("\n " + value + "\n"), Usage: usage},
-		"fenced text":   {Text: pieces("```json\n" + value + "\n```\n"), Usage: usage},
+		"text":          {Text: splitPieces(value), Usage: usage},
+		"text in blank": {Text: splitPieces("\n " + value + "\n"), Usage: usage},
+		"fenced text":   {Text: splitPieces("```json\n" + value + "\n```\n"), Usage: usage},
 		"call":          call,
 	} {
-		for way, reply := range ways(reply) {
+		for way, reply := range waysToSend(reply) {
 			script := &Script{Replies: []Reply{reply}}
-			got, err := Read(s.start(t, script).Generate(t.Context(), wanted(closed)))
+			got, err := Read(s.startModel(t, script).Generate(t.Context(), schemaRequest(closed)))
 			if diff := cmp.Diff(Heard{Text: value, Usage: usage, Stop: model.StopEnd}, got); err != nil || diff != "" {
 				t.Errorf("%s, %s: %v, reply differs (-want +got):\n%s", what, way, err, diff)
 			}
@@ -51,7 +51,7 @@ func (s Suite) output(t *testing.T) {
 		`{"a":[`:        {Calls: []Call{{"call_a", "final_answer", `{"a":[`}}},
 		`["no object"]`: {Calls: []Call{{"call_a", "final_answer", `["no object"]`}}},
 	} {
-		got, err := Read(s.start(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), wanted(closed)))
+		got, err := Read(s.startModel(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), schemaRequest(closed)))
 		if err != nil || got.Text != written || len(got.Calls) > 0 {
 			t.Errorf("%s: received %+v, %v", written, got, err)
 		}
@@ -64,7 +64,7 @@ func (s Suite) outputRefused(t *testing.T) {
 	answer := Reply{Calls: []Call{{"call_a", "final_answer", `{"b":1}`}}}
 
 	script := &Script{Replies: []Reply{refusal, answer}}
-	got, err := Read(s.start(t, script).Generate(t.Context(), wanted(loose)))
+	got, err := Read(s.startModel(t, script).Generate(t.Context(), schemaRequest(loose)))
 	if err != nil || got.Text != `{"b":1}` {
 		t.Errorf("received %+v, %v", got, err)
 	}
@@ -72,7 +72,7 @@ func (s Suite) outputRefused(t *testing.T) {
 	for _, r := range script.Requests() {
 		asked := s.Asked(r.Body)
 		ways[asked.Way] = true
-		same(t, "the schema that is sent", loose, string(asked.Schema))
+		checkSameJSON(t, "the schema that is sent", loose, string(asked.Schema))
 		if asked.Text != "Answer." {
 			t.Errorf("%s: the message is %q", asked.Way, asked.Text)
 		}
@@ -82,14 +82,14 @@ func (s Suite) outputRefused(t *testing.T) {
 	}
 
 	script = &Script{Replies: []Reply{refusal}}
-	_, err = Read(s.start(t, script).Generate(t.Context(), wanted(loose)))
-	failure(t, "refused twice", err, event.ModelError, false)
+	_, err = Read(s.startModel(t, script).Generate(t.Context(), schemaRequest(loose)))
+	checkFailure(t, "refused twice", err, event.ModelError, false)
 	if n := len(script.Requests()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
 	script = &Script{Replies: []Reply{{Status: 429}}}
-	_, err = Read(s.start(t, script).Generate(t.Context(), wanted(loose)))
-	failure(t, "overloaded", err, event.ModelOverloaded, true)
+	_, err = Read(s.startModel(t, script).Generate(t.Context(), schemaRequest(loose)))
+	checkFailure(t, "overloaded", err, event.ModelOverloaded, true)
 	if n := len(script.Requests()); n != 1 {
 		t.Errorf("an overloaded provider got %d requests", n)
 	}
@@ -115,7 +115,7 @@ func (s Suite) outputWrapped(t *testing.T) {
 		}
 		for _, reply := range replies {
 			script := &Script{Replies: []Reply{reply}}
-			got, err := Read(s.start(t, script).Generate(t.Context(), wanted(c.schema)))
+			got, err := Read(s.startModel(t, script).Generate(t.Context(), schemaRequest(c.schema)))
 			if err != nil || got.Text != c.value {
 				t.Errorf("%s: received %+v, %v", c.schema, got, err)
 			}
@@ -127,7 +127,7 @@ func (s Suite) outputWrapped(t *testing.T) {
 			if err := json.Unmarshal(s.Asked(script.Requests()[0].Body).Schema, &sent); err != nil || sent.Type != "object" {
 				t.Errorf("%s: sent %+v, %v", c.schema, sent, err)
 			}
-			same(t, "what is sent of "+c.schema, c.sent, string(sent.Properties.Value))
+			checkSameJSON(t, "what is sent of "+c.schema, c.sent, string(sent.Properties.Value))
 		}
 	}
 }
@@ -136,26 +136,26 @@ func (s Suite) outputWrapped(t *testing.T) {
 func (s Suite) toolWrapped(t *testing.T) {
 	t.Parallel()
 	script := &Script{Replies: []Reply{{Calls: []Call{{"call_a", "list", `{"value":[1]}`}}}}}
-	req := ask("hello")
+	req := askText("hello")
 	req.Messages = append(req.Messages,
 		model.Message{Role: model.Assistant, Calls: []event.ToolCall{{ID: "call_0", Tool: "list", Input: json.RawMessage(`[2]`)}}},
 		model.Message{Role: model.ToolRole, CallID: "call_0", Text: "ok"})
 	req.Tools = []model.Tool{{Name: "list", Schema: json.RawMessage(`{"type":"array"}`)}}
-	got, err := Read(s.start(t, script).Generate(t.Context(), req))
+	got, err := Read(s.startModel(t, script).Generate(t.Context(), req))
 	if err != nil || len(got.Calls) != 1 || string(got.Calls[0].Input) != `[1]` {
 		t.Errorf("received %+v, %v", got, err)
 	}
 	asked := s.Asked(script.Requests()[0].Body)
-	same(t, "the input in the history", `[{"value":[2]}]`, fmt.Sprint(asked.Inputs))
+	checkSameJSON(t, "the input in the history", `[{"value":[2]}]`, fmt.Sprint(asked.Inputs))
 }
 
-func (s Suite) images(t *testing.T) {
+func (s Suite) testImages(t *testing.T) {
 	t.Parallel()
 	pictures := []model.Image{{MIME: "image/png", Data: []byte("\x89PNG\x00\xff")}, {MIME: "image/webp", Data: []byte("RIFF")}}
 	for _, text := range []string{"What is this? 👍", ""} {
 		script := Say("A cat.")
 		req := model.Request{Messages: []model.Message{{Role: model.User, Text: text, Images: pictures}}}
-		if _, err := Read(s.start(t, script).Generate(t.Context(), req)); err != nil {
+		if _, err := Read(s.startModel(t, script).Generate(t.Context(), req)); err != nil {
 			t.Fatal(err)
 		}
 		asked := s.Asked(script.Requests()[0].Body)
@@ -165,8 +165,8 @@ func (s Suite) images(t *testing.T) {
 	}
 }
 
-// same compares two JSON texts by their values.
-func same(t *testing.T, what, want, got string) {
+// checkSameJSON compares two JSON texts by their values.
+func checkSameJSON(t *testing.T, what, want, got string) {
 	t.Helper()
 	var a, b any
 	if err := json.Unmarshal([]byte(want), &a); err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// send writes a reply according to its fields.
-func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
+// sendReply writes a reply according to its fields.
+func (s *Script) sendReply(w http.ResponseWriter, r *http.Request, reply Reply) {
 	maps.Copy(w.Header(), reply.Header)
 	if cmp.Or(reply.Status, http.StatusOK) != http.StatusOK {
 		w.WriteHeader(reply.Status)
@@ -30,23 +30,23 @@ func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
 	}
 	sent := true
 	for _, frame := range all {
-		if sent = write(w, out, frame, reply); !sent {
+		if sent = writeFrame(w, out, frame, reply); !sent {
 			break
 		}
 	}
 	switch {
 	case reply.Cut > 0:
-		reset(out)
+		resetConnection(out)
 	case reply.Hold > 0 && sent:
 		<-r.Context().Done()
-		s.leave()
+		s.signalLeft()
 	case !sent:
-		s.leave()
+		s.signalLeft()
 	}
 }
 
-// write sends one frame and reports whether the client still received it.
-func write(w http.ResponseWriter, out *http.ResponseController, frame string, reply Reply) bool {
+// writeFrame sends one frame and reports whether the client still received it.
+func writeFrame(w http.ResponseWriter, out *http.ResponseController, frame string, reply Reply) bool {
 	if reply.KeepAlive {
 		frame = ": keep-alive\n\n" + frame
 	}
@@ -66,8 +66,8 @@ func write(w http.ResponseWriter, out *http.ResponseController, frame string, re
 	return true
 }
 
-// reset closes the connection like the kernel of a crashed server.
-func reset(out *http.ResponseController) {
+// resetConnection closes the connection like the kernel of a crashed server.
+func resetConnection(out *http.ResponseController) {
 	conn, _, err := out.Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -79,14 +79,14 @@ func reset(out *http.ResponseController) {
 }
 
 // Data returns a frame without a name, as OpenAI sends them.
-func Data(v any) string { return "data: " + encode(v) + "\n\n" }
+func Data(v any) string { return "data: " + mustEncode(v) + "\n\n" }
 
 // Named returns a frame with a name, as Anthropic sends them.
 func Named(name string, v any) string {
-	return "event: " + name + "\ndata: " + encode(v) + "\n\n"
+	return "event: " + name + "\ndata: " + mustEncode(v) + "\n\n"
 }
 
-func encode(v any) string {
+func mustEncode(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
@@ -97,8 +97,8 @@ func encode(v any) string {
 	return string(data)
 }
 
-// pieces splits text into parts of a few characters, as models write; a long text into fewer parts.
-func pieces(text string) []string {
+// splitPieces splits text into parts of a few characters, as models write; a long text into fewer parts.
+func splitPieces(text string) []string {
 	runes := []rune(text)
 	size := max(4, len(runes)/100)
 	var out []string

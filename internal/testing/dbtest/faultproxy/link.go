@@ -19,15 +19,15 @@ type link struct {
 	silent bool          // no byte passes anymore
 }
 
-// run copies in both directions until either side ends or the link is reset.
-func (l *link) run() {
-	defer l.proxy.remove(l)
-	if !l.wait(0) {
+// copyBoth copies in both directions until either side ends or the link is reset.
+func (l *link) copyBoth() {
+	defer l.proxy.removeLink(l)
+	if !l.waitToPass(0) {
 		return
 	}
-	server, err := l.proxy.dial()
+	server, err := l.proxy.dialTarget()
 	if err != nil {
-		l.reset()
+		l.resetBoth()
 		return
 	}
 	l.mu.Lock()
@@ -39,59 +39,59 @@ func (l *link) run() {
 		return
 	}
 	var pumps sync.WaitGroup
-	pumps.Go(func() { l.pump(server, l.client, ToServer) })
-	pumps.Go(func() { l.pump(l.client, server, ToClient) })
+	pumps.Go(func() { l.copyOne(server, l.client, ToServer) })
+	pumps.Go(func() { l.copyOne(l.client, server, ToClient) })
 	pumps.Wait()
 }
 
-// pump copies one direction. The end of one side closes the other one, unless the link is
+// copyOne copies one direction. The end of one side closes the other one, unless the link is
 // half-open: then the other side does not notice it.
-func (l *link) pump(to, from net.Conn, dir Direction) {
+func (l *link) copyOne(to, from net.Conn, dir Direction) {
 	buf := make([]byte, 64<<10)
 	for offset := int64(0); ; {
 		n, err := from.Read(buf)
-		if n > 0 && !l.pass(to, Chunk{Conn: l.number, Direction: dir, Offset: offset, Data: buf[:n]}) {
+		if n > 0 && !l.passChunk(to, Chunk{Conn: l.number, Direction: dir, Offset: offset, Data: buf[:n]}) {
 			return
 		}
 		offset += int64(n)
 		if err != nil {
-			if l.wait(0) {
-				l.end(closeConn)
+			if l.waitToPass(0) {
+				l.closeBoth(closeConn)
 			}
 			return
 		}
 	}
 }
 
-// pass applies the hook's decision to a chunk and reports whether the link stays open.
-func (l *link) pass(to net.Conn, c Chunk) bool {
-	action := l.decide(c)
+// passChunk applies the hook's decision to a chunk and reports whether the link stays open.
+func (l *link) passChunk(to net.Conn, c Chunk) bool {
+	action := l.callHook(c)
 	if action.kind == swallow {
 		return true
 	}
 	if action.kind == freeze {
-		l.silence()
+		l.holdBytes()
 	}
-	if !l.wait(action.delay) {
+	if !l.waitToPass(action.delay) {
 		return false
 	}
 	if action.kind == reset {
-		l.silence() // otherwise a response to these bytes could pass before the reset
+		l.holdBytes() // otherwise a response to these bytes could pass before the reset
 		_, _ = to.Write(c.Data[:min(action.bytes, len(c.Data))])
-		l.reset()
+		l.resetBoth()
 		return false
 	}
 	_, err := to.Write(c.Data)
-	if err != nil && l.wait(0) {
-		l.end(closeConn)
+	if err != nil && l.waitToPass(0) {
+		l.closeBoth(closeConn)
 	}
 	return err == nil
 }
 
-// wait returns when data may pass: neither a delay nor a freeze is active. It returns false if the
+// waitToPass returns when data may pass: neither a delay nor a freeze is active. It returns false if the
 // link was reset meanwhile.
-func (l *link) wait(delay time.Duration) bool {
-	frozen, all := l.proxy.state()
+func (l *link) waitToPass(delay time.Duration) bool {
+	frozen, all := l.proxy.freezeState()
 	if delay += all; delay > 0 {
 		timer := time.NewTimer(delay)
 		defer timer.Stop()
@@ -100,9 +100,9 @@ func (l *link) wait(delay time.Duration) bool {
 			return false
 		case <-timer.C:
 		}
-		frozen, _ = l.proxy.state()
+		frozen, _ = l.proxy.freezeState()
 	}
-	for ; frozen != nil; frozen, _ = l.proxy.state() {
+	for ; frozen != nil; frozen, _ = l.proxy.freezeState() {
 		select {
 		case <-l.gone:
 			return false
@@ -128,8 +128,8 @@ func (l *link) isGone() bool {
 	}
 }
 
-// decide calls the hook, which does not see chunks that a link read before it was reset.
-func (l *link) decide(c Chunk) Action {
+// callHook calls the hook, which does not see chunks that a link read before it was reset.
+func (l *link) callHook(c Chunk) Action {
 	l.proxy.hooking.Lock()
 	defer l.proxy.hooking.Unlock()
 	if l.proxy.hook == nil || l.isGone() {
@@ -138,15 +138,15 @@ func (l *link) decide(c Chunk) Action {
 	return l.proxy.hook(c)
 }
 
-// silence holds back every byte that has not passed yet.
-func (l *link) silence() {
+// holdBytes holds back every byte that has not passed yet.
+func (l *link) holdBytes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true
 }
 
-// abandon resets the server's side of a silent link.
-func (l *link) abandon(all bool) {
+// abandonServer resets the server's side of a silent link.
+func (l *link) abandonServer(all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = l.silent || all
@@ -155,10 +155,10 @@ func (l *link) abandon(all bool) {
 	}
 }
 
-func (l *link) reset() { l.end(resetConn) }
+func (l *link) resetBoth() { l.closeBoth(resetConn) }
 
-// end closes both sides, once.
-func (l *link) end(shut func(net.Conn)) {
+// closeBoth closes both sides, once.
+func (l *link) closeBoth(shut func(net.Conn)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {

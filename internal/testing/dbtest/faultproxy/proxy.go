@@ -55,7 +55,7 @@ func Listen(target string) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
 	p := &Proxy{listener: l, target: target}
-	p.running.Go(p.accept)
+	p.running.Go(p.acceptConnections)
 	return p, nil
 }
 
@@ -68,7 +68,7 @@ func (p *Proxy) Cut() int {
 	links := slices.Clone(p.links)
 	p.mu.Unlock()
 	for _, l := range links {
-		l.reset()
+		l.resetBoth()
 	}
 	return len(links)
 }
@@ -80,7 +80,7 @@ func (p *Proxy) Abandon(all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.links {
-		l.abandon(all)
+		l.abandonServer(all)
 	}
 }
 
@@ -143,7 +143,7 @@ func (p *Proxy) Close() {
 	p.running.Wait()
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) acceptConnections() {
 	for {
 		conn, err := p.listener.Accept()
 		if err != nil {
@@ -157,26 +157,26 @@ func (p *Proxy) accept() {
 			p.last++
 			l := &link{proxy: p, number: p.last, client: conn, gone: make(chan struct{})}
 			p.links = append(p.links, l)
-			p.running.Go(l.run)
+			p.running.Go(l.copyBoth)
 		}
 		p.mu.Unlock()
 	}
 }
 
-func (p *Proxy) remove(l *link) {
+func (p *Proxy) removeLink(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.links = slices.DeleteFunc(p.links, func(other *link) bool { return other == l })
 }
 
-// state returns the channel to wait for while the proxy is frozen, or nil, and the delay.
-func (p *Proxy) state() (frozen <-chan struct{}, delay time.Duration) {
+// freezeState returns the channel to wait for while the proxy is frozen, or nil, and the delay.
+func (p *Proxy) freezeState() (frozen <-chan struct{}, delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.frozen, p.delay
 }
 
-func (p *Proxy) dial() (net.Conn, error) {
+func (p *Proxy) dialTarget() (net.Conn, error) {
 	network := "tcp"
 	if filepath.IsAbs(p.target) {
 		network = "unix"
