@@ -66,7 +66,7 @@ func DSN(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("dbtest: make the template: %v", err)
 	}
-	return create(t, admin, "TEMPLATE "+template)
+	return create(t, admin, template)
 }
 
 // Temporary creates a fresh database for a TestMain, which has no testing.TB, and returns the
@@ -81,7 +81,7 @@ func Temporary() (dsn string, drop func() error, err error) {
 		return "", nil, fmt.Errorf("make the template: %w", err)
 	}
 	name := newName()
-	if err := execute(f.dsn, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	if err := execute(f.dsn, "CREATE DATABASE "+name+" "+template); err != nil {
 		return "", nil, err
 	}
 	return withDatabase(f.dsn, name), func() error { return execute(f.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") }, nil

@@ -57,7 +57,7 @@ func (s *Server) DSN() string {
 		s.t.Fatalf("dbtest: make the template: %v", err)
 	}
 	name := newName()
-	if err := execute(admin, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	if err := execute(admin, "CREATE DATABASE "+name+" "+template); err != nil {
 		s.t.Fatalf("dbtest: %v", err)
 	}
 	return s.running.DSN(name)

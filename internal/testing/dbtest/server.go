@@ -49,12 +49,16 @@ func Find(ctx context.Context) (dsn string, release func(), err error) {
 // shared joins or starts the private server of this user's tests. It ends by itself a while after
 // the last process that uses it.
 func shared(ctx context.Context) (*devdb.Server, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("parley-%d", os.Getuid()))
+	dir := memoryDir()
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = filepath.Join(os.TempDir(), fmt.Sprintf("parley-%d", os.Getuid()))
+		}
+		dir = filepath.Join(cache, "parley")
 	}
 	return devdb.Start(ctx, devdb.Options{
-		Dir:        filepath.Join(cache, "parley", "testdb"),
+		Dir:        filepath.Join(dir, "testdb"),
 		Disposable: true,
 		Linger:     time.Minute,
 		Settings:   map[string]string{"max_connections": "300"},
