@@ -25,14 +25,40 @@ type Document struct {
 	mu     sync.Mutex // the validator compiles schemas lazily
 }
 
-// Load reads the document from the handler that serves it.
+// loaded are the documents of this process, by their text. Services in tests differ little in their
+// configuration, and reading a document takes half a second with the race detector.
+var loaded struct {
+	sync.Mutex
+	byText map[string]*Document
+}
+
+// Load reads the document from the handler that serves it. Tests share documents, so none changes
+// one.
 func Load(t testing.TB, handler http.Handler) *Document {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/v1/openapi", nil))
-	var tree map[string]any
-	if err := json.Unmarshal(rec.Body.Bytes(), &tree); err != nil {
+	text := rec.Body.String()
+	loaded.Lock()
+	defer loaded.Unlock()
+	if d := loaded.byText[text]; d != nil {
+		return d
+	}
+	d, err := parse([]byte(text))
+	if err != nil {
 		t.Fatal(err)
+	}
+	if loaded.byText == nil {
+		loaded.byText = make(map[string]*Document)
+	}
+	loaded.byText[text] = d
+	return d
+}
+
+func parse(text []byte) (*Document, error) {
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
 	}
 	delete(tree, "servers")
 	for _, schema := range tree["components"].(map[string]any)["schemas"].(map[string]any) {
@@ -40,17 +66,17 @@ func Load(t testing.TB, handler http.Handler) *Document {
 	}
 	data, err := json.Marshal(tree)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(data)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return &Document{T: doc, router: router}
+	return &Document{T: doc, router: router}, nil
 }
 
 // makeStrict forbids the members that a schema does not name.
