@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -54,8 +57,24 @@ func differ(a, b string) int {
 	return n
 }
 
+// newPatientWorld is newWorld for a test that holds a call: its servers wait a minute for a lock,
+// because another server can take longer to start than the two seconds that they wait otherwise.
+func newPatientWorld(t *testing.T) *world {
+	t.Helper()
+	slow.Test(t, "runs processes")
+	u, err := url.Parse(dbtest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("lock_timeout", "60000")
+	q.Set("statement_timeout", "60000")
+	u.RawQuery = q.Encode()
+	return newWorldOn(t, u.String())
+}
+
 // hold makes the next grep of an agent wait until it is released, so that the time in which another
-// server starts does not matter.
+// server starts does not matter. The world is a patient one.
 func (w *world) hold(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := w.pool.Begin(t.Context())
@@ -72,7 +91,7 @@ func (w *world) hold(t *testing.T) (release func()) {
 
 func TestKilledMidText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	reader := w.serve(t, nil, "--no-workers")
 	first := w.serve(t, nil)
 	want := w.expected(t, first, 400)
@@ -108,7 +127,7 @@ func TestKilledMidText(t *testing.T) {
 
 func TestKilledMidTool(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	reader := w.serve(t, nil, "--no-workers")
 	first := w.serve(t, nil)
 	release := w.hold(t)
@@ -146,7 +165,7 @@ func TestKilledMidTool(t *testing.T) {
 // first resumes and must not write a row.
 func TestFrozenWorkerWritesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	env := []string{"PARLEY_TURN_LEASE=2s"}
 	reader := w.serve(t, env, "--no-workers")
 	first := w.serve(t, env)
@@ -183,7 +202,7 @@ func TestFrozenWorkerWritesNothing(t *testing.T) {
 // TestStoppedServerHandsOver sends SIGTERM to the server that runs the turn and serves the reader.
 func TestStoppedServerHandsOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	first := w.serve(t, nil)
 	want := w.expected(t, first, 300)
 	release := w.hold(t)
