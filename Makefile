@@ -8,6 +8,8 @@ BUILD    = $(GO) build -trimpath -ldflags '-s -w -X github.com/parley-server/par
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
 POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
+# Tests wait for processes and for PostgreSQL more than half of their time.
+PARALLEL = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
 # The module that runs PostgreSQL in Docker for the tests.
 CONTAINER = internal/testing/dbtest/container
@@ -28,13 +30,14 @@ build-bench: ## build bin/parley-bench
 	$(BUILD) -o bin/parley-bench ./cmd/parley-bench
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
-	$(POSTGRES) $(GO) test -timeout 15m ./...
+	$(POSTGRES) $(GO) test -parallel $(PARALLEL) -timeout 15m ./...
 
 test-short: ## run the quick tests, in about two minutes on two cores; slow ones are skipped
-	$(POSTGRES) $(GO) test -short -timeout 5m ./...
+	$(POSTGRES) $(GO) test -short -parallel $(PARALLEL) -timeout 5m ./...
 
+# Programs with the race detector sleep for a second at their end, and many tests wait for processes.
 race: ## run every test with the race detector
-	$(POSTGRES) $(GO) test -race -timeout 15m ./...
+	GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -parallel $(PARALLEL) -timeout 15m ./...
 
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
 	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
