@@ -32,11 +32,12 @@ func (q *Queries) DocumentCreate(ctx context.Context, workspaceID uuid.UUID, pat
 }
 
 const documentDelete = `-- name: DocumentDelete :execrows
-DELETE FROM documents WHERE workspace_id = $1 AND path = $2
+DELETE FROM documents WHERE workspace_id = $1 AND path = $2 AND version = coalesce($3::int, version)
 `
 
-func (q *Queries) DocumentDelete(ctx context.Context, workspaceID uuid.UUID, path string) (int64, error) {
-	result, err := q.db.Exec(ctx, documentDelete, workspaceID, path)
+// DocumentDelete removes a document, unless it is at another version than expected; null: at any.
+func (q *Queries) DocumentDelete(ctx context.Context, workspaceID uuid.UUID, path string, expected *int32) (int64, error) {
+	result, err := q.db.Exec(ctx, documentDelete, workspaceID, path, expected)
 	if err != nil {
 		return 0, err
 	}
@@ -161,7 +162,7 @@ func (q *Queries) DocumentsAll(ctx context.Context, workspaceID uuid.UUID) ([]Do
 }
 
 const documentsList = `-- name: DocumentsList :many
-SELECT path, title, length(content)::int AS size, version, updated_at FROM documents
+SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
 WHERE workspace_id = $1 AND starts_with(path, $2::text)
 ORDER BY path
 `

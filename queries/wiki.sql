@@ -25,7 +25,7 @@ FROM documents WHERE workspace_id = $1 AND path <> $2;
 SELECT * FROM documents WHERE workspace_id = $1 AND path = $2;
 
 -- name: DocumentsList :many
-SELECT path, title, length(content)::int AS size, version, updated_at FROM documents
+SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
 WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text)
 ORDER BY path;
 
@@ -34,7 +34,8 @@ ORDER BY path;
 SELECT path, title, content, version FROM documents WHERE workspace_id = $1 ORDER BY path;
 
 -- name: DocumentDelete :execrows
-DELETE FROM documents WHERE workspace_id = $1 AND path = $2;
+-- DocumentDelete removes a document, unless it is at another version than expected; null: at any.
+DELETE FROM documents WHERE workspace_id = $1 AND path = $2 AND version = coalesce(sqlc.narg(expected)::int, version);
 
 -- name: DocumentsVersion :one
 -- DocumentsVersion changes whenever a workspace's knowledge does.

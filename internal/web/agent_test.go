@@ -88,7 +88,7 @@ func TestAgentIsEdited(t *testing.T) {
 	}
 	p.Fill("#ins", "A draft.")
 	p.Press("button", "Save draft")
-	p.Review("agent-second")
+	p.Shot("agent-second")
 	p.Press("a.btn", "Try")
 	p.See("#composer", "Message to both")
 	p.Fill("#msg", "@say <b>Hello</b>")
@@ -104,7 +104,7 @@ func TestAgentIsEdited(t *testing.T) {
 	}
 	p.Go(address + "?agent=support")
 	p.Press("a.danger", "Delete")
-	p.Review("agent-delete")
+	p.Shot("agent-delete")
 	p.Press("button.fill", "Delete agent")
 	p.See(".note", "Agent support deleted")
 	viewer := w.signIn(t, account.NewUser{Email: "vera@halden.example", Name: "Vera Holm"}, apikey.Viewer)

@@ -60,7 +60,7 @@ func (a assets) path(name string) string { return "/static/" + a.hash + "/" + na
 var (
 	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	cssSpace   = regexp.MustCompile(`\s+`)
-	cssAround  = regexp.MustCompile(`\s*([{};,>])\s*`)
+	cssAround  = regexp.MustCompile(`\s*([{};,>/!])\s*`)
 	cssLast    = regexp.MustCompile(`;}`)
 	cssValue   = regexp.MustCompile(`: `)
 

@@ -25,6 +25,7 @@ var icons = map[string]template.HTML{
 	"edit":      `<path d="M10.500 3l2.500 2.500L6 12.500l-3 .5.5-3z"/>`,
 	"external":  `<path d="M9.5 2.500h4v4M13.500 2.500L7.500 8.500M11.500 9.500v4h-9v-9h4"/>`,
 	"file":      `<path d="M4 1.8h5l3.2 3.2v9.2H4z"/><path d="M9 1.8V5h3.2"/>`,
+	"folder":    `<path d="M2.5 12.5v-9H6l1.500 1.700h6v7.300z"/>`,
 	"globe":     `<circle cx="8" cy="8" r="5.8"/><path d="M2.2 8h11.6M8 2.2c3.2 3.5 3.2 8.1 0 11.6M8 2.2c-3.2 3.5-3.2 8.1 0 11.6"/>`,
 	"good":      `<path d="M5 7.5V13H3V7.5zM5 7.5L7.5 2.5c1 0 1.7.7 1.7 1.7L8.8 6.5H12a1.3 1.3 0 0 1 1.3 1.5l-.7 4A1.3 1.3 0 0 1 11.3 13H5"/>`,
 	"info":      `<circle cx="8" cy="8" r="5.8"/><path d="M8 7.3v3.5M8 5.2h.01"/>`,

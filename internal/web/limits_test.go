@@ -84,7 +84,7 @@ func TestLimitsAreChanged(t *testing.T) {
 	p.Press("button", "Save budget")
 	p.See("td", "of 3,000")
 	p.Press("[aria-label^='Delete the budget of User']", "Delete")
-	p.Review("limits-delete")
+	p.Shot("limits-delete")
 	p.Press("button.fill", "Delete budget")
 	p.See(".note", "Budget deleted")
 	list, err := budgets.List(t.Context(), ws.ID)

@@ -66,6 +66,8 @@ func table() []route {
 		{path: "/w/{ws}/settings/log", scope: apikey.Admin, section: "log", get: (*App).workspaceLog},
 		{path: "/w/{ws}/skills", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "skills", get: (*App).skillsPage, post: (*App).createSkill},
 		{path: "/w/{ws}/skills/{skill}", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "skills", get: (*App).skillPage, post: (*App).changeSkill},
+		{path: "/w/{ws}/knowledge", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "knowledge", get: (*App).knowledgePage, post: (*App).uploadDocuments},
+		{path: "/w/{ws}/knowledge/document", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "knowledge", get: (*App).documentPage, post: (*App).changeDocument},
 		{path: "/w/{ws}/tools", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "tools", get: (*App).toolsPage, post: (*App).changeTool},
 		{path: "/w/{ws}/usage", scope: apikey.ConfigRead, section: "usage", get: (*App).usagePage},
 		{path: "/w/{ws}/limits", scope: apikey.ConfigRead, change: apikey.Admin, section: "limits", get: (*App).limitsPage, post: (*App).changeLimits},

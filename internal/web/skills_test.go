@@ -48,7 +48,7 @@ func TestSkillsAreEdited(t *testing.T) {
 	document(strings.Replace(first, "First.", "Second.", 1))
 	p.Press("button", "Review changes")
 	p.See(".diff ins", "Second")
-	p.Review("skill-review")
+	p.Shot("skill-review")
 	other := strings.Replace(first, "First.", "Other.", 1)
 	if _, err := w.Skills.Push(t.Context(), w.Workspace.ID, skill.Upload{Document: other, Draft: true, By: "cli:anna"}); err != nil {
 		t.Fatal(err)

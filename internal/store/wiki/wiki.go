@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -82,7 +83,7 @@ func (s *Store) Delete(ctx context.Context, workspace uuid.UUID, name string) er
 	if checkPath(name) != nil {
 		return s.notFound(ctx, workspace, name)
 	}
-	n, err := s.q.DocumentDelete(ctx, workspace, name)
+	n, err := s.q.DocumentDelete(ctx, workspace, name, nil)
 	if err != nil {
 		return fmt.Errorf("delete document: %w", err)
 	}
@@ -90,6 +91,19 @@ func (s *Store) Delete(ctx context.Context, workspace uuid.UUID, name string) er
 		return s.notFound(ctx, workspace, name)
 	}
 	return nil
+}
+
+// Remove deletes a document at the version that its administrator has read. ok is false if it is at
+// another version by now, or does not exist.
+func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name string, expected int) (ok bool, err error) {
+	if checkPath(name) != nil {
+		return false, nil
+	}
+	n, err := s.q.DocumentDelete(ctx, workspace, name, new(int32(min(expected, math.MaxInt32))))
+	if err != nil {
+		return false, fmt.Errorf("delete document: %w", err)
+	}
+	return n > 0, nil
 }
 
 // findPage reads a document, if it exists. A path that no document can have does not exist: it is
