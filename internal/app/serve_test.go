@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -24,7 +25,10 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	http.DefaultClient.Timeout = wait.Limit
+	goleak.VerifyTestMain(m)
+}
 
 // vaultKey is the master key of all services in these tests.
 var vaultKey = vault.GenerateKey()
@@ -46,6 +50,9 @@ func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop fu
 	case err = <-ended:
 		cancel()
 		return "", nil, err
+	case <-time.After(wait.Limit):
+		cancel()
+		t.Fatal("the service is not ready")
 	}
 	stop = func() error {
 		if cancel == nil {
@@ -53,7 +60,7 @@ func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop fu
 		}
 		cancel()
 		cancel = nil
-		return <-ended
+		return wait.Result(t, "the end of the service", func() error { return <-ended })
 	}
 	t.Cleanup(func() {
 		if err := stop(); err != nil {

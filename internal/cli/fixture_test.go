@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -21,7 +22,10 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	http.DefaultClient.Timeout = wait.Limit
+	goleak.VerifyTestMain(m)
+}
 
 // shell runs command lines in a directory with an environment.
 type shell struct {

@@ -135,7 +135,7 @@ func TestBudgetEndsTurnsBetweenSteps(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	wait.Until(t, "all messages", all.Wait)
 	if t.Failed() {
 		t.FailNow()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -127,7 +128,7 @@ func TestResultsOfCallersTools(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "the racers", wg.Wait)
 	evs := read(t, r, st)
 	list := results(evs)
 	if len(won) != 1 || len(list) != 3 || list[0].OK || list[1].Output != won[0] || list[2].Output != "2" || text(evs) != "Done." {
@@ -220,7 +221,7 @@ func TestLaterResults(t *testing.T) {
 	}}
 	w.tools = []tool.Tool{slow}
 	st := w.start(t, r, "@call slow {\"early\":true} slow {}\n@say Done.")
-	first, second := <-slow.ids, <-slow.ids
+	first, second := wait.Receive(t, "the first call", slow.ids), wait.Receive(t, "the second call", slow.ids)
 	if err := post(t.Context(), second, "late"); err != nil {
 		t.Fatal(err)
 	}

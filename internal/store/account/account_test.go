@@ -299,7 +299,7 @@ func TestSetupHasOneWinner(t *testing.T) {
 	if err := hold.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	group.Wait()
+	wait.Until(t, "all visitors", group.Wait)
 	won := 0
 	for _, err := range errs {
 		if err == nil {

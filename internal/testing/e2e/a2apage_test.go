@@ -91,7 +91,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 		}
 	})
 	wait.For(t, "the receiver listens", func() bool {
-		res, err := http.Post("http://127.0.0.1:"+port, "application/json", strings.NewReader("{}"))
+		res, err := brief.Post("http://127.0.0.1:"+port, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			return false
 		}
@@ -110,7 +110,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 		}
 		r.Header.Set("Authorization", "Bearer "+key)
 		r.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(r)
+		res, err := brief.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func (w *world) runBackend(t *testing.T, server, port string, files map[string]s
 	})
 	address := "http://127.0.0.1:" + port
 	wait.For(t, "the backend listens", func() bool {
-		res, err := http.Get(address)
+		res, err := brief.Get(address)
 		if err == nil {
 			_ = res.Body.Close()
 		}

@@ -98,7 +98,7 @@ func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
 }
 
 func (r *replica) ready() bool {
-	res, err := http.Get(r.url + "/readyz")
+	res, err := brief.Get(r.url + "/readyz")
 	if err != nil {
 		return false
 	}

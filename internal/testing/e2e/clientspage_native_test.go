@@ -80,7 +80,7 @@ func (x exampleRun) isAsked(t *testing.T, url, key string) {
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 		req.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(req)
+		res, err := brief.Do(req)
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatal(res, err)
 		}

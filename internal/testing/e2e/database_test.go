@@ -28,7 +28,7 @@ func TestDatabaseDies(t *testing.T) {
 		db.Stop()
 		req := w.messages(s, map[string]any{"command": "hello"})
 		req.Header.Set("Authorization", "Bearer "+w.key)
-		res, err := http.DefaultClient.Do(req)
+		res, err := brief.Do(req)
 		if err != nil {
 			t.Errorf("send without a database: %v", err)
 		} else {

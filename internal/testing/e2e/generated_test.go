@@ -75,7 +75,7 @@ func saveDocument(t *testing.T, url, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := brief.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

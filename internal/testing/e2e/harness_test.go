@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// brief is the client of calls that do not stream.
+var brief = &http.Client{Timeout: wait.Limit}
 
 // vaultKey is the master key of every world.
 var vaultKey = vault.GenerateKey()
@@ -191,7 +195,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 			t.Fatal("the server ended while it started")
 		default:
 		}
-		res, err := http.Get(s.url + "/readyz")
+		res, err := brief.Get(s.url + "/readyz")
 		if err != nil {
 			return false
 		}
@@ -206,5 +210,9 @@ func (s *server) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 // kill sends SIGKILL and returns when the process has ended.
 func (s *server) kill() {
 	s.signal(syscall.SIGKILL)
-	<-s.gone
+	select {
+	case <-s.gone:
+	case <-time.After(wait.Limit):
+		panic("the server did not end")
+	}
 }

@@ -52,7 +52,7 @@ func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 	if len(list.Data) != 1 || list.Data[0].Filename != "travel.txt" || list.Data[0].Size != len(content) {
 		t.Fatalf("%+v", list)
 	}
-	res, err := http.Get(list.Data[0].URL) // the address is sufficient
+	res, err := brief.Get(list.Data[0].URL) // the address is sufficient
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,9 @@ func TestNothingOutlivesTheService(t *testing.T) {
 		case <-out.came:
 		case <-ended:
 			t.Fatalf("the service ended: %s", &problem)
+		case <-time.After(wait.Limit):
+			_ = cmd.Process.Kill()
+			t.Fatalf("no output of the service: %s", &problem)
 		}
 		if n := len(marked(mark)); n < least {
 			t.Errorf("only %d processes tried to stay", n)
