@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -30,8 +31,24 @@ type AdminLogPageParams struct {
 	Page      int32
 }
 
+type AdminLogPageRow struct {
+	ID          int64
+	At          time.Time
+	WorkspaceID *uuid.UUID
+	Object      string
+	ObjectID    string
+	Action      string
+	ActorKind   string
+	ActorID     *string
+	ActorName   *string
+	Address     *string
+	RequestID   *string
+	Before      []byte
+	After       []byte
+}
+
 // AdminLogPage is one page of the log of changes, newest first. Triggers write the log.
-func (q *Queries) AdminLogPage(ctx context.Context, arg AdminLogPageParams) ([]AdminLog, error) {
+func (q *Queries) AdminLogPage(ctx context.Context, arg AdminLogPageParams) ([]AdminLogPageRow, error) {
 	rows, err := q.db.Query(ctx, adminLogPage,
 		arg.Workspace,
 		arg.Object,
@@ -44,9 +61,9 @@ func (q *Queries) AdminLogPage(ctx context.Context, arg AdminLogPageParams) ([]A
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AdminLog
+	var items []AdminLogPageRow
 	for rows.Next() {
-		var i AdminLog
+		var i AdminLogPageRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.At,
@@ -70,4 +87,16 @@ func (q *Queries) AdminLogPage(ctx context.Context, arg AdminLogPageParams) ([]A
 		return nil, err
 	}
 	return items, nil
+}
+
+const adminLogPosition = `-- name: AdminLogPosition :one
+SELECT pg_current_snapshot()::text AS position
+`
+
+// AdminLogPosition is the snapshot of this statement: it shows the changes that are committed.
+func (q *Queries) AdminLogPosition(ctx context.Context) (string, error) {
+	row := q.db.QueryRow(ctx, adminLogPosition)
+	var position string
+	err := row.Scan(&position)
+	return position, err
 }

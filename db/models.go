@@ -33,22 +33,6 @@ type APIKey struct {
 	OnlyAgent   *string
 }
 
-type AdminLog struct {
-	ID          int64
-	At          time.Time
-	WorkspaceID *uuid.UUID
-	Object      string
-	ObjectID    string
-	Action      string
-	ActorKind   string
-	ActorID     *string
-	ActorName   *string
-	Address     *string
-	RequestID   *string
-	Before      []byte
-	After       []byte
-}
-
 type Agent struct {
 	ID          uuid.UUID
 	WorkspaceID uuid.UUID

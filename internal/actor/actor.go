@@ -26,6 +26,10 @@ type Actor struct {
 	Name      string `json:"name,omitempty"`    // of the key, the member or the operating system's user
 	Address   string `json:"address,omitempty"` // of the client
 	RequestID string `json:"request_id,omitempty"`
+
+	// Seen is a position of the log of changes. A change of an object that was changed after it
+	// fails; "" changes any version.
+	Seen string `json:"seen,omitempty"`
 }
 
 type contextKey struct{}

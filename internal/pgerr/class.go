@@ -29,6 +29,8 @@ const (
 	TooLarge
 	// QuotaExceeded: the workspace has used up its storage. The message is for the caller.
 	QuotaExceeded
+	// Superseded: the object was changed after the position that the change names.
+	Superseded
 )
 
 const (
@@ -45,6 +47,7 @@ var states = map[string]Class{
 	"26000":             StalePlan, // invalid_sql_statement_name: the prepared statement was removed
 	"23505":             UniqueViolation,
 	"PQ001":             QuotaExceeded, // our own code, raised by storage_count
+	"PQ002":             Superseded,    // our own code, raised by admin_log_write
 	"23503":             ForeignKeyViolation,
 	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
 	"25P03":             TimedOut,    // idle_in_transaction_session_timeout

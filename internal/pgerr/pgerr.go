@@ -111,6 +111,13 @@ func isBrokenConnection(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE)
 }
 
+// IsSuperseded reports whether a change names a position of the log of changes, and its object was
+// changed after that.
+func IsSuperseded(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && OfState(pg.Code) == Superseded
+}
+
 // IsQuotaExceeded reports whether the transaction would exceed the storage quota of its workspace.
 // message is a sentence for the caller.
 func IsQuotaExceeded(err error) (message string, ok bool) {

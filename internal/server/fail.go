@@ -55,6 +55,9 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 	default:
 		log(slog.LevelError, "a request failed")
 		f = fault.New(fault.Internal, "Internal error.")
+		if s.command != "" { // the user has no other log
+			f.Message = err.Error()
+		}
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ type Caller struct {
 	apikey.Principal
 	Workspace workspace.Workspace
 	Session   string // web session of a signed-in member, whose Key is the user's id; "": a key
+	Command   string // user of a command inside this process, which has no key
 }
 
 // Requirement lists the scope, rate class and workspace that a request needs.
@@ -37,6 +39,9 @@ type Requirement struct {
 func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement) (Caller, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
+	if s.command != "" {
+		return s.authorizeCommand(ctx, t)
+	}
 	if cookie := s.memberCookie(r); cookie != "" && t.Workspace != "" {
 		return s.authorizeMember(ctx, w, r, cookie, t)
 	}
@@ -65,6 +70,16 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	}
 	if !isRecent { // the quota was used up a moment ago, but is not anymore
 		c.Workspace, err = s.Workspaces.Recent(ctx, p.Workspace)
+	}
+	return c, err
+}
+
+// authorizeCommand is Authorize for a command inside this process. It needs no key: it has the
+// database.
+func (s *Server) authorizeCommand(ctx context.Context, t Requirement) (c Caller, err error) {
+	c.Command, c.Scopes = s.command, apikey.All
+	if t.Workspace != "" {
+		c.Workspace, err = s.Workspaces.Find(ctx, t.Workspace)
 	}
 	return c, err
 }

@@ -74,6 +74,7 @@ type Server struct {
 
 	nullParams    bool                                                   // an error without a parameter has "param": null
 	errorPage     func(http.ResponseWriter, *http.Request, *fault.Error) // writes errors; nil: the JSON envelope
+	command       string                                                 // user of the command that this server is inside; "": clients have keys
 	reads, counts *outage.Log
 	crossOrigin   *http.CrossOriginProtection
 }
@@ -84,6 +85,20 @@ func New(cfg Config) (*Server, error) {
 	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Agents == nil || cfg.Files == nil || cfg.Callbacks == nil {
 		return nil, errors.New("server: EventLog, Sessions, Workspaces, Keys, Turns, Skills, Agents, Files and Callbacks are required")
 	}
+	return newServer(cfg), nil
+}
+
+// NewForCommand returns a server inside the process of a command, which calls its handlers without a
+// network. Its requests need no key and have every scope; by names the user in records, such as
+// "cli:anna". It serves only protocols that need no other stores than cfg has.
+func NewForCommand(cfg Config, by string) *Server {
+	s := newServer(cfg)
+	s.command = by
+	return s
+}
+
+// newServer returns a server with the defaults of its configuration.
+func newServer(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -96,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 			*setting.duration = setting.value
 		}
 	}
-	return &Server{Config: cfg, crossOrigin: http.NewCrossOriginProtection(), reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
+	return &Server{Config: cfg, crossOrigin: http.NewCrossOriginProtection(), reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}
 }
 
 // WithNullParams returns a server whose errors without a parameter have "param": null, as OpenAI's

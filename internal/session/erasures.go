@@ -16,6 +16,9 @@ import (
 // SESSION_NOT_FOUND.
 func (s *Store) EraseOf(ctx context.Context, workspace uuid.UUID, id *uuid.UUID, caller *string, by string) (session uuid.UUID, e Erasure, err error) {
 	session, err = s.q.SessionToErase(ctx, workspace, id, caller)
+	if errors.Is(err, pgx.ErrNoRows) && id != nil {
+		return session, e, fault.New(fault.SessionNotFound, "The session %s does not exist in this workspace.", *id)
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return session, e, fault.New(fault.SessionNotFound, "The workspace has no such session. An erased session has no caller any more: name it by its id.")
 	}

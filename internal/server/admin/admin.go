@@ -97,7 +97,7 @@ func (s *api) operations() []operation {
 		{id: "eraseSession", method: "POST", path: own + "/erasures", scope: apikey.Admin, body: []string{"session_id", "caller_id"}, do: s.erase},
 		{id: "listErasures", method: "GET", path: own + "/erasures", scope: apikey.Admin, query: pageQuery, do: s.listErasures},
 		{id: "listWorkspaces", method: "GET", path: all + "/workspaces", scope: apikey.ServerAdmin, query: pageQuery, do: s.listWorkspaces},
-		{id: "createWorkspace", method: "POST", path: all + "/workspaces", scope: apikey.ServerAdmin, body: append([]string{"slug"}, workspaceFields...), status: http.StatusCreated, do: s.createWorkspace},
+		{id: "createWorkspace", method: "POST", path: all + "/workspaces", scope: apikey.ServerAdmin, body: append([]string{"slug", "with_key"}, workspaceFields...), status: http.StatusCreated, do: s.createWorkspace},
 		{id: "deleteWorkspace", method: "DELETE", path: all + "/workspaces/{workspaceId}", scope: apikey.ServerAdmin, do: s.deleteWorkspace},
 		{id: "getSystem", method: "GET", path: all + "/system", scope: apikey.ServerAdmin, do: s.getSystem},
 		{id: "getRetention", method: "GET", path: all + "/retention", scope: apikey.ServerAdmin, do: s.getRetention},
@@ -141,7 +141,7 @@ func (s *api) operations() []operation {
 		{id: "archiveSkill", method: "POST", path: own + "/skills/{skill}/archive", scope: apikey.ConfigWrite, do: s.archiveSkill},
 		{id: "listDocuments", method: "GET", path: own + "/documents", scope: apikey.ConfigRead, query: append([]string{"prefix"}, pageQuery...), do: s.listDocuments},
 		{id: "getDocument", method: "GET", path: own + "/documents/content", scope: apikey.ConfigRead, query: []string{"path"}, do: s.getDocument},
-		{id: "putDocument", method: "PUT", path: own + "/documents/content", scope: apikey.ConfigWrite, query: []string{"path"}, body: []string{"content"}, do: s.putDocument},
+		{id: "putDocument", method: "PUT", path: own + "/documents/content", scope: apikey.ConfigWrite, query: []string{"path"}, body: []string{"content"}, large: true, do: s.putDocument},
 		{id: "deleteDocument", method: "DELETE", path: own + "/documents/content", scope: apikey.ConfigWrite, query: []string{"path"}, do: s.deleteDocument},
 
 		{id: "listKeys", method: "GET", path: own + "/keys", scope: apikey.Admin, query: pageQuery, do: s.listKeys},

@@ -176,11 +176,8 @@ func (c *call) agentEdit() (agent.Edit, error) {
 
 // agentError reports an agent or a version that does not exist like other objects.
 func (c *call) agentError(err error) error {
-	switch {
-	case isCode(err, fault.UnknownAgent):
-		return notFound("agent", c.PathValue("agent"))
-	case isCode(err, fault.UnknownAgentVersion):
-		return &fault.Error{Code: fault.ObjectNotFound, Message: fault.From(err).Message}
+	if isCode(err, fault.UnknownAgent) || isCode(err, fault.UnknownAgentVersion) {
+		return asNotFound(err)
 	}
 	return err
 }

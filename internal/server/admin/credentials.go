@@ -35,7 +35,7 @@ func (s *api) deleteCredential(ctx context.Context, c *call) (any, error) {
 	name := c.PathValue("name")
 	err := s.Vault.Remove(ctx, c.Caller.Workspace.ID, name, c.by())
 	if isCode(err, fault.UnknownSecret) {
-		return nil, notFound("credential", name)
+		return nil, asNotFound(err)
 	}
 	return deleted{name, true}, err
 }

@@ -70,9 +70,12 @@ type requestView struct {
 	Status      *int      `json:"status"`
 }
 
+// maxRequests is the maximum number of requests in a response: they have no pages.
+const maxRequests = 1000
+
 // listRequests lists the newest requests; older ones have no page.
 func (s *api) listRequests(ctx context.Context, c *call) (any, error) {
-	limit, of := c.query.Limit(usualPage), c.query.ID("session_id")
+	limit, of := c.query.LimitTo(usualPage, maxRequests), c.query.ID("session_id")
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (s *api) listKeys(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) createKey(ctx context.Context, c *call) (any, error) {
-	g := apikey.Grant{Workspace: c.Caller.Workspace.ID, Name: c.body.RequiredString("name", 100), By: &c.Caller.Principal}
+	g := apikey.Grant{Workspace: c.Caller.Workspace.ID, Name: c.body.RequiredString("name", 100), By: c.grantor()}
 	if c.body.Require("scopes") {
 		names := c.body.Strings("scopes", 50)
 		if c.Err() == nil {
@@ -117,7 +117,15 @@ func (s *api) rollKey(ctx context.Context, c *call) (any, error) {
 
 // mayGrant rejects scopes that the caller lacks.
 func (c *call) mayGrant(scopes apikey.Scopes) error {
-	return apikey.Grant{Name: "x", Scopes: scopes, By: &c.Caller.Principal}.Check()
+	return apikey.Grant{Name: "x", Scopes: scopes, By: c.grantor()}.Check()
+}
+
+// grantor returns the key that grants scopes, nil for a command, which may grant any.
+func (c *call) grantor() *apikey.Principal {
+	if c.Caller.Command != "" {
+		return nil
+	}
+	return &c.Caller.Principal
 }
 
 // keyError converts the errors of the store of keys.

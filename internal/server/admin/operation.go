@@ -8,9 +8,11 @@ import (
 
 	"github.com/parley-server/parley/internal/actor"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
@@ -22,6 +24,7 @@ type operation struct {
 	scope  apikey.Scope
 	query  []string // parameters
 	body   []string // members of the body; nil: the operation takes none
+	large  bool     // the body has a document
 	status int      // of success; default 200
 	do     func(context.Context, *call) (any, error)
 }
@@ -65,6 +68,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	for _, name := range op.query {
 		c.query.Text(name) // an operation may change something before it reads its parameters
 	}
+	seen := c.unchangedSince()
 	var key string
 	if op.method == http.MethodPost {
 		key = c.Once(r.Header.Values("Idempotency-Key"))
@@ -75,16 +79,26 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	if op.method != http.MethodGet && op.method != http.MethodHead {
-		ctx = actor.With(ctx, s.Actor(w, r.Request, r.Caller))
+		a := s.Actor(w, r.Request, r.Caller)
+		a.Seen = seen
+		ctx = actor.With(ctx, a)
 	}
-	if key == "" {
-		result, err := op.do(ctx, c)
-		if err != nil {
-			return err
-		}
-		return respond(w, op.status, result)
+	if err = s.run(ctx, w, c, op, key, raw); pgerr.IsSuperseded(err) {
+		return stale("The object")
 	}
-	return s.serveOnce(ctx, w, c, op, key, raw)
+	return err
+}
+
+// run runs an operation and responds.
+func (s *api) run(ctx context.Context, w http.ResponseWriter, c *call, op operation, key string, raw []byte) error {
+	if key != "" {
+		return s.serveOnce(ctx, w, c, op, key, raw)
+	}
+	result, err := op.do(ctx, c)
+	if err != nil {
+		return err
+	}
+	return respond(w, op.status, result)
 }
 
 // readBody parses the members of the body.
@@ -92,7 +106,11 @@ func (c *call) readBody(w http.ResponseWriter, op operation) ([]byte, error) {
 	if op.body == nil {
 		return nil, nil
 	}
-	raw, err := request.ReadJSON(w, c.Request.Request)
+	read := request.ReadJSON
+	if op.large {
+		read = request.ReadLargeJSON
+	}
+	raw, err := read(w, c.Request.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +168,12 @@ func respond(w http.ResponseWriter, status int, result any) error {
 }
 
 // by names the caller in records that have one text for every kind of actor.
-func (c *call) by() string { return "key:" + c.Caller.Key }
+func (c *call) by() string {
+	if c.Caller.Command != "" {
+		return c.Caller.Command
+	}
+	return "key:" + c.Caller.Key
+}
 
 // expected returns the version that If-Match requires, "" for none.
 func (c *call) expected() string {
@@ -165,6 +188,19 @@ func (c *call) expected() string {
 	return strings.Trim(tag, `"`)
 }
 
+// positionHeader requires of a change that its object is unchanged since a position of the log.
+const positionHeader = "Parley-Unchanged-Since"
+
+// unchangedSince returns the position that the header requires, "" for none.
+func (c *call) unchangedSince() string {
+	position := strings.Join(c.Header.Values(positionHeader), ",")
+	if position != "" && !adminlog.IsPosition(position) {
+		c.Add(fault.Violation{Param: "/" + positionHeader, Rule: "format", Message: positionHeader + " is log_position, as a workspace has it in a response."})
+		return ""
+	}
+	return position
+}
+
 // stale returns the error for a version that is not the newest.
 func stale(what string) error {
 	return fault.New(fault.PreconditionFailed, "%s has changed since you read it. Read it again, and repeat your change.", what)
@@ -173,6 +209,12 @@ func stale(what string) error {
 // notFound returns the error for an object that the workspace does not have.
 func notFound(what, name string) error {
 	return fault.New(fault.ObjectNotFound, "The workspace has no %s %.80q.", what, name)
+}
+
+// asNotFound is notFound with the message and the candidates of a fault.
+func asNotFound(err error) error {
+	f := fault.From(err)
+	return &fault.Error{Code: fault.ObjectNotFound, Message: f.Message, Detail: fault.Detail{Candidates: f.Detail.Candidates}}
 }
 
 // deleted is the response to a deletion.

@@ -94,10 +94,13 @@ func (s *api) findTool(ctx context.Context, c *call) (any, error) {
 
 // toolError reports a tool in the path that does not exist like other objects.
 func (c *call) toolError(err error) error {
-	if !permission.IsTool(c.PathValue("tool")) {
-		return notFound("tool", c.PathValue("tool"))
+	switch f := fault.From(err); {
+	case permission.IsTool(c.PathValue("tool")):
+		return err
+	case f != nil:
+		return asNotFound(err)
 	}
-	return err
+	return notFound("tool", c.PathValue("tool"))
 }
 
 // entryView is a pattern of the allow-list.

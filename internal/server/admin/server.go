@@ -15,9 +15,14 @@ func (s *api) listWorkspaces(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	stored, err := s.Workspaces.Storage(ctx)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]workspaceView, len(list))
 	for i, w := range list {
 		views[i] = viewWorkspace(w)
+		views[i].Storage = new(stored[w.ID])
 	}
 	return paged(c, views, func(w workspaceView) string { return w.Slug })
 }
@@ -25,13 +30,14 @@ func (s *api) listWorkspaces(ctx context.Context, c *call) (any, error) {
 // newWorkspace is a workspace with the first key of its administrator.
 type newWorkspace struct {
 	workspaceView
-	Admin keyView `json:"admin_key"`
+	Admin *keyView `json:"admin_key"` // null: with_key was false
 }
 
-// createWorkspace creates a workspace and a key with every scope of a workspace, which issues the
-// others.
+// createWorkspace creates a workspace and, unless with_key is false, a key with every scope of a
+// workspace, which issues the others.
 func (s *api) createWorkspace(ctx context.Context, c *call) (any, error) {
 	change, slug := c.workspaceChange(), c.body.RequiredString("slug", 63)
+	withKey := c.optionalBool("with_key")
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -42,13 +48,16 @@ func (s *api) createWorkspace(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	view := viewWorkspace(w)
+	if withKey != nil && !*withKey {
+		return newWorkspace{workspaceView: view}, nil
+	}
 	scopes := append(append(apikey.Scopes{}, apikey.Usual...), apikey.Admin)
 	key, text, err := s.Keys.Create(ctx, apikey.Grant{Workspace: w.ID, Name: "administrator", Scopes: scopes})
 	if err != nil {
 		return nil, err
 	}
-	view := viewWorkspace(w)
-	return once{newWorkspace{view, keyView{key, &text}}, newWorkspace{view, keyView{Key: key}}}, nil
+	return once{newWorkspace{view, &keyView{key, &text}}, newWorkspace{view, &keyView{Key: key}}}, nil
 }
 
 // deletedWorkspace is the result of the deletion of a workspace.

@@ -11,15 +11,16 @@ import (
 
 // skillView is a skill in a list, or one version of it with its document.
 type skillView struct {
-	Name        string       `json:"name"`
-	Status      skill.Status `json:"status"`
-	Version     int          `json:"version"`
-	Newest      *int         `json:"newest,omitempty"`
-	Active      *bool        `json:"active,omitempty"` // this version runs
-	Description string       `json:"description"`
-	Document    *string      `json:"document,omitempty"`
-	CreatedAt   time.Time    `json:"created_at"`
-	UpdatedAt   *time.Time   `json:"updated_at,omitempty"`
+	Name        string        `json:"name"`
+	Status      skill.Status  `json:"status"`
+	Version     int           `json:"version"`
+	Newest      *int          `json:"newest,omitempty"`
+	Active      *bool         `json:"active,omitempty"` // this version runs
+	Description string        `json:"description"`
+	Inputs      []skill.Input `json:"inputs"` // null: it accepts any
+	Document    *string       `json:"document,omitempty"`
+	CreatedAt   time.Time     `json:"created_at"`
+	UpdatedAt   *time.Time    `json:"updated_at,omitempty"`
 }
 
 func (s *api) listSkills(ctx context.Context, c *call) (any, error) {
@@ -29,13 +30,20 @@ func (s *api) listSkills(ctx context.Context, c *call) (any, error) {
 	}
 	views := make([]skillView, len(list))
 	for i, e := range list {
-		views[i] = skillView{Name: e.Name, Status: e.Status, Version: e.Version, Newest: &e.Newest, Description: e.Description,
+		views[i] = skillView{Name: e.Name, Status: e.Status, Version: e.Version, Newest: &e.Newest, Description: e.Description, Inputs: inputsOf(e.Contract),
 			CreatedAt: e.CreatedAt.UTC(), UpdatedAt: new(e.UpdatedAt.UTC())}
 	}
 	return paged(c, views, func(v skillView) string {
 		fold, _ := skill.Fold(v.Name)
 		return fold
 	})
+}
+
+func inputsOf(contract *skill.Contract) []skill.Input {
+	if contract == nil {
+		return nil
+	}
+	return append([]skill.Input{}, contract.Inputs...)
 }
 
 func (s *api) getSkill(ctx context.Context, c *call) (any, error) {
@@ -58,7 +66,7 @@ func (s *api) skillVersion(ctx context.Context, c *call, version int) (any, erro
 	if err != nil {
 		return nil, c.skillError(err)
 	}
-	return tagged{skillView{Name: v.Name, Status: v.Status, Version: v.Version, Active: &v.Active, Description: v.Description,
+	return tagged{skillView{Name: v.Name, Status: v.Status, Version: v.Version, Active: &v.Active, Description: v.Description, Inputs: inputsOf(v.Contract),
 		Document: &v.Document, CreatedAt: v.CreatedAt.UTC()}, strconv.Itoa(v.Version)}, nil
 }
 
@@ -139,7 +147,7 @@ func (s *api) listSkillChanges(ctx context.Context, c *call) (any, error) {
 // skillError reports a skill that does not exist like other objects.
 func (c *call) skillError(err error) error {
 	if isCode(err, fault.UnknownSkill) {
-		return notFound("skill", c.PathValue("skill"))
+		return asNotFound(err)
 	}
 	return err
 }

@@ -34,6 +34,9 @@ type workspaceView struct {
 	AdminPatterns    bool      `json:"admin_patterns"`
 	CreatedAt        time.Time `json:"created_at"`
 	UpdatedAt        time.Time `json:"updated_at"`
+
+	Storage  *workspace.Storage `json:"storage,omitempty"`      // in lists
+	Position string             `json:"log_position,omitempty"` // of the log of changes, before this response
 }
 
 func viewWorkspace(w workspace.Workspace) workspaceView {
@@ -59,8 +62,14 @@ var workspaceFields = []string{"name", "instructions", "model", "max_response_se
 	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns"}
 
 func (s *api) getWorkspace(ctx context.Context, c *call) (any, error) {
+	position, err := s.Log.Position(ctx)
+	if err != nil {
+		return nil, err
+	}
 	w, err := s.Workspaces.Find(ctx, c.Caller.Workspace.ID.String())
-	return tagWorkspace(w), err
+	view := viewWorkspace(w)
+	view.Position = position
+	return tagged{view, tagTime(w.UpdatedAt)}, err
 }
 
 func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {

@@ -42,6 +42,13 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) (list []Member
 // ReadJSON reads a request's body. It checks the size and the type before it reads anything.
 func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readJSON(w, r, MaxBody) }
 
+// ReadLargeJSON is ReadJSON for a body with a document of 1 MiB, whose characters may be escaped.
+func ReadLargeJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return readJSON(w, r, maxLargeBody)
+}
+
+const maxLargeBody = 8 << 20
+
 func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if r.ContentLength > most {
 		return nil, tooLarge(most)

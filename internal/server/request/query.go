@@ -71,7 +71,10 @@ func (q *Query) One(name string) string {
 func (q *Query) Cursor() string { return q.One("cursor") }
 
 // Limit returns the maximum number of items of a page.
-func (q *Query) Limit(usual int) int {
+func (q *Query) Limit(usual int) int { return q.LimitTo(usual, MaxPage) }
+
+// LimitTo is Limit for a list with another maximum.
+func (q *Query) LimitTo(usual, most int) int {
 	s := q.One("limit")
 	if s == "" {
 		return usual
@@ -81,7 +84,7 @@ func (q *Query) Limit(usual int) int {
 		q.Type("/limit", "integer")
 		return usual
 	}
-	return q.Within("/limit", float64(n), 1, MaxPage)
+	return q.Within("/limit", float64(n), 1, most)
 }
 
 // OptionalText returns a parameter that may be any text, nil if it is absent.

@@ -138,7 +138,7 @@ func TestDocumentedBounds(t *testing.T) {
 	pages := 0
 	for path, methods := range table.Paths {
 		for _, p := range methods["get"].Parameters {
-			if p.Name != "limit" {
+			if p.Name != "limit" || strings.HasSuffix(path, "/egress/requests") { // it has no second page
 				continue
 			}
 			if pages++; p.Schema.Maximum != request.MaxPage {

@@ -132,7 +132,7 @@ func aCredential(t testing.TB, s *service) string {
 
 func aPattern(t testing.TB, s *service) string {
 	permissions := permission.New(s.Pool)
-	if _, err := permissions.AddPattern(t.Context(), s.Workspace.ID, "bash(ls)"); err != nil {
+	if _, err := permissions.AddRule(t.Context(), permission.Rule{Workspace: s.Workspace.ID, Pattern: "bash(ls)"}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := permissions.List(t.Context(), s.Workspace.ID)

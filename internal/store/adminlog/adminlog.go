@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,6 +97,44 @@ func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 	}
 	return p, nil
 }
+
+// Position returns the present end of the log, for actor.Actor.Seen. Read it before the objects that
+// a change is made from: what is committed then precedes it, and nothing else does.
+func (s *Store) Position(ctx context.Context) (string, error) {
+	position, err := s.lists.AdminLogPosition(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the position of the log of changes: %w", err)
+	}
+	return position, nil
+}
+
+// IsPosition reports whether text has the form of a position: PostgreSQL's snapshot, a lower and an
+// upper bound of transactions and, in ascending order between them, those in progress.
+func IsPosition(text string) bool {
+	parts := strings.Split(text, ":")
+	if len(text) > maxPosition || len(parts) != 3 {
+		return false
+	}
+	low, err := strconv.ParseUint(parts[0], 10, 63)
+	high, errHigh := strconv.ParseUint(parts[1], 10, 63)
+	if err != nil || errHigh != nil || low < 1 || low > high {
+		return false
+	}
+	if parts[2] == "" {
+		return true
+	}
+	for _, running := range strings.Split(parts[2], ",") {
+		n, err := strconv.ParseUint(running, 10, 63)
+		if err != nil || n < low || n >= high {
+			return false
+		}
+		low = n
+	}
+	return true
+}
+
+// maxPosition is the maximum length of a position, for some thousand transactions in progress.
+const maxPosition = 64 << 10
 
 // A cursor is opaque to callers: the list's letter and the last id of the page.
 func formatCursor(id int64) string {

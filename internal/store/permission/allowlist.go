@@ -70,13 +70,8 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 	return nil
 }
 
-// AddPattern is Add for an administrator, in a transaction of its own. It returns the pattern as it
-// is stored.
-func (s *Store) AddPattern(ctx context.Context, workspace uuid.UUID, pattern string) (string, error) {
-	return s.AddRule(ctx, Rule{Workspace: workspace, Pattern: pattern})
-}
-
-// AddRule is AddPattern with the key of the administrator.
+// AddRule is Add for an administrator, in a transaction of its own. It returns the pattern as it is
+// stored.
 func (s *Store) AddRule(ctx context.Context, r Rule) (string, error) {
 	p, err := Parse(r.Pattern)
 	if err != nil {
