@@ -143,19 +143,25 @@ const maxAnswer = 64 << 20
 // doRequest sends a request and reads the whole response. It fails with an *Error or an
 // *Unreachable.
 func (c *Client) doRequest(req *http.Request) ([]byte, error) {
+	body, _, err := c.exchange(req)
+	return body, err
+}
+
+// exchange is doRequest with the header of the response.
+func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
 	res, err := c.sendRequest(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if res.StatusCode/100 != 2 {
-		return nil, decodeFailure(res, body)
+		return nil, nil, decodeFailure(res, body)
 	}
 	if err != nil {
-		return nil, c.unreachableError(req, err, true)
+		return nil, nil, c.unreachableError(req, err, true)
 	}
-	return body, nil
+	return body, res.Header, nil
 }
 
 // callJSON sends a request with the JSON of in, which may be nil, and decodes the response.

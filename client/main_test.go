@@ -79,7 +79,7 @@ func startServer() (stop func() error, err error) {
 		cancel()
 		return nil, errors.Join(err, drop())
 	}
-	for _, line := range []string{"workspace create demo", "permissions set wiki_write ask -w demo", "keys create -w demo --name example --scope all"} {
+	for _, line := range []string{"workspace create demo", "permissions set wiki_write ask -w demo", "keys create -w demo --name example --scope all --scope admin"} {
 		var out, errs bytes.Buffer
 		if code := cli.Run(ctx, cli.Host{Stdout: &out, Stderr: &errs, Environ: environ, Dir: os.TempDir()}, strings.Fields(line)); code != 0 {
 			return nil, errors.Join(fmt.Errorf("%s: %s", line, &errs), stop())
