@@ -83,7 +83,7 @@ type Config struct {
 	URL       string `env:"PARLEY_URL" envDefault:"http://127.0.0.1:8080" section:"Client commands" doc:"The server that send talks to."`
 	Workspace string `env:"PARLEY_WORKSPACE" doc:"The workspace that commands mean when none is named."`
 	APIKey    Secret `env:"PARLEY_API_KEY" secret:"true" doc:"Key for PARLEY_URL."`
-	DevURL    Secret `env:"PARLEY_DATABASE_URL" secret:"url" doc:"Database that the commands for administrators use when DATABASE_URL is not set; serve --dev writes it to .parley/dev.env."`
+	DevURL    Secret `env:"PARLEY_DATABASE_URL" secret:"url" doc:"Database that the commands for administrators use when DATABASE_URL is not set, even if PARLEY_URL and PARLEY_API_KEY are; serve --dev writes it to .parley/dev.env."`
 
 	settings []Setting // all settings that Load read, for Settings
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/user"
 	"strings"
@@ -21,8 +22,8 @@ type admin struct {
 	Workspace workspace.Workspace // set by inWorkspace
 }
 
-// onDatabase wraps the work of a command for administrators: settings, database, clean-up. Ctrl-C
-// cancels it.
+// onDatabase wraps the work of a command for administrators that exists on the database only:
+// settings, database, clean-up. Ctrl-C cancels it. administer is for all others.
 func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.loadSettings(cmd)
@@ -32,6 +33,10 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
 		stores, err := app.OpenStores(ctx, cfg, c.devDir())
+		if _, ok := errors.AsType[*app.ConfigError](err); ok && cfg.Source("PARLEY_URL") != "" && cfg.APIKey != "" {
+			return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "`" + cmd.CommandPath() + "` works on the database only.",
+				Why: "PARLEY_URL and PARLEY_API_KEY name a server, and its API has no such call. " + errorSentence(err), Do: "Run it where DATABASE_URL is set."}
+		}
 		if err != nil {
 			return err
 		}

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/store/agent"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 func (c *command) agentCommand() *cobra.Command {
@@ -47,14 +48,14 @@ func (c *command) agentList() *cobra.Command {
 		Example: `  parley agent list
   parley agent list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			list, err := a.Agents.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			list, err := a.Agents(ctx)
 			if err != nil {
 				return err
 			}
 			shown := make([]agentShown, len(list))
 			for i, e := range list {
-				shown[i] = agentShown{e.Name, e.Default, e.Published, e.Newest, e.HasDraft, e.Revision, e.Model, e.Author, e.Note, e.UpdatedAt}
+				shown[i] = agentShown{e.Name, e.Default, e.Published, e.Newest, e.Draft, e.Revision, e.Model, e.Author, e.Note, e.UpdatedAt}
 			}
 			return c.printList(shown, len(shown), "", []string{"NAME", "DEFAULT", "VERSION", "DRAFT", "MODEL", "BY", "CHANGED", "NOTE"}, func(i int) []string {
 				e := shown[i]
@@ -81,8 +82,49 @@ type agentVersionShown struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-func shownAgentVersion(name string, v agent.Version) agentVersionShown {
-	return agentVersionShown{name, v.Number, v.Definition, v.Author, v.Note, v.CreatedAt}
+func shownAgentVersion(v client.VersionOfAgent) agentVersionShown {
+	return agentVersionShown{v.Agent, v.Version, definitionOf(v.AgentDefinition), v.Author, v.Note, v.CreatedAt}
+}
+
+// definitionOf converts the definition of a version, for comparisons.
+func definitionOf(d client.AgentDefinition) agent.Definition {
+	out := agent.Definition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Rules: d.Rules}
+	if d.Tools != nil {
+		out.Tools = make(map[string]permission.Label, len(d.Tools))
+		for tool, label := range d.Tools {
+			out.Tools[tool] = permission.Label(label)
+		}
+	}
+	if d.Limits != nil {
+		out.Limits = agent.Limits(*d.Limits)
+	}
+	return out
+}
+
+// changeOf is the reverse of definitionOf.
+func changeOf(d agent.Definition) client.AgentDefinition {
+	out := client.AgentDefinition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Rules: d.Rules, Limits: new(client.AgentLimits(d.Limits))}
+	if d.Tools != nil {
+		out.Tools = make(map[string]string, len(d.Tools))
+		for tool, label := range d.Tools {
+			out.Tools[tool] = string(label)
+		}
+	}
+	return out
+}
+
+// findAgent returns an agent, the default one for "".
+func findAgent(ctx context.Context, a *administration, name string) (client.Agent, error) {
+	list, err := a.Agents(ctx)
+	if err != nil {
+		return client.Agent{}, err
+	}
+	for _, found := range list {
+		if found.Name == name || name == "" && found.Default {
+			return a.Agent(ctx, found.Name)
+		}
+	}
+	return a.Agent(ctx, name) // for the error
 }
 
 func (c *command) agentShow() *cobra.Command {
@@ -95,23 +137,23 @@ func (c *command) agentShow() *cobra.Command {
   parley agent show support --version draft
   parley agent show --history`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			found, err := a.Agents.Find(ctx, a.Workspace.ID, optional(args))
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			found, err := findAgent(ctx, a, optional(args))
 			if err != nil {
 				return err
 			}
 			if history {
-				return c.agentHistory(ctx, a, found)
+				return c.agentHistory(ctx, a, found.Name)
 			}
-			v, err := a.versionOf(ctx, found, version)
+			v, err := versionOf(ctx, a, found.Name, version)
 			if err != nil {
 				return err
 			}
-			shown := shownAgentVersion(found.Name, v)
+			shown := shownAgentVersion(v)
 			if c.json {
 				return c.printData(shown)
 			}
-			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: v.Model, Effort: v.Effort, Tools: v.Tools, Rules: v.Rules, Limits: v.Limits}) {
+			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: shown.Model, Effort: shown.Effort, Tools: shown.Tools, Rules: shown.Rules, Limits: shown.Limits}) {
 				if line.Op == '+' {
 					fmt.Fprintln(c.Stdout, plainLine(line.Text))
 				}
@@ -128,28 +170,27 @@ func (c *command) agentShow() *cobra.Command {
 }
 
 // agentHistory lists all published versions of an agent.
-func (c *command) agentHistory(ctx context.Context, a *admin, found agent.Agent) error {
-	list, err := a.Agents.Versions(ctx, found, 0, math.MaxInt32)
+func (c *command) agentHistory(ctx context.Context, a *administration, name string) error {
+	list, err := a.AgentVersions(ctx, name)
 	if err != nil {
 		return err
 	}
 	shown := make([]object, len(list))
 	for i, v := range list {
-		shown[i] = object{"version": v.Number, "model": v.Model, "author": v.Author, "note": v.Note, "created_at": v.CreatedAt}
+		shown[i] = object{"version": v.Version, "model": v.Model, "author": v.Author, "note": v.Note, "created_at": v.CreatedAt}
 	}
 	return c.printList(shown, len(list), "", []string{"VERSION", "WHEN", "BY", "MODEL", "NOTE"}, func(i int) []string {
 		v := list[i]
-		return []string{strconv.Itoa(v.Number), formatDay(&v.CreatedAt), v.Author, orDefault(v.Model), shortText(v.Note, 60)}
+		return []string{strconv.Itoa(v.Version), formatDay(&v.CreatedAt), v.Author, orDefault(v.Model), shortText(v.Note, 60)}
 	})
 }
 
 // versionOf returns the version that a flag names.
-func (a *admin) versionOf(ctx context.Context, found agent.Agent, flag string) (agent.Version, error) {
-	which, ok := agent.ParseWhich(flag)
-	if !ok {
-		return agent.Version{}, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a version.", flag), Do: "Use published, draft or a number from 1."}
+func versionOf(ctx context.Context, a *administration, name, flag string) (client.VersionOfAgent, error) {
+	if _, ok := agent.ParseWhich(flag); !ok {
+		return client.VersionOfAgent{}, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a version.", flag), Do: "Use published, draft or a number from 1."}
 	}
-	return a.Agents.Version(ctx, found, which)
+	return a.AgentVersion(ctx, name, flag)
 }
 
 // optional returns the first argument, or "".
@@ -168,23 +209,23 @@ func (c *command) agentDiff() *cobra.Command {
 		Example: `  parley agent diff
   parley agent diff support --from 2 --to 4`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			found, err := a.Agents.Find(ctx, a.Workspace.ID, optional(args))
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			found, err := findAgent(ctx, a, optional(args))
 			if err != nil {
 				return err
 			}
-			before, err := a.versionOf(ctx, found, from)
+			before, err := versionOf(ctx, a, found.Name, from)
 			if err != nil {
 				return err
 			}
-			after, err := a.versionOf(ctx, found, to)
+			after, err := versionOf(ctx, a, found.Name, to)
 			if err != nil {
 				return err
 			}
 			if c.json {
-				return c.printData(object{"before": shownAgentVersion(found.Name, before), "after": shownAgentVersion(found.Name, after)})
+				return c.printData(object{"before": shownAgentVersion(before), "after": shownAgentVersion(after)})
 			}
-			for _, line := range agent.Diff(before.Definition, after.Definition) {
+			for _, line := range agent.Diff(definitionOf(before.AgentDefinition), definitionOf(after.AgentDefinition)) {
 				fmt.Fprintf(c.Stdout, "%c%s\n", line.Op, plainLine(line.Text))
 			}
 			return nil

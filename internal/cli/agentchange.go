@@ -9,11 +9,6 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 )
 
-// agentEdited names the agent that a command changes.
-func (c *command) agentEdited(a *admin, args []string) agent.Edit {
-	return agent.Edit{Workspace: a.Workspace.ID, Name: optional(args), Author: c.actorName()}
-}
-
 func (c *command) agentCreate() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
@@ -25,12 +20,12 @@ func (c *command) agentCreate() *cobra.Command {
 	}
 	change := c.agentFlags(cmd)
 	cmd.Flags().StringVar(&note, "note", "", "why, for the history")
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
 		d, err := change(agent.Defaults())
 		if err != nil {
 			return err
 		}
-		made, err := a.Agents.Create(ctx, c.agentEdited(a, args), d, note)
+		made, err := a.CreateAgent(ctx, args[0], changeOf(d), note)
 		if err != nil {
 			return err
 		}
@@ -52,21 +47,27 @@ func (c *command) agentEdit() *cobra.Command {
 	}
 	change := c.agentFlags(cmd)
 	cmd.Flags().BoolVar(&discard, "discard", false, "remove the draft")
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-		e := c.agentEdited(a, args)
-		found, err := a.Agents.Find(ctx, e.Workspace, e.Name)
+	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
+		found, err := findAgent(ctx, a, optional(args)) // its ETag: an editor can be open for long
 		if err != nil {
 			return err
 		}
-		e.Name, e.Revision = found.Name, found.Revision // an editor can be open for long
+		which := "published"
+		if found.Draft {
+			which = "draft"
+		}
+		was, err := a.AgentVersion(ctx, found.Name, which)
+		if err != nil {
+			return err
+		}
 		switch {
 		case discard:
-			if _, err := a.Agents.DropDraft(ctx, e); err != nil {
+			if err := a.DeleteAgentDraft(ctx, found.Name, found.ETag); err != nil {
 				return err
 			}
 			return c.printDone(object{"agent": found.Name, "draft": false}, "Removed the draft of %s.", found.Name)
 		case !isAgentFlagged(cmd):
-			text, err := c.editInstructions(ctx, a, found)
+			text, err := c.editInstructions(ctx, was)
 			if err != nil {
 				return err
 			}
@@ -75,12 +76,16 @@ func (c *command) agentEdit() *cobra.Command {
 				return d, nil
 			}
 		}
-		saved, err := a.Agents.SaveDraft(ctx, e, change)
+		d, err := change(definitionOf(was.AgentDefinition))
 		if err != nil {
 			return err
 		}
-		if !saved.HasDraft || saved.Revision == found.Revision {
-			return c.printDone(object{"agent": found.Name, "draft": saved.HasDraft}, "Nothing has changed.")
+		saved, err := a.PutAgentDraft(ctx, found.Name, changeOf(d), found.ETag)
+		if err != nil {
+			return err
+		}
+		if saved.ETag == found.ETag {
+			return c.printDone(object{"agent": found.Name, "draft": found.Draft}, "Nothing has changed.")
 		}
 		return c.printDone(object{"agent": found.Name, "draft": true}, "Saved the draft of %s. Try it: parley send --agent %[1]s --agent-version draft MESSAGE. Then: parley agent publish %[1]s", found.Name)
 	})
@@ -96,8 +101,12 @@ func (c *command) agentPublish() *cobra.Command {
 		Example: `  parley agent publish --note "Shorter answers"
   parley agent publish support`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			published, err := a.Agents.Publish(ctx, c.agentEdited(a, args), note)
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			found, err := findAgent(ctx, a, optional(args))
+			if err != nil {
+				return err
+			}
+			published, err := a.PublishAgent(ctx, found.Name, note, found.ETag)
 			if err != nil {
 				return err
 			}
@@ -118,8 +127,12 @@ func (c *command) agentRollback() *cobra.Command {
 		Example: `  parley agent rollback --to 3
   parley agent rollback support --to 1 --note "Answers were wrong"`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			published, err := a.Agents.Rollback(ctx, c.agentEdited(a, args), to, note)
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			found, err := findAgent(ctx, a, optional(args))
+			if err != nil {
+				return err
+			}
+			published, err := a.RollbackAgent(ctx, found.Name, to, note, found.ETag)
 			if err != nil {
 				return err
 			}
@@ -141,11 +154,11 @@ func (c *command) agentDelete() *cobra.Command {
 		Example: `  parley agent delete support
   parley agent delete support --yes      without asking`,
 		Args: exactArguments("NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			if err := c.requireConsent(yes, fmt.Sprintf("Delete the agent %s?", plainLine(args[0])), "Nothing was deleted."); err != nil {
 				return err
 			}
-			if err := a.Agents.Delete(ctx, c.agentEdited(a, args)); err != nil {
+			if err := a.DeleteAgent(ctx, args[0], ""); err != nil {
 				return err
 			}
 			return c.printDone(object{"agent": args[0]}, "Deleted the agent %s.", plainLine(args[0]))

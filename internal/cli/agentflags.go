@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/permission"
 )
@@ -110,9 +111,8 @@ func changedRules(before map[string]string, flags []string) map[string]string {
 	return rules
 }
 
-// editInstructions opens the user's editor with the instructions of the draft or, without one, of
-// the published version.
-func (c *command) editInstructions(ctx context.Context, a *admin, found agent.Agent) (string, error) {
+// editInstructions opens the user's editor with the instructions of a version.
+func (c *command) editInstructions(ctx context.Context, v client.VersionOfAgent) (string, error) {
 	editor := c.envValue("VISUAL")
 	if editor == "" {
 		editor = c.envValue("EDITOR")
@@ -120,15 +120,7 @@ func (c *command) editInstructions(ctx context.Context, a *admin, found agent.Ag
 	if editor == "" {
 		return "", &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to change.", Why: "No flag is set, and neither is VISUAL or EDITOR.", Do: "Set one, or use --instructions @FILE."}
 	}
-	which := agent.Published
-	if found.HasDraft {
-		which = agent.Draft
-	}
-	v, err := a.Agents.Version(ctx, found, which)
-	if err != nil {
-		return "", err
-	}
-	file, err := os.CreateTemp("", "parley-"+found.Name+"-*.md")
+	file, err := os.CreateTemp("", "parley-"+v.Agent+"-*.md")
 	if err != nil {
 		return "", unwritableError(err)
 	}

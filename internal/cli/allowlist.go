@@ -4,11 +4,10 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) allowlistCommand() *cobra.Command {
@@ -21,19 +20,6 @@ func (c *command) allowlistCommand() *cobra.Command {
 	}, c.allowlistList(), c.allowlistAdd(), c.allowlistRevoke())
 }
 
-// entryShown is an entry of the allow-list in --json.
-type entryShown struct {
-	ID         uuid.UUID  `json:"allowlist_id"`
-	Tool       string     `json:"tool"`
-	Pattern    string     `json:"pattern"`
-	AddedBy    string     `json:"added_by"` // key id, or cli
-	ApprovalID *uuid.UUID `json:"approval_id"`
-	Hits       int64      `json:"hits"`
-	LastHitAt  *time.Time `json:"last_hit_at"`
-	CreatedAt  time.Time  `json:"created_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
-}
-
 func (c *command) allowlistList() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
@@ -42,18 +28,13 @@ func (c *command) allowlistList() *cobra.Command {
 		Example: `  parley allowlist list
   parley allowlist list --all --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			entries, err := a.Permissions.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			shown, err := a.Allowlist(ctx)
 			if err != nil {
 				return err
 			}
 			if !all {
-				entries = slices.DeleteFunc(entries, func(e permission.Entry) bool { return e.RevokedAt != nil })
-			}
-			shown := make([]entryShown, len(entries))
-			for i, e := range entries {
-				shown[i] = entryShown{ID: e.ID, Tool: e.Tool, Pattern: e.Pattern, AddedBy: e.AddedBy, ApprovalID: e.ApprovalID,
-					Hits: e.Hits, LastHitAt: e.LastHitAt, CreatedAt: e.CreatedAt, RevokedAt: e.RevokedAt}
+				shown = slices.DeleteFunc(shown, func(e client.Pattern) bool { return e.RevokedAt != nil })
 			}
 			return c.printList(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist create PATTERN.",
 				[]string{"ID", "PATTERN", "STATUS", "ADDED BY", "APPROVAL", "HITS", "LAST HIT", "ADDED"}, func(i int) []string {
@@ -63,9 +44,9 @@ func (c *command) allowlistList() *cobra.Command {
 						status = "revoked"
 					}
 					if e.ApprovalID != nil {
-						approval = e.ApprovalID.String()
+						approval = *e.ApprovalID
 					}
-					return []string{e.ID.String(), e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), formatDay(e.LastHitAt), formatDay(&e.CreatedAt)}
+					return []string{e.ID, e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), formatDay(e.LastHitAt), formatDay(&e.CreatedAt)}
 				})
 		}),
 	}
@@ -83,12 +64,12 @@ func (c *command) allowlistAdd() *cobra.Command {
   parley allowlist create "bash(git diff *)"
   parley allowlist create "http_request(GET api.example.com/**)"`,
 		Args: exactArguments("PATTERN"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			pattern, err := a.Permissions.AddPattern(ctx, a.Workspace.ID, args[0])
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			added, err := a.AddPattern(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return c.printDone(object{"pattern": pattern}, "The allow-list has %s.", pattern)
+			return c.printDone(object{"pattern": added.Pattern}, "The allow-list has %s.", added.Pattern)
 		}),
 	})
 }
@@ -101,14 +82,11 @@ func (c *command) allowlistRevoke() *cobra.Command {
 		Example: `  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
   parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
 		Args: exactArguments("ID"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			id, _ := uuid.Parse(args[0]) // no entry has the zero id
-			revoked, err := a.Permissions.Revoke(ctx, a.Workspace.ID, id)
-			if err != nil {
-				return err
-			}
-			if !revoked {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if err := a.RevokePattern(ctx, args[0]); isNotFound(err) {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The allow-list has no such entry in force.", Do: "See parley allowlist list."}
+			} else if err != nil {
+				return err
 			}
 			return c.printDone(object{"allowlist_id": args[0]}, "Revoked %s.", args[0])
 		}),

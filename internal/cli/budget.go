@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/store/budget"
 )
 
@@ -23,12 +24,12 @@ func (c *command) budgetCommand() *cobra.Command {
 
 // budgetShown is a budget in --json.
 type budgetShown struct {
-	Kind       budget.Kind `json:"kind"`
-	Subject    *string     `json:"subject"` // null: the workspace, each key or each user
-	MaxCostUSD *float64    `json:"max_cost_usd"`
-	MaxTokens  *int64      `json:"max_tokens"`
-	CostUSD    *float64    `json:"used_cost_usd"` // null: each key or each user has its own
-	Tokens     *int64      `json:"used_tokens"`
+	Kind       string   `json:"kind"`
+	Subject    *string  `json:"subject"` // null: the workspace, each key or each user
+	MaxCostUSD *float64 `json:"max_cost_usd"`
+	MaxTokens  *int64   `json:"max_tokens"`
+	CostUSD    *float64 `json:"used_cost_usd"` // null: each key or each user has its own
+	Tokens     *int64   `json:"used_tokens"`
 }
 
 func (c *command) budgetList() *cobra.Command {
@@ -38,18 +39,15 @@ func (c *command) budgetList() *cobra.Command {
 		Example: `  parley budget list
   parley budget list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			list, err := a.Budgets.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			list, err := a.Budgets(ctx)
 			if err != nil {
 				return err
 			}
 			shown := make([]budgetShown, len(list))
 			for i, b := range list {
-				shown[i] = budgetShown{Kind: b.Kind, MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens}
-				if b.Subject != "" {
-					shown[i].Subject = &b.Subject
-				}
-				if b.Subject != "" || b.Kind == budget.Workspace {
+				shown[i] = budgetShown{Kind: b.Kind, Subject: b.Subject, MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens}
+				if b.Used != nil {
 					shown[i].CostUSD, shown[i].Tokens = &b.Used.CostUSD, &b.Used.Tokens
 				}
 			}
@@ -60,10 +58,10 @@ func (c *command) budgetList() *cobra.Command {
 					switch {
 					case s.Subject != nil:
 						subject = *s.Subject
-					case s.Kind == budget.Workspace:
-						subject = a.Workspace.Slug
+					case s.Kind == string(budget.Workspace):
+						subject = a.slug
 					}
-					return []string{string(s.Kind), subject, formatUSD(s.MaxCostUSD), formatUSD(s.CostUSD), formatTokens(s.MaxTokens), formatTokens(s.Tokens)}
+					return []string{s.Kind, subject, formatUSD(s.MaxCostUSD), formatUSD(s.CostUSD), formatTokens(s.MaxTokens), formatTokens(s.Tokens)}
 				})
 		}),
 	})
@@ -98,7 +96,7 @@ budget replaces an earlier one of the same subject.`,
   parley budget update user --max-tokens 100000       of each user`,
 		Args: atLeastArguments(1, "KIND", "SUBJECT"),
 	}
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
 		b := budgetOf(args)
 		if cmd.Flags().Changed("max-cost-usd") {
 			b.MaxCostUSD = &usd
@@ -106,10 +104,10 @@ budget replaces an earlier one of the same subject.`,
 		if cmd.Flags().Changed("max-tokens") {
 			b.MaxTokens = &tokens
 		}
-		if err := a.Budgets.Set(ctx, a.Workspace.ID, b); err != nil {
+		if _, err := a.PutBudget(ctx, b); err != nil {
 			return err
 		}
-		return c.printDone(object{"kind": b.Kind, "subject": b.Subject, "max_cost_usd": b.MaxCostUSD, "max_tokens": b.MaxTokens},
+		return c.printDone(object{"kind": b.Kind, "subject": subjectText(b), "max_cost_usd": b.MaxCostUSD, "max_tokens": b.MaxTokens},
 			"Set the budget of %s. Next: parley budget list", budgetName(b))
 	})
 	workspaceFlag(cmd)
@@ -125,34 +123,39 @@ func (c *command) budgetDelete() *cobra.Command {
 		Example: `  parley budget delete workspace
   parley budget delete key 7F3kQ2xY`,
 		Args: atLeastArguments(1, "KIND", "SUBJECT"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			b := budgetOf(args)
-			found, err := a.Budgets.Delete(ctx, a.Workspace.ID, b.Kind, b.Subject)
-			if err != nil {
+			if err := a.DeleteBudget(ctx, b.Kind, subjectText(b)); isNotFound(err) {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "There is no such budget.", Do: "See parley budget list."}
+			} else if err != nil {
 				return err
 			}
-			if !found {
-				return &problem{Exit: exitUsage, Code: "REFUSED", What: "There is no such budget.", Do: "See parley budget list."}
-			}
-			return c.printDone(object{"kind": b.Kind, "subject": b.Subject}, "Deleted the budget of %s.", budgetName(b))
+			return c.printDone(object{"kind": b.Kind, "subject": subjectText(b)}, "Deleted the budget of %s.", budgetName(b))
 		}),
 	})
 }
 
-func budgetOf(args []string) budget.Budget {
-	b := budget.Budget{Kind: budget.Kind(args[0])}
+func budgetOf(args []string) client.Budget {
+	b := client.Budget{Kind: args[0]}
 	if len(args) > 1 {
-		b.Subject = args[1]
+		b.Subject = &args[1]
 	}
 	return b
 }
 
-func budgetName(b budget.Budget) string {
-	switch {
-	case b.Kind == budget.Workspace:
-		return "the workspace"
-	case b.Subject == "":
-		return "each " + string(b.Kind)
+func subjectText(b client.Budget) string {
+	if b.Subject == nil {
+		return ""
 	}
-	return fmt.Sprintf("the %s %s", b.Kind, b.Subject)
+	return *b.Subject
+}
+
+func budgetName(b client.Budget) string {
+	switch {
+	case b.Kind == string(budget.Workspace):
+		return "the workspace"
+	case b.Subject == nil:
+		return "each " + b.Kind
+	}
+	return fmt.Sprintf("the %s %s", b.Kind, *b.Subject)
 }

@@ -1,5 +1,5 @@
-// Package cli is the command line: `parley serve`, the commands for administrators, which work on
-// the database, and those that use a server's public API. Results go to stdout and everything else
+// Package cli is the command line: `parley serve`, the commands for administrators, which use a
+// server's administration API or the database, and those that use a server's public API. Results go to stdout and everything else
 // to stderr; an error states what failed, why, and what to do.
 package cli
 
@@ -92,7 +92,7 @@ func (c *command) rootCommand() *cobra.Command {
 	root.AddCommand(
 		c.serveCommand(), c.migrateCommand(), c.workspaceCommand(), c.agentCommand(), c.serverCommand(), c.usersCommand(), c.keysCommand(), c.secretsCommand(), c.vaultCommand(), c.wikiCommand(), c.skillsCommand(), c.permissionsCommand(), c.allowlistCommand(), c.egressCommand(), c.budgetCommand(), c.sandboxCommand(), c.sendCommand(), c.sessionsCommand(),
 		c.approvalsCommand(), c.secretCommand(), c.filesCommand(), c.retentionCommand(),
-		c.callbacksCommand(), c.listenCommand(), c.mcpCommand(),
+		c.callbacksCommand(), c.listenCommand(), c.mcpCommand(), c.applyCommand(), c.exportCommand(),
 		c.docsCommand(), c.configCommand(), c.devCommand(), c.readyCommand(), c.versionCommand(), movedBench(), exitCodes(),
 	)
 	return root

@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 func (c *command) egressCommand() *cobra.Command {
@@ -34,8 +37,8 @@ func (c *command) egressList() *cobra.Command {
 		Example: `  parley egress list
   parley egress list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			p, err := a.Runner.Policy(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			p, err := a.Egress(ctx)
 			if err != nil {
 				return err
 			}
@@ -60,8 +63,12 @@ func (c *command) egressAllow() *cobra.Command {
   parley egress create '*.example.com'
   parley egress create registry.npmjs.org --workspace sales`,
 		Args: exactArguments("HOST"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			host, err := a.Runner.Allow(ctx, a.Workspace.ID, args[0])
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			host, wrong := vault.Host(args[0])
+			if wrong != "" {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: fmt.Sprintf("%.80q is not a host: %s", args[0], wrong), Do: "Correct the command and run it again."}
+			}
+			err := changeEgress(ctx, a, func(p *client.Egress) { p.Hosts = append(p.Hosts, host) })
 			if err != nil {
 				return err
 			}
@@ -77,8 +84,13 @@ func (c *command) egressRemove() *cobra.Command {
 		Short:   "remove a host",
 		Example: "  parley egress delete api.example.com\n  parley egress delete '*.example.com' --workspace sales",
 		Args:    exactArguments("HOST"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			removed, err := a.Runner.Remove(ctx, a.Workspace.ID, args[0])
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			host, _ := vault.Host(args[0])
+			removed := false
+			err := changeEgress(ctx, a, func(p *client.Egress) {
+				kept := slices.DeleteFunc(slices.Clone(p.Hosts), func(h string) bool { return h == host })
+				removed, p.Hosts = len(kept) < len(p.Hosts), kept
+			})
 			if err != nil {
 				return err
 			}
@@ -98,8 +110,8 @@ func (c *command) egressPublic() *cobra.Command {
 			"While this is on, the agent can send content of the conversation to any public host.",
 		Example: "  parley egress public on\n  parley egress public off --workspace sales",
 		Args:    exactArguments("on|off"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Runner.SetPublic(ctx, a.Workspace.ID, args[0] == "on"); err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if err := changeEgress(ctx, a, func(p *client.Egress) { p.Public = args[0] == "on" }); err != nil {
 				return err
 			}
 			reach := map[string]string{"on": "every public host", "off": "only the hosts on the list"}[args[0]]
@@ -116,20 +128,19 @@ func (c *command) egressPublic() *cobra.Command {
 	return cmd
 }
 
-// requestShown is a request of a tool in --json.
-type requestShown struct {
-	ID          int64     `json:"request_id"`
-	SessionID   uuid.UUID `json:"session_id"`
-	TurnID      uuid.UUID `json:"turn_id"`
-	ToolUseID   string    `json:"tool_use_id"`
-	At          time.Time `json:"at"`
-	Method      string    `json:"method"`
-	URL         string    `json:"url"` // without its query
-	Credentials []string  `json:"credentials"`
-	Refused     []string  `json:"refused_credentials"`
-	Decision    string    `json:"decision"`
-	Times       int       `json:"times"` // rejected requests to one host within a minute
-	Status      *int      `json:"status"`
+// changeEgress changes the policy as it is, unless another administrator changes it at the same
+// time.
+func changeEgress(ctx context.Context, a *administration, change func(*client.Egress)) error {
+	p, err := a.Egress(ctx)
+	if err != nil {
+		return err
+	}
+	was := client.Egress{Public: p.Public, Hosts: slices.Clone(p.Hosts)}
+	if change(&p); p.Public == was.Public && slices.Equal(p.Hosts, was.Hosts) {
+		return nil
+	}
+	_, err = a.PutEgress(ctx, p, p.ETag)
+	return err
 }
 
 func (c *command) egressLog() *cobra.Command {
@@ -152,19 +163,10 @@ func (c *command) egressLog() *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-		var of *uuid.UUID
-		if session != "" {
-			of = new(uuid.MustParse(session))
-		}
-		list, err := a.Runner.Requests(ctx, a.Workspace.ID, of, limit)
+	cmd.RunE = c.administer(func(ctx context.Context, a *administration, _ []string) error {
+		shown, err := a.EgressRequests(ctx, session, limit)
 		if err != nil {
 			return err
-		}
-		shown := make([]requestShown, len(list))
-		for i, r := range list {
-			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
-				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: r.Times, Status: r.Status}
 		}
 		return c.printList(shown, len(shown), "No recorded requests.",
 			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
@@ -176,7 +178,7 @@ func (c *command) egressLog() *cobra.Command {
 				if r.Status != nil {
 					status = strconv.Itoa(*r.Status)
 				}
-				return []string{formatDay(&r.At), r.SessionID.String(), r.Method + " " + shortText(r.URL, 80), secrets, r.Decision,
+				return []string{formatDay(&r.At), r.SessionID, r.Method + " " + shortText(r.URL, 80), secrets, r.Decision,
 					strconv.Itoa(r.Times), status}
 			})
 	})

@@ -114,7 +114,7 @@ func world(t *testing.T, settings ...string) (shell, *server, string) {
 	slow.Test(t, "runs a server", quick...)
 	dsn := dbtest.DSN(t)
 	srv := serve(t, dsn, "127.0.0.1:0", settings...)
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 	key := sh.must("keys", "create", "--name", "test", "--scope", "all")
 	sh.environ = append(sh.environ, "PARLEY_API_KEY="+strings.TrimSpace(key))

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 func (c *command) keysCommand() *cobra.Command {
@@ -44,13 +46,17 @@ func (c *command) keysCreate() *cobra.Command {
 			life, err = parseDuration(expires)
 			return err
 		},
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			key, text, err := a.Keys.Create(ctx, apikey.Grant{Workspace: a.Workspace.ID, Name: name, Scopes: granted, Life: life})
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			grant := client.KeyGrant{Name: name, Scopes: granted.Strings()}
+			if life != nil {
+				grant.Life = *life
+			}
+			key, err := a.CreateKey(ctx, grant)
 			if err != nil {
 				return err
 			}
-			return c.printOnce(text, newKey{key, text}, "Created the key %s %q for %s with %s; it expires: %s.",
-				key.ID, key.Name, a.Workspace.Slug, key.Scopes.Names(), formatDay(key.ExpiresAt))
+			return c.printOnce(key.Text, key, "Created the key %s %q for %s with %s; it expires: %s.",
+				key.ID, key.Name, a.slug, scopeNames(key.Scopes), formatDay(key.ExpiresAt))
 		}),
 	}
 	workspaceFlag(cmd)
@@ -60,10 +66,18 @@ func (c *command) keysCreate() *cobra.Command {
 	return cmd
 }
 
-// newKey is a key in --json, with its text.
-type newKey struct {
-	apikey.Key
-	Text string `json:"key"`
+// scopeNames lists scopes, with all for those that are usual.
+func scopeNames(names []string) string {
+	scopes := make(apikey.Scopes, len(names))
+	for i, name := range names {
+		scopes[i] = apikey.Scope(name)
+	}
+	return scopes.Names()
+}
+
+// keyHint shows a key by its beginning and its end.
+func keyHint(k client.Key) string {
+	return apikey.Key{ID: k.ID, Last4: k.Last4, Webhook: k.WebhookToken}.Hint()
 }
 
 func (c *command) keysList() *cobra.Command {
@@ -73,23 +87,23 @@ func (c *command) keysList() *cobra.Command {
 		Example: `  parley keys list
   parley keys list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			keys, err := a.Keys.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			keys, err := a.Keys(ctx)
 			if err != nil {
 				return err
 			}
 			now := time.Now()
-			return c.printList(keys, len(keys), "The workspace "+a.Workspace.Slug+" has no keys. Make one: parley keys create --name NAME",
+			return c.printList(keys, len(keys), "The workspace "+a.slug+" has no keys. Make one: parley keys create --name NAME",
 				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					return []string{k.ID, k.Name, k.Hint(), k.Scopes.Names(), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
+					return []string{k.ID, k.Name, keyHint(k), scopeNames(k.Scopes), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
 						formatDay(&k.CreatedAt)}
 				})
 		}),
 	})
 }
 
-func keyStatus(k apikey.Key, now time.Time) string {
+func keyStatus(k client.Key, now time.Time) string {
 	switch {
 	case k.RevokedAt != nil:
 		return "revoked"
@@ -112,7 +126,7 @@ func (c *command) keysRotate() *cobra.Command {
   parley keys rotate 7F3kQ2zB --overlap 7d
   parley keys rotate 7F3kQ2zB --overlap now     the old key ends now`,
 		Args: exactArguments("ID"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			if overlap == "now" {
 				overlap = "0s"
 			}
@@ -123,7 +137,7 @@ func (c *command) keysRotate() *cobra.Command {
 			if stay == nil {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "--overlap never would leave two keys.", Do: "Give a time, such as 24h."}
 			}
-			key, text, err := a.Keys.Rotate(ctx, a.Workspace.ID, keyID(args[0]), *stay)
+			key, err := a.RollKey(ctx, keyID(args[0]), *stay)
 			if err != nil {
 				return err
 			}
@@ -131,7 +145,7 @@ func (c *command) keysRotate() *cobra.Command {
 			if *stay > 0 {
 				end = "works for another " + stay.String()
 			}
-			return c.printOnce(text, newKey{key, text}, "Created the key %s in place of %s, which %s.", key.ID, keyID(args[0]), end)
+			return c.printOnce(key.Text, key, "Created the key %s in place of %s, which %s.", key.ID, keyID(args[0]), end)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -147,8 +161,8 @@ func (c *command) keysRevoke() *cobra.Command {
 		Example: `  parley keys delete 7F3kQ2zB
   parley keys delete 7F3kQ2zB --workspace sales`,
 		Args: exactArguments("ID"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Keys.Revoke(ctx, a.Workspace.ID, keyID(args[0])); err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if _, err := a.RevokeKey(ctx, keyID(args[0])); err != nil {
 				return err
 			}
 			return c.printDone(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // pauseHelp describes the effect of every command that pauses.
@@ -20,12 +18,12 @@ func (c *command) workspacePause() *cobra.Command {
 		Example: "  parley workspace pause sales\n  parley workspace pause sales --json",
 		Long:    pauseHelp,
 		Args:    exactArguments("NAME"),
-		RunE: c.onWorkspace(func(ctx context.Context, a *admin, w workspace.Workspace) error {
-			p, err := a.Workspaces.Pause(ctx, w.ID, c.actorName())
+		RunE: c.administerNamed(func(ctx context.Context, a *administration, _ []string) error {
+			p, err := a.Pause(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printDone(p, "Paused the workspace %s. Next: parley workspace resume %[1]s", w.Slug)
+			return c.printDone(p, "Paused the workspace %s. Next: parley workspace resume %[1]s", a.slug)
 		}),
 	}
 }
@@ -36,25 +34,14 @@ func (c *command) workspaceResume() *cobra.Command {
 		Short:   "resume the agents of a workspace",
 		Example: "  parley workspace resume sales\n  parley workspace resume sales --json",
 		Args:    exactArguments("NAME"),
-		RunE: c.onWorkspace(func(ctx context.Context, a *admin, w workspace.Workspace) error {
-			p, err := a.Workspaces.Resume(ctx, w.ID)
+		RunE: c.administerNamed(func(ctx context.Context, a *administration, _ []string) error {
+			p, err := a.Resume(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printDone(p, "Resumed the workspace %s.", w.Slug)
+			return c.printDone(p, "Resumed the workspace %s.", a.slug)
 		}),
 	}
-}
-
-// onWorkspace wraps the work of a command on the workspace that its argument names.
-func (c *command) onWorkspace(work func(context.Context, *admin, workspace.Workspace) error) func(*cobra.Command, []string) error {
-	return c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
-		w, err := a.Workspaces.Find(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		return work(ctx, a, w)
-	})
 }
 
 func (c *command) serverCommand() *cobra.Command {
@@ -73,8 +60,8 @@ func (c *command) serverPause() *cobra.Command {
 		Example: "  parley server pause\n  parley server pause --json",
 		Long:    pauseHelp,
 		Args:    nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
-			p, err := a.Workspaces.PauseServer(ctx, c.actorName())
+		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
+			p, err := a.PauseServer(ctx)
 			if err != nil {
 				return err
 			}
@@ -90,8 +77,8 @@ func (c *command) serverResume() *cobra.Command {
 		Example: "  parley server resume\n  parley server resume --json",
 		Long:    "A workspace that was paused by parley workspace pause stays paused.",
 		Args:    nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
-			p, err := a.Workspaces.ResumeServer(ctx)
+		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
+			p, err := a.ResumeServer(ctx)
 			if err != nil {
 				return err
 			}

@@ -35,17 +35,14 @@ func (c *command) permissionsList() *cobra.Command {
 		Example: `  parley permissions list
   parley permissions list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			settings, err := a.Permissions.Settings(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			tools, err := a.Tools(ctx)
 			if err != nil {
 				return err
 			}
-			shown := make([]ruleShown, len(settings))
-			for i, s := range settings {
-				shown[i] = ruleShown{Tool: s.Tool, Default: s.Default, UpdatedAt: s.Since}
-				if s.Rule != nil {
-					shown[i].Rule = new(s.Rule.String())
-				}
+			shown := make([]ruleShown, len(tools))
+			for i, t := range tools {
+				shown[i] = ruleShown{Tool: t.Name, Rule: t.Rule, Default: t.DefaultRule, UpdatedAt: t.RuleSince}
 			}
 			return c.printList(shown, len(shown), "", []string{"TOOL", "RULE", "BUILT-IN RULE", "SET"}, func(i int) []string {
 				s := shown[i]
@@ -68,12 +65,11 @@ func (c *command) permissionsSet() *cobra.Command {
   parley permissions update bash deny            no call runs, even if a pattern covers it
   parley permissions update bash allow           every command runs; the sandbox alone holds it`,
 		Args: exactArguments("TOOL", "RULE"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			rule, ok := permission.ParseVerdict(args[1])
-			if !ok {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if _, ok := permission.ParseVerdict(args[1]); !ok {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "A rule is allow, ask or deny.", Do: "Correct the command and run it again."}
 			}
-			if err := a.Permissions.Set(ctx, a.Workspace.ID, args[0], rule); err != nil {
+			if _, err := a.PutToolRule(ctx, args[0], args[1]); err != nil {
 				return err
 			}
 			return c.printDone(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
@@ -88,8 +84,8 @@ func (c *command) permissionsReset() *cobra.Command {
 		Example: `  parley permissions reset bash
   parley permissions reset wiki_write --workspace sales`,
 		Args: exactArguments("TOOL"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Permissions.Reset(ctx, a.Workspace.ID, args[0]); err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if _, err := a.DeleteToolRule(ctx, args[0]); err != nil {
 				return err
 			}
 			return c.printDone(object{"tool": args[0], "rule": nil}, "%s has its built-in rule.", args[0])

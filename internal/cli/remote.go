@@ -46,7 +46,7 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
 	})
 	if err != nil {
-		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid server address or key.", Why: errorSentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
+		return nil, invalidTarget(err)
 	}
 	return remote, nil
 }

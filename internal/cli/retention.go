@@ -23,7 +23,7 @@ database, so it needs no running server. A running turn is canceled. A record re
 session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
 PostgreSQL's own files and in backups.`,
 		Args: exactArguments("SESSION"),
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return noSessionID(args[0])
@@ -31,14 +31,14 @@ PostgreSQL's own files and in backups.`,
 			if err := c.requireConsent(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
 				return err
 			}
-			done, err := a.Sessions.EraseContent(ctx, id, c.actorName())
+			done, err := a.EraseSession(ctx, id.String())
 			if err != nil {
 				return err
 			}
-			shown := object{"session_id": id, "erased_at": done.At, "erased_before": done.Already, "canceled_turns": done.Canceled}
+			shown := object{"session_id": id, "erased_at": done.ErasedAt, "erased_before": done.Before, "canceled_turns": done.Canceled}
 			switch {
-			case done.Already:
-				return c.printDone(shown, "The session was erased before, at %s.", formatDay(&done.At))
+			case done.Before:
+				return c.printDone(shown, "The session was erased before, at %s.", formatDay(&done.ErasedAt))
 			case done.Canceled > 0:
 				return c.printDone(shown, "Canceled %d %s.\nErased the session.", done.Canceled, pluralize(done.Canceled, "turn", "turns"))
 			}
@@ -46,6 +46,7 @@ PostgreSQL's own files and in backups.`,
 		}),
 	}
 	yesFlag(cmd, &yes)
+	workspaceFlag(cmd)
 	return cmd
 }
 
@@ -66,21 +67,18 @@ func (c *command) retentionCommand() *cobra.Command {
 		Long: `Lists the partitions of the log and the time until which each is needed, by PARLEY_REPLAY_WINDOW and
 PARLEY_AUDIT_RETENTION of this command. Servers remove partitions hourly, by their own settings.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
-			r, err := a.Sessions.Retention(ctx)
+		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
+			r, err := a.Retention(ctx)
 			if err != nil {
 				return err
 			}
 			shown := make([]partitionShown, len(r.Partitions))
 			for i, p := range r.Partitions {
-				shown[i] = partitionShown{p.Name, "records", p.Ends, p.Bytes}
-				if p.Deltas {
-					shown[i].Holds = "text"
-				}
+				shown[i] = partitionShown{p.Name, p.Holds, p.Until, p.Bytes}
 			}
 			fmt.Fprintf(c.Stderr, "Text is needed from %s on, other records from %s on.\n", formatDay(&r.DeltasBefore), formatDay(&r.RecordsBefore))
-			if r.Sessions > 0 {
-				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.Sessions, pluralize(r.Sessions, "session is", "sessions are"))
+			if r.PastSessions > 0 {
+				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.PastSessions, pluralize(r.PastSessions, "session is", "sessions are"))
 			}
 			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"}, func(i int) []string {
 				p := shown[i]

@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 func (c *command) secretsCommand() *cobra.Command {
@@ -25,7 +26,7 @@ names the secrets that its turn may use.`,
 }
 
 func (c *command) secretsSet() *cobra.Command {
-	var r vault.Registration
+	var r client.CredentialChange
 	var noValue bool
 	var file string
 	cmd := &cobra.Command{
@@ -47,10 +48,11 @@ goes only into request bodies: --in-body.`,
 			}
 			return nil
 		},
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			r.Name = args[0]
 			if len(r.Hosts) == 0 {
-				if err := newNeedsHosts(r.Name, a.Secrets.Known(ctx, a.Workspace.ID, []string{r.Name})); err != nil {
+				var err error
+				if r, err = registered(ctx, a, r.Name, "A new secret needs the hosts that may receive it: parley secrets set "+r.Name+" --host api.example.com"); err != nil {
 					return err
 				}
 			}
@@ -59,9 +61,12 @@ goes only into request bodies: --in-body.`,
 				if err != nil {
 					return err
 				}
-				r.Value = value
+				if vs := vault.CheckValue(value); len(vs) > 0 { // JSON would change bytes that are not text
+					return &problem{Exit: exitUsage, Code: "REFUSED", What: vs[0].Message, Do: "Correct the command and run it again."}
+				}
+				r.Value = string(value.Reveal())
 			}
-			made, err := storeSecret(ctx, a, r)
+			made, err := a.PutCredential(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -69,7 +74,7 @@ goes only into request bodies: --in-body.`,
 			if !made.HasValue {
 				how = "without a value yet"
 			}
-			c.warnAboutValue(made.Name, r.Value, made.InBody)
+			c.warnAboutValue(made.Name, vault.NewValue([]byte(r.Value)), made.InBody)
 			return c.printDone(made, "%s, version %d, is %s. It may go to %s.", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
 		}),
 	}
@@ -84,28 +89,25 @@ goes only into request bodies: --in-body.`,
 	return cmd
 }
 
-// commandLine is the author of these changes in the audit table.
-const commandLine = "command line"
-
-// storeSecret registers a secret that has hosts, and otherwise sets the value of a registered one.
-func storeSecret(ctx context.Context, a *admin, r vault.Registration) (vault.Credential, error) {
-	secrets, err := a.OpenVault(ctx)
+// registered returns what replaces a registered secret without a change. remedy is for a name that is
+// not registered.
+func registered(ctx context.Context, a *administration, name, remedy string) (client.CredentialChange, error) {
+	list, err := a.Credentials(ctx)
 	if err != nil {
-		return vault.Credential{}, err
+		return client.CredentialChange{}, err
 	}
-	if len(r.Hosts) == 0 {
-		return secrets.Set(ctx, a.Workspace.ID, r.Name, r.Value, commandLine)
+	p := &problem{Exit: exitUsage, Code: "UNKNOWN_SECRET", What: name + " is not registered.", Why: "The workspace has no secrets.", Do: remedy}
+	for i, s := range list {
+		switch {
+		case s.Name == name:
+			return client.CredentialChange{Name: name, Hosts: s.Hosts, InQuery: s.InQuery, InBody: s.InBody, AllowHTTP: s.AllowHTTP}, nil
+		case i == 0:
+			p.Why = "Registered are " + s.Name + "."
+		default:
+			p.Why = strings.TrimSuffix(p.Why, ".") + ", " + s.Name + "."
+		}
 	}
-	return secrets.Register(ctx, a.Workspace.ID, r, commandLine)
-}
-
-// newNeedsHosts returns the error for a new secret without hosts, before its value is read.
-func newNeedsHosts(name string, err error) error {
-	if f := fault.From(err); f == nil || f.Code != fault.UnknownSecret {
-		return err
-	}
-	return &problem{Exit: exitUsage, Code: "UNKNOWN_SECRET", What: name + " is not registered.", Why: "A new secret needs the hosts that may receive it.",
-		Do: "Name them: parley secrets set " + name + " --host api.example.com"}
+	return client.CredentialChange{}, p
 }
 
 func (c *command) secretsList() *cobra.Command {
@@ -115,12 +117,12 @@ func (c *command) secretsList() *cobra.Command {
 		Example: `  parley secrets list
   parley secrets list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			list, err := a.Secrets.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			list, err := a.Credentials(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printList(list, len(list), "The workspace "+a.Workspace.Slug+" has no secrets. Register one: parley secrets set NAME --host HOST",
+			return c.printList(list, len(list), "The workspace "+a.slug+" has no secrets. Register one: parley secrets set NAME --host HOST",
 				[]string{"NAME", "VALUE", "HOSTS", "ALSO IN", "VERSION", "CHANGED", "BY"}, func(i int) []string {
 					s := list[i]
 					value := "not yet"
@@ -135,7 +137,7 @@ func (c *command) secretsList() *cobra.Command {
 }
 
 // surfaceList lists the places of a value besides headers over TLS.
-func surfaceList(s vault.Credential) string {
+func surfaceList(s client.Credential) string {
 	var list []string
 	for _, surface := range []struct {
 		on   bool
@@ -157,14 +159,14 @@ func (c *command) secretsRemove() *cobra.Command {
 		Example: `  parley secrets delete GITHUB_TOKEN
   parley secrets delete GITHUB_TOKEN --yes      without asking`,
 		Args: exactArguments("NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Secrets.Known(ctx, a.Workspace.ID, args); err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if _, err := registered(ctx, a, args[0], "See parley secrets list."); err != nil {
 				return err
 			}
 			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
 				return err
 			}
-			if err := a.Secrets.Remove(ctx, a.Workspace.ID, args[0], commandLine); err != nil {
+			if err := a.DeleteCredential(ctx, args[0]); err != nil {
 				return err
 			}
 			return c.printDone(object{"name": args[0]}, "Removed %s.", args[0])

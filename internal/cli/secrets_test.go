@@ -70,7 +70,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 		}
 	}
 	said += out + sh.must("secrets", "list") + sh.must("secrets", "rm", "CRM_KEY", "--yes")
-	for _, want := range []string{"stored", "not yet", "*.example.com:8443, api.github.com", "body", "command line"} {
+	for _, want := range []string{"stored", "not yet", "*.example.com:8443, api.github.com", "body", "cli"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the output does not contain %q", want)
 		}

@@ -81,7 +81,7 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 			t.Errorf("sessions %s: exit code %d, %s", line, code, errs)
 		}
 	}
-	sh.must("sessions", "erase", id, "--yes")
+	sh.must("sessions", "erase", id, "--yes", "-w", "one")
 	if _, errs, code := sh.run("sessions", "files", id, "-w", "one"); code != 0 || !strings.Contains(errs, "has no files") {
 		t.Errorf("erased: exit code %d, %s", code, errs)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,14 +14,14 @@ import (
 
 // skillShown is a skill in --json.
 type skillShown struct {
-	Name        string        `json:"name"`
-	Status      skill.Status  `json:"status"`
-	Version     int           `json:"version"`
-	Newest      int           `json:"newest_version"`
-	Description string        `json:"description"`
-	Inputs      []skill.Input `json:"inputs"` // null: it accepts any
-	CreatedAt   time.Time     `json:"created_at"`
-	UpdatedAt   time.Time     `json:"updated_at"`
+	Name        string          `json:"name"`
+	Status      string          `json:"status"`
+	Version     int             `json:"version"`
+	Newest      int             `json:"newest_version"`
+	Description string          `json:"description"`
+	Inputs      json.RawMessage `json:"inputs"` // null: it accepts any
+	CreatedAt   time.Time       `json:"created_at"`
+	UpdatedAt   time.Time       `json:"updated_at"`
 }
 
 func (c *command) skillsList() *cobra.Command {
@@ -30,17 +31,14 @@ func (c *command) skillsList() *cobra.Command {
 		Example: `  parley skills list
   parley skills list --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			list, err := a.Skills.List(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			list, err := a.Skills(ctx)
 			if err != nil {
 				return err
 			}
 			shown := make([]skillShown, len(list))
 			for i, e := range list {
-				shown[i] = skillShown{
-					Name: e.Name, Status: e.Status, Version: e.Version, Newest: e.Newest, Description: e.Description,
-					Inputs: inputsOf(e.Contract), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
-				}
+				shown[i] = skillShown{e.Name, e.Status, e.Version, e.Newest, e.Description, e.Inputs, e.CreatedAt, e.UpdatedAt}
 			}
 			return c.printList(shown, len(list), "No skills. Make one: parley skills create NAME, then parley skills push NAME",
 				[]string{"NAME", "STATUS", "VERSION", "INPUTS", "CHANGED", "DESCRIPTION"}, func(i int) []string {
@@ -49,26 +47,20 @@ func (c *command) skillsList() *cobra.Command {
 					if e.Newest > e.Version {
 						version += fmt.Sprintf(" (of %d)", e.Newest)
 					}
-					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), formatDay(&e.UpdatedAt), shortText(e.Description, 60)}
+					return []string{e.Name, e.Status, version, inputNames(e.Inputs), formatDay(&e.UpdatedAt), shortText(e.Description, 60)}
 				})
 		}),
 	})
 }
 
-func inputsOf(contract *skill.Contract) []skill.Input {
-	if contract == nil {
-		return nil
-	}
-	return contract.Inputs
-}
-
 // inputNames returns the inputs for a table; a star marks the required ones.
-func inputNames(contract *skill.Contract) string {
-	if contract == nil {
+func inputNames(declared json.RawMessage) string {
+	var inputs []skill.Input
+	if json.Unmarshal(declared, &inputs) != nil || inputs == nil {
 		return "any"
 	}
-	names := make([]string, len(contract.Inputs))
-	for i, in := range contract.Inputs {
+	names := make([]string, len(inputs))
+	for i, in := range inputs {
 		names[i] = in.Name
 		if in.Required {
 			names[i] += "*"
@@ -87,18 +79,15 @@ func (c *command) skillsShow() *cobra.Command {
   parley skills show monthly_report --version 2 > SKILL.md
   parley skills show monthly_report --history`,
 		Args: exactArguments("NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			if history {
 				return c.skillHistory(ctx, a, args[0])
 			}
-			v, err := a.Skills.Get(ctx, a.Workspace.ID, args[0], version)
+			v, err := a.Skill(ctx, args[0], version)
 			if err != nil {
 				return err
 			}
-			return c.printText(v.Document, versionShown{
-				Name: v.Name, Status: v.Status, Version: v.Version, Active: v.Active, Description: v.Description,
-				Inputs: inputsOf(v.Contract), Document: v.Document, CreatedAt: v.CreatedAt,
-			})
+			return c.printText(v.Document, v)
 		}),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
@@ -108,36 +97,12 @@ func (c *command) skillsShow() *cobra.Command {
 	return cmd
 }
 
-// versionShown is a version of a skill in --json.
-type versionShown struct {
-	Name        string        `json:"name"`
-	Status      skill.Status  `json:"status"` // the status of the skill
-	Version     int           `json:"version"`
-	Active      bool          `json:"active"` // this version runs
-	Description string        `json:"description"`
-	Inputs      []skill.Input `json:"inputs"` // null: it accepts any
-	Document    string        `json:"document"`
-	CreatedAt   time.Time     `json:"created_at"`
-}
-
-// changeShown is a change in --json.
-type changeShown struct {
-	Action  string    `json:"action"`
-	Version *int      `json:"version"`
-	Actor   string    `json:"actor"`
-	At      time.Time `json:"at"`
-}
-
-func (c *command) skillHistory(ctx context.Context, a *admin, name string) error {
-	changes, err := a.Skills.History(ctx, a.Workspace.ID, name)
+func (c *command) skillHistory(ctx context.Context, a *administration, name string) error {
+	changes, err := a.SkillEvents(ctx, name)
 	if err != nil {
 		return err
 	}
-	shown := make([]changeShown, len(changes))
-	for i, ch := range changes {
-		shown[i] = changeShown(ch)
-	}
-	return c.printList(shown, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
+	return c.printList(changes, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
 		version := ""
 		if v := changes[i].Version; v != nil {
 			version = strconv.Itoa(*v)
@@ -154,8 +119,8 @@ func (c *command) skillsPublish() *cobra.Command {
 		Example: `  parley skills publish monthly_report
   parley skills publish monthly_report --version 2     back to an earlier one`,
 		Args: exactArguments("NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			p, err := a.Skills.Publish(ctx, a.Workspace.ID, args[0], version, c.actorName())
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			p, err := a.PublishSkill(ctx, args[0], version)
 			if err != nil {
 				return err
 			}
@@ -174,8 +139,8 @@ func (c *command) skillsArchive() *cobra.Command {
 		Example: `  parley skills archive monthly_report
   parley skills archive monthly_report --workspace sales`,
 		Args: exactArguments("NAME"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Skills.Archive(ctx, a.Workspace.ID, args[0], c.actorName()); err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if err := a.ArchiveSkill(ctx, args[0]); err != nil {
 				return err
 			}
 			return c.printDone(object{"name": args[0]}, "Archived %s.", plainLine(args[0]))

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/skill"
 )
 
 func (c *command) skillsPush() *cobra.Command {
@@ -24,7 +26,7 @@ func (c *command) skillsPush() *cobra.Command {
 		Long: `DIR is a skill, with a SKILL.md, or a folder of skills. The command checks all skills before it
 stores the first. An unchanged skill gets no new version.`,
 		Args: atLeast("DIR"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			files, err := c.skillFiles(args)
 			if err != nil {
 				return err
@@ -32,9 +34,9 @@ stores the first. An unchanged skill gets no new version.`,
 			if wrong := lintSkills(files); len(wrong) > 0 {
 				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
 			}
-			var pushed []skill.Pushed
+			var pushed []pushedSkill
 			for _, f := range files {
-				p, err := a.Skills.Push(ctx, a.Workspace.ID, skill.Upload{Document: f.document, Draft: draft, By: c.actorName()})
+				p, err := pushSkill(ctx, a, f, draft)
 				if err != nil {
 					return err
 				}
@@ -57,7 +59,26 @@ stores the first. An unchanged skill gets no new version.`,
 	return cmd
 }
 
-func (c *command) reportPush(p skill.Pushed) {
+// pushedSkill is the result of a push in --json.
+type pushedSkill struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+	Stored  bool   `json:"stored"` // false: the newest version is the same
+	Active  bool   `json:"active"` // this version runs
+}
+
+// pushSkill stores a skill without problems.
+func pushSkill(ctx context.Context, a *administration, f skillFile, draft bool) (pushedSkill, error) {
+	k, _ := skill.Parse(f.document)
+	newest, err := a.Skill(ctx, k.Name, 0)
+	if err != nil && !isNotFound(err) {
+		return pushedSkill{}, err
+	}
+	v, err := a.PutSkill(ctx, k.Name, f.document, draft, "")
+	return pushedSkill{v.Name, v.Version, v.Version > newest.Version, v.Active}, err
+}
+
+func (c *command) reportPush(p pushedSkill) {
 	what := "Pushed"
 	if !p.Stored {
 		what = "Unchanged:"
@@ -83,21 +104,21 @@ func (c *command) skillsPull() *cobra.Command {
 		Example: `  parley skills pull --to skills
   parley skills pull monthly_report --force`,
 		Args: cobra.ArbitraryArgs,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, names []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, names []string) error {
 			if len(names) == 0 {
-				list, err := a.Skills.List(ctx, a.Workspace.ID)
+				list, err := a.Skills(ctx)
 				if err != nil {
 					return err
 				}
 				for _, e := range list {
-					if e.Status != skill.Archived {
+					if e.Status != string(skill.Archived) {
 						names = append(names, e.Name)
 					}
 				}
 			}
 			written := []object{}
 			for _, name := range names {
-				v, err := a.Skills.Get(ctx, a.Workspace.ID, name, 0)
+				v, err := a.Skill(ctx, name, 0)
 				if err != nil {
 					return err
 				}
@@ -120,7 +141,7 @@ func (c *command) skillsPull() *cobra.Command {
 }
 
 // pullSkill writes one skill into its folder and returns the name of the file.
-func (c *command) pullSkill(v skill.Version, to string, force bool) (file string, err error) {
+func (c *command) pullSkill(v client.SkillVersion, to string, force bool) (file string, err error) {
 	file = filepath.Join(to, v.Name, skill.File)
 	there, err := os.ReadFile(c.resolvePath(file))
 	switch {

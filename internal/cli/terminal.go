@@ -61,14 +61,17 @@ func (h Host) envValue(name string) string {
 }
 
 // hasColours reports whether stderr may be colored.
-func (h Host) hasColours() bool {
+func (h Host) hasColours() bool { return h.hasColoursOn(h.Stderr) }
+
+// hasColoursOn reports whether w, stdout or stderr, may be colored.
+func (h Host) hasColoursOn(w any) bool {
 	switch {
 	case h.envValue("NO_COLOR") != "":
 		return false
 	case h.envValue("CLICOLOR_FORCE") != "" && h.envValue("CLICOLOR_FORCE") != "0":
 		return true
 	}
-	return isTerminal(h.Stderr) && h.envValue("TERM") != "dumb"
+	return isTerminal(w) && h.envValue("TERM") != "dumb"
 }
 
 // escapeControls escapes control characters, so that a model cannot control the terminal. Newlines

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) webhookToken() *cobra.Command {
@@ -21,6 +24,9 @@ create a key.`,
 	}, c.webhookTokenCreate(), c.webhookTokenStatus(), c.webhookTokenRevoke())
 }
 
+// errNoWebhookToken is the error for a workspace without a webhook_token.
+var errNoWebhookToken = &problem{Exit: exitUsage, Code: "REFUSED", What: "The workspace has no webhook_token.", Do: "Create one: parley keys webhook-token create"}
+
 func (c *command) webhookTokenCreate() *cobra.Command {
 	return withWorkspace(&cobra.Command{
 		Use:   "create",
@@ -28,12 +34,16 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 		Example: `  parley keys webhook-token create
   parley keys webhook-token create --workspace sales > token`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			key, text, err := a.Keys.CreateWebhookToken(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			if token, err := a.WebhookToken(ctx); err != nil || token.Exists {
+				return cmp.Or(err, error(&problem{Exit: exitUsage, Code: "REFUSED", What: "A workspace has one webhook_token, which is not rotated: revoke it, then create another.",
+					Do: "Correct the command and run it again."}))
+			}
+			token, err := a.RollWebhookToken(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printOnce(text, newKey{key, text}, "Created the webhook_token of %s with %s.", a.Workspace.Slug, key.Scopes.Names())
+			return c.printOnce(token.Text, client.NewKey{Key: *token.Token, Text: token.Text}, "Created the webhook_token of %s with %s.", a.slug, scopeNames(token.Token.Scopes))
 		}),
 	})
 }
@@ -46,16 +56,20 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 		Example: `  parley keys webhook-token show
   parley keys webhook-token show --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			key, err := a.Keys.WebhookToken(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			token, err := a.WebhookToken(ctx)
 			if err != nil {
 				return err
 			}
+			if !token.Exists {
+				return errNoWebhookToken
+			}
+			key := *token.Token
 			if c.json {
 				return c.printData(key)
 			}
 			fmt.Fprintf(c.Stdout, "%s  %s, %s; created %s, last used %s\n",
-				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), formatDay(&key.CreatedAt), formatDay(key.LastUsedAt))
+				keyHint(key), keyStatus(key, time.Now()), scopeNames(key.Scopes), formatDay(&key.CreatedAt), formatDay(key.LastUsedAt))
 			return nil
 		}),
 	})
@@ -69,12 +83,19 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 		Example: `  parley keys webhook-token delete
   parley keys webhook-token delete --workspace sales`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			key, err := a.Keys.RevokeWebhookToken(ctx, a.Workspace.ID)
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
+			token, err := a.WebhookToken(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printDone(key, "Revoked the webhook_token %s.", key.Hint())
+			if !token.Exists {
+				return errNoWebhookToken
+			}
+			key, err := a.RevokeKey(ctx, token.Token.ID)
+			if err != nil {
+				return err
+			}
+			return c.printDone(key, "Revoked the webhook_token %s.", keyHint(key))
 		}),
 	})
 }

@@ -7,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	store "github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) wikiCommand() *cobra.Command {
@@ -32,16 +31,16 @@ func (c *command) wikiPut() *cobra.Command {
   parley wiki put policies/travel.txt travel.txt
   git log --oneline | parley wiki put wiki/changes.md`,
 		Args: atLeastArguments(1, "PATH", "FILE"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			content, err := c.readDocument(args[1:])
 			if err != nil {
 				return err
 			}
-			d, err := a.Wiki.Put(ctx, a.Workspace.ID, args[0], string(content))
+			d, err := a.PutDocument(ctx, args[0], string(content), "")
 			if err != nil {
 				return err
 			}
-			return c.printDone(shownDocument(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
+			return c.printDone(withoutContent(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
 		}),
 	})
 }
@@ -71,12 +70,12 @@ func (c *command) wikiGet() *cobra.Command {
 		Example: `  parley wiki show wiki/onboarding.md
   parley wiki show policies/travel.txt > travel.txt`,
 		Args: exactArguments("PATH"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			d, err := a.Document(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return c.printText(d.Content, writtenDocument{shownDocument(d), d.Content})
+			return c.printText(d.Content, writtenDocument{d, d.Content})
 		}),
 	})
 }
@@ -89,15 +88,15 @@ func (c *command) wikiDelete() *cobra.Command {
 		Example: `  parley wiki delete wiki/onboarding.md
   parley wiki delete policies/travel.txt --yes      without asking`,
 		Args: exactArguments("PATH"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			d, err := a.Document(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if err := c.requireConsent(yes, fmt.Sprintf("Delete %s, %q, permanently?", d.Path, d.Title), "Nothing was deleted."); err != nil {
 				return err
 			}
-			if err := a.Wiki.Delete(ctx, a.Workspace.ID, args[0]); err != nil {
+			if err := a.DeleteDocument(ctx, args[0]); err != nil {
 				return err
 			}
 			return c.printDone(object{"path": args[0]}, "Deleted %s.", plainLine(args[0]))
@@ -110,21 +109,13 @@ func (c *command) wikiDelete() *cobra.Command {
 
 // writtenDocument is a document in --json, with its content.
 type writtenDocument struct {
-	documentShown
-	Content string `json:"content"`
+	client.Document
+	Content string `json:"content"` // even if it is empty
 }
 
-func shownDocument(d store.Document) documentShown {
-	return documentShown{Path: d.Path, Title: d.Title, Size: len(d.Content), Version: d.Version, UpdatedAt: d.UpdatedAt}
-}
-
-// documentShown is a document in --json.
-type documentShown struct {
-	Path      string    `json:"path"`
-	Title     string    `json:"title"`
-	Size      int       `json:"size"`
-	Version   int       `json:"version"`
-	UpdatedAt time.Time `json:"updated_at"`
+func withoutContent(d client.Document) client.Document {
+	d.Content = ""
+	return d
 }
 
 func (c *command) wikiList() *cobra.Command {
@@ -134,20 +125,16 @@ func (c *command) wikiList() *cobra.Command {
 		Example: `  parley wiki list
   parley wiki list policies/ --json`,
 		Args: atLeastArguments(0, "PREFIX"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			docs, err := a.Wiki.List(ctx, a.Workspace.ID, prefix)
+			docs, err := a.Documents(ctx, prefix)
 			if err != nil {
 				return err
 			}
-			shown := make([]documentShown, len(docs))
-			for i, d := range docs {
-				shown[i] = documentShown(d)
-			}
-			return c.printList(shown, len(docs), "No documents. Write one: parley wiki put wiki/NAME.md FILE",
+			return c.printList(docs, len(docs), "No documents. Write one: parley wiki put wiki/NAME.md FILE",
 				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
 					d := docs[i]
 					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), formatDay(&d.UpdatedAt)}

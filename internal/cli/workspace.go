@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) workspaceCommand() *cobra.Command {
@@ -30,20 +30,26 @@ func (c *command) workspaceCreate() *cobra.Command {
 		Short: "create a workspace",
 		Example: `  parley workspace create sales
   parley workspace create sales --name "Sales team" --instructions "You help the sales team."
-  parley workspace create sales --instructions @sales.md --max-running 32`,
+  parley workspace create sales --key > sales.key`,
 		Args: exactArguments("NAME"),
 	}
 	change := c.changeFlags(cmd)
-	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
+	var key bool
+	cmd.Flags().BoolVar(&key, "key", false, "create a key for its administrator and print it once")
+	cmd.RunE = c.administerServer(func(ctx context.Context, a *administration, args []string) error {
 		set, err := change()
 		if err != nil {
 			return err
 		}
-		w, err := a.Workspaces.Add(ctx, args[0], set)
+		w, err := a.CreateWorkspace(ctx, args[0], client.NewWorkspaceOptions{Settings: set, NoKey: !key})
 		if err != nil {
 			return err
 		}
-		return c.printNamed(w.Slug, shownWorkspace(w), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
+		if key {
+			return c.printOnce(w.AdminKey.Text, object{"workspace": shownWorkspace(w.Workspace), "admin_key": w.AdminKey},
+				"Created the workspace %s (%s) with the key %s.", w.Slug, w.ID, w.AdminKey.ID)
+		}
+		return c.printNamed(w.Slug, shownWorkspace(w.Workspace), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
 	})
 	return cmd
 }
@@ -55,17 +61,17 @@ func (c *command) workspaceShow() *cobra.Command {
 		Example: `  parley workspace show sales
   parley workspace show sales --json`,
 		Args: exactArguments("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
-			w, err := a.Workspaces.Find(ctx, args[0])
+		RunE: c.administerNamed(func(ctx context.Context, a *administration, _ []string) error {
+			w, err := a.Workspace(ctx)
 			if err != nil {
 				return err
 			}
-			stored, err := a.Workspaces.Storage(ctx)
+			limits, err := a.Limits(ctx)
 			if err != nil {
 				return err
 			}
 			shown := shownWorkspace(w)
-			shown.Storage = new(stored[w.ID])
+			shown.Storage = &limits.Storage
 			if c.json {
 				return c.printData(shown)
 			}
@@ -111,19 +117,15 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		Args: exactArguments("NAME"),
 	}
 	change := c.changeFlags(cmd)
-	var set workspace.Change
+	var set client.WorkspaceChange
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		if set, err = change(); err == nil && set == (workspace.Change{}) {
+		if set, err = change(); err == nil && set == (client.WorkspaceChange{}) {
 			return usageError(cmd, "No change is given.", "No flag is set.")
 		}
 		return err
 	}
-	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
-		w, err := a.Workspaces.Find(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		w, err = a.Workspaces.Update(ctx, w.ID, set)
+	cmd.RunE = c.administerNamed(func(ctx context.Context, a *administration, _ []string) error {
+		w, err := a.UpdateWorkspace(ctx, set, "")
 		if err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 }
 
 // changeFlags adds the flags for the settings of a workspace. change returns those that are given.
-func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Change, error)) {
+func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.WorkspaceChange, error)) {
 	f := cmd.Flags()
 	name := f.String("name", "", "title of the workspace")
 	instructions := f.String("instructions", "", "instructions for the agent; @FILE reads a file")
@@ -151,7 +153,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist create")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
-	return func() (set workspace.Change, err error) {
+	return func() (set client.WorkspaceChange, err error) {
 		if f.Changed("instructions") {
 			if *instructions, err = c.flagArgument(*instructions); err != nil {
 				return set, err
@@ -172,14 +174,14 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 		copyGiven(cmd, "max-running", &set.MaxRunning, running)
 		copyGiven(cmd, "history-tokens", &set.HistoryTokens, history)
 		if f.Changed("storage-quota") {
-			set.StorageQuota = new(*storage << 20)
+			set.StorageQuota = new(int64(*storage) << 20)
 		}
 		copyGiven(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
 		copyGiven(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
 		copyGiven(cmd, "open-streams", &set.OpenStreams, streams)
 		copyGiven(cmd, "separate-approver", &set.SeparateApprover, separate)
 		copyGiven(cmd, "admin-patterns", &set.AdminPatterns, patterns)
-		return set, app.CheckModel(set)
+		return set, nil
 	}
 }
 
@@ -202,24 +204,38 @@ revoked, running turns are canceled, and its sessions, files, documents, skills,
 callbacks are deleted. The log keeps the kinds and times of events, without content, until
 the audit retention ends. After an error, run the command again.`,
 		Args: exactArguments("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
-			w, err := a.Workspaces.Find(ctx, args[0])
+		RunE: c.administerServer(func(ctx context.Context, a *administration, args []string) error {
+			w, err := findWorkspace(ctx, a, args[0])
 			if err != nil {
 				return err
 			}
 			if err := c.requireConsent(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?", w.Slug, w.Name), "Nothing was deleted."); err != nil {
 				return err
 			}
-			sessions, canceled, err := a.DeleteWorkspace(ctx, w.ID, c.actorName())
+			done, err := a.DeleteWorkspace(ctx, w.ID)
 			if err != nil {
 				return err
 			}
+			sessions, canceled := done.Sessions, done.Canceled
 			return c.printDone(object{"workspace_id": w.ID, "slug": w.Slug, "sessions": sessions, "canceled_turns": canceled},
 				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, pluralize(canceled, "turn", "turns"), w.Slug, sessions, pluralize(sessions, "session", "sessions"))
 		}),
 	}
 	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// findWorkspace finds a workspace of the server by its name or id.
+func findWorkspace(ctx context.Context, a *administration, ref string) (client.Workspace, error) {
+	all, err := a.Workspaces(ctx)
+	if err != nil {
+		return client.Workspace{}, err
+	}
+	if i := slices.IndexFunc(all, func(w client.Workspace) bool { return w.Slug == ref || w.ID == ref }); i >= 0 {
+		return all[i], nil
+	}
+	return client.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: fmt.Sprintf("Workspace %.80q does not exist. `parley workspace list` shows the names.", ref),
+		Do: "Correct the command and run it again."}
 }
 
 func (c *command) workspaceList() *cobra.Command {
@@ -229,19 +245,14 @@ func (c *command) workspaceList() *cobra.Command {
 		Example: `  parley workspace list
   parley workspace list --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
-			all, err := a.Workspaces.List(ctx)
-			if err != nil {
-				return err
-			}
-			stored, err := a.Workspaces.Storage(ctx)
+		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
+			all, err := a.Workspaces(ctx)
 			if err != nil {
 				return err
 			}
 			shown := make([]workspaceShown, len(all))
 			for i, w := range all {
 				shown[i] = shownWorkspace(w)
-				shown[i].Storage = new(stored[w.ID])
 			}
 			return c.printList(shown, len(all), "No workspaces yet. Create one: parley workspace create NAME",
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
@@ -292,7 +303,7 @@ type workspaceShown struct {
 	SeparateApprover bool `json:"separate_approver"` // the key that sent a message cannot allow its calls
 	AdminPatterns    bool `json:"admin_patterns"`    // decisions add no patterns to the allow-list
 
-	Storage *workspace.Storage `json:"storage,omitempty"` // what is stored, in bytes
+	Storage *client.Storage `json:"storage,omitempty"` // what is stored, in bytes
 
 	PausedAt *time.Time `json:"paused_at"` // null: its agents run
 
@@ -302,19 +313,19 @@ type workspaceShown struct {
 
 // storageText shows what is stored of the quota, such as "12.3 of 10240 MiB".
 func (w workspaceShown) storageText() string {
-	used := strconv.FormatFloat(float64(w.Storage.Used())/(1<<20), 'f', 1, 64)
+	used := strconv.FormatFloat(float64(w.Storage.Files+w.Storage.Folders+w.Storage.Documents)/(1<<20), 'f', 1, 64)
 	if w.StorageQuota == 0 {
 		return used + " MiB"
 	}
 	return fmt.Sprintf("%s of %d MiB", used, w.StorageQuota>>20)
 }
 
-func shownWorkspace(w workspace.Workspace) workspaceShown {
+func shownWorkspace(w client.Workspace) workspaceShown {
 	return workspaceShown{
-		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
+		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, PausedAt: w.Paused.At,
-		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, PausedAt: w.PausedAt,
+		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt, Storage: w.Storage,
 	}
 }
