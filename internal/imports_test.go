@@ -200,7 +200,8 @@ func TestImportsFollowThePicture(t *testing.T) {
 	}
 }
 
-// protocolOf returns the protocol that a package implements, alone or with its other folders, or "".
+// protocolOf returns the protocol that a package implements, alone or with its other folders, or
+// "".
 func protocolOf(path string) string {
 	path, in := strings.CutPrefix(strings.TrimPrefix(path, module), "internal/server/")
 	path, _, _ = strings.Cut(path, "/")

@@ -77,7 +77,8 @@ func markdown(t *testing.T) []string {
 	return filesBelow(t, ".md")
 }
 
-// filesBelow lists the files of the repository with some extensions, without those that git ignores.
+// filesBelow lists the files of the repository with some extensions, without those that git
+// ignores.
 func filesBelow(t *testing.T, extensions ...string) (files []string) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()

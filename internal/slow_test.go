@@ -14,8 +14,8 @@ var (
 	testName   = regexp.MustCompile(`"(Test\w+)"`)
 )
 
-// TestQuickTestsExist checks that a test which runs under -short in spite of its slow fixture exists
-// in the package that names it.
+// TestQuickTestsExist checks that a test which runs under -short in spite of its slow fixture
+// exists in the package that names it.
 func TestQuickTestsExist(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("git", "-C", "..", "grep", "-lE", `slow\.Test\(|var quick =`, "--", "*_test.go").Output()

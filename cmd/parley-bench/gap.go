@@ -18,9 +18,9 @@ const (
 	gapTries   = 10  // tries of the naive design, until it has lost a row
 )
 
-// gapScenario lets the writers of eight processes append to one session while a reader tails it by its
-// cursor. The naive design loses rows permanently, or the test proves nothing; the service loses
-// none.
+// gapScenario lets the writers of eight processes append to one session while a reader tails it by
+// its cursor. The naive design loses rows permanently, or the test proves nothing; the service
+// loses none.
 func gapScenario(each int) scenario {
 	return scenario{
 		Workload: "gap", Case: fmt.Sprintf("%d foreign writers, 1 session", gapWriters), Modes: []string{Naive, Service},

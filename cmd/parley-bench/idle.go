@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// idleScenario opens many streams of turns that wait for an approval, and reports the server's memory per
-// stream once they have been quiet for a while. That includes the server's garbage: nothing is
-// collected for the figure. Then a load runs beside them: the streams must not slow it down, and
-// they must still be open afterwards.
+// idleScenario opens many streams of turns that wait for an approval, and reports the server's
+// memory per stream once they have been quiet for a while. That includes the server's garbage:
+// nothing is collected for the figure. Then a load runs beside them: the streams must not slow it
+// down, and they must still be open afterwards.
 func idleScenario(streams int, after time.Duration, beside load, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "idle", Case: fmt.Sprintf("%d streams, %v after attaching", streams, after), Modes: []string{Service}, ratios: ratios,
@@ -70,8 +70,8 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time
 	return f, nil
 }
 
-// warmUp opens and closes some streams, so that the server has its connections to the database before
-// the measurement.
+// warmUp opens and closes some streams, so that the server has its connections to the database
+// before the measurement.
 func warmUp(ctx context.Context, c *client, sessions []string) error {
 	conns, err := openAll(ctx, c, sessions[:min(len(sessions), 4*openAtOnce)])
 	for _, conn := range conns {

@@ -19,7 +19,8 @@ import (
 
 const seedPage = 1000 // events per transaction while a session is created
 
-// replayScenario lets many readers read a finished session at once, from its beginning or from its middle.
+// replayScenario lets many readers read a finished session at once, from its beginning or from its
+// middle.
 func replayScenario(events, readers int, middle bool, ratios ...ratio) scenario {
 	skip, where := 0, "the beginning"
 	if middle {

@@ -29,8 +29,8 @@ import (
 // sandboxUID runs the commands if the bench runs as root.
 const sandboxUID = 64001
 
-// callScenario measures the cost of the sandbox: the same command without one, and as the tool bash runs
-// it, with a network of its own.
+// callScenario measures the cost of the sandbox: the same command without one, and as the tool bash
+// runs it, with a network of its own.
 func callScenario(n int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: "one command after the other", Modes: []string{Bare, Walled},
@@ -112,8 +112,8 @@ func runWalled(ctx context.Context, box *sandbox.Sandbox) error {
 	return errors.Join(err, box.Remove(folder))
 }
 
-// proxyScenario measures the proxy: responses of a TLS server, fetched directly and through it, with a
-// credential put into each request and several redacted from each response.
+// proxyScenario measures the proxy: responses of a TLS server, fetched directly and through it,
+// with a credential put into each request and several redacted from each response.
 func proxyScenario(n, size, parallel int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: fmt.Sprintf("answers of %d KiB, %d at a time", size>>10, parallel), Modes: []string{Direct, Proxied},

@@ -24,8 +24,8 @@ type load struct {
 	rate    float64 // deltas per second of each; 0: as fast as possible
 }
 
-// pacedScenario writes deltas at a steady rate, as models do. All streams run at the same time for the
-// span.
+// pacedScenario writes deltas at a steady rate, as models do. All streams run at the same time for
+// the span.
 func pacedScenario(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
 	l := load{streams: streams, rate: rate}
 	l.deltas = int(rate * (l.ramp() + span).Seconds())
@@ -40,8 +40,8 @@ func pacedScenario(streams int, rate float64, span time.Duration, modes []string
 	return s
 }
 
-// flatScenario starts everything at once. The naive design gets fewer deltas, since it would need minutes;
-// the compared values are rates.
+// flatScenario starts everything at once. The naive design gets fewer deltas, since it would need
+// minutes; the compared values are rates.
 func flatScenario(streams, deltas, naive int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "flat", Case: fmt.Sprintf("%d streams × %d deltas", streams, deltas), Modes: []string{Raw, Naive, Service}, ratios: ratios,

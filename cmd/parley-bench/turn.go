@@ -13,9 +13,9 @@ import (
 
 const turnWarmUp = 5 // turns before the measurement: connections are opened, statements prepared
 
-// startScenario measures the time to the first text, for turns one by one or at a rate. Beside it is the
-// part of the queue, from the turn's row to the worker that has taken it, and the same with River's
-// own settings.
+// startScenario measures the time to the first text, for turns one by one or at a rate. Beside it
+// is the part of the queue, from the turn's row to the worker that has taken it, and the same with
+// River's own settings.
 func startScenario(n int, rate float64, ratios ...ratio) scenario {
 	name := "one at a time"
 	if rate > 0 {

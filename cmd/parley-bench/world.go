@@ -38,8 +38,8 @@ const (
 	noTurns        = -1 // turns stay queued
 )
 
-// workerSetting returns the setting for so many turns of one workspace at once: a workspace may use three
-// of four places (docs/reference/limits.md). It is raised only above its default.
+// workerSetting returns the setting for so many turns of one workspace at once: a workspace may use
+// three of four places (docs/reference/limits.md). It is raised only above its default.
 func workerSetting(running int) int {
 	if running == noTurns {
 		return 0

@@ -39,7 +39,7 @@ func With(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, contextKey{}, a)
 }
 
-// From returns the actor of the context; ok is false if it has none.
+// From returns the actor of the context; ok is false without one.
 func From(ctx context.Context) (a Actor, ok bool) {
 	a, ok = ctx.Value(contextKey{}).(Actor)
 	return a, ok

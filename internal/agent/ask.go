@@ -135,8 +135,8 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 	return new(tool.Reject(v.Denied)), nil
 }
 
-// decisionResult returns the result of a call for its decision; nil if it was allowed. The decider may be
-// a user or a program: only the reason can name it.
+// decisionResult returns the result of a call for its decision; nil if it was allowed. The decider
+// may be a user or a program: only the reason can name it.
 func (s *state) decisionResult(c event.ToolCall, d event.Decision) *tool.Result {
 	switch {
 	case d.Outcome == event.Allowed:

@@ -120,7 +120,8 @@ func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (*t
 	return r.judgeCall(ctx, c)
 }
 
-// emitResult emits the outcome of a call. tool_result comes last: once it is stored, so is the rest.
+// emitResult emits the outcome of a call. tool_result comes last: once it is stored, so is the
+// rest.
 func (r *run) emitResult(s *step, c event.ToolCall, res tool.Result) error {
 	var bodies []event.Body
 	for _, ref := range res.References {

@@ -61,8 +61,8 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	}
 }
 
-// attemptRequest makes one request. Calls count only if the reply is complete; cut reports that its text
-// is not.
+// attemptRequest makes one request. Calls count only if the reply is complete; cut reports that its
+// text is not.
 func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
 	for chunk, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
@@ -96,8 +96,9 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strin
 	return calls, cut, nil
 }
 
-// identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results are
-// matched by it. A call whose result can be posted gets an id that no other call of any turn has.
+// identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results
+// are matched by it. A call whose result can be posted gets an id that no other call of any turn
+// has.
 func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {

@@ -46,8 +46,8 @@ func (r *run) buildPrompt() (system string, messages []model.Message) {
 	return system, append(messages, model.Message{Role: model.User, Text: text, Images: r.c.Images})
 }
 
-// fitHistory divides a history within a budget of tokens: the newest messages stay whole in three quarters
-// of it, the older ones are condensed into the rest.
+// fitHistory divides a history within a budget of tokens: the newest messages stay whole in three
+// quarters of it, the older ones are condensed into the rest.
 func fitHistory(history []Past, budget int) (recent []Past, condensed string) {
 	i, used := len(history), 0
 	for i > 0 && used+estimateTokens(history[i-1].Text) <= budget*3/4 {

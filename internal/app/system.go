@@ -46,8 +46,8 @@ func (s *service) describeMigrations(ctx context.Context, v *admin.System) error
 	return nil
 }
 
-// describeDatabase reads the state of the database. PostgreSQL shows the transactions of other users
-// to members of pg_monitor only.
+// describeDatabase reads the state of the database. PostgreSQL shows the transactions of other
+// users to members of pg_monitor only.
 func (s *service) describeDatabase(ctx context.Context, v *admin.System) error {
 	var err error
 	if v.PostgreSQL, err = serverVersion(ctx, s.pool); err != nil {

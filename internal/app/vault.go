@@ -19,7 +19,7 @@ func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
 
 // openVault opens the vault with the configured keys, or with those of development mode, which it
-// creates for a database that has none.
+// creates for a database without a key.
 func (s *service) openVault(ctx context.Context) (*vault.Store, error) {
 	text := s.Config.VaultKey
 	if text == "" {

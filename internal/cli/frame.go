@@ -145,7 +145,7 @@ func usageLine(in, out int64, cost *float64, first time.Duration, model string) 
 	return line + " · " + plainLine(model)
 }
 
-// printLine is tell for callers that do not hold mu.
+// printLine prints a line for callers that do not hold mu.
 func (v *viewer) printLine(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -61,7 +61,7 @@ func TestStdinBesideAMessage(t *testing.T) {
 	}
 }
 
-// TestStdinThatSaysNothing checks that a command that waits for an open pipe says so, and that
+// TestStdinThatSaysNothing checks that a command that waits for an open pipe reports that, and that
 // Ctrl-C reports that nothing was sent.
 func TestStdinThatSaysNothing(t *testing.T) {
 	t.Parallel()

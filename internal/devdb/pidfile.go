@@ -18,8 +18,8 @@ type pidfile struct {
 
 func pidfilePath(data string) string { return filepath.Join(data, "postmaster.pid") }
 
-// readPidfile returns fs.ErrNotExist if there is no file. For a file that is still being written it
-// returns zero fields, not an error.
+// readPidfile returns fs.ErrNotExist if the file does not exist. For a file that is still being
+// written it returns zero fields, not an error.
 func readPidfile(data string) (pidfile, error) {
 	text, err := os.ReadFile(pidfilePath(data))
 	if err != nil {

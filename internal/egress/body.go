@@ -67,8 +67,8 @@ func (r *Run) holdBody(ctx context.Context, p *plan) (*heldBody, error) {
 	return newHeldBody(text.String(), release), nil
 }
 
-// reserveMemory reserves memory for a body: from the run's part first, so that a run which waits for its
-// own requests does not delay other runs.
+// reserveMemory reserves memory for a body: from the run's part first, so that a run which waits
+// for its own requests does not delay other runs.
 func (r *Run) reserveMemory(ctx context.Context, size int64) (release func(), err error) {
 	mine, err := r.bodies.acquireBytes(ctx, size)
 	if err != nil {

@@ -77,8 +77,8 @@ func (r *Run) resolveQuestion(ctx context.Context, q dnsmessage.Question) ([]dns
 	return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: address}}}, dnsmessage.RCodeSuccess
 }
 
-// mayResolve reports whether the run may reach a host, by the rules for requests. It records a refused
-// lookup once for each name.
+// mayResolve reports whether the run may reach a host, by the rules for requests. It records a
+// refused lookup once for each name.
 func (r *Run) mayResolve(ctx context.Context, host string, kind dnsmessage.Type) bool {
 	_, refused := r.admitURL(&url.URL{Scheme: "https", Host: host})
 	if refused == nil {

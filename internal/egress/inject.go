@@ -92,8 +92,8 @@ func (p *plan) searchQuery() error {
 	return err
 }
 
-// replacePlaceholders replaces all placeholders with values at once: inserted values are not searched. It is
-// for headers and queries, which are small.
+// replacePlaceholders replaces all placeholders with values at once: inserted values are not
+// searched. It is for headers and queries, which are small.
 func replacePlaceholders(text string, found []*credential, escape func(string) string) (string, error) {
 	pairs := make([]string, 0, 2*len(found))
 	size := len(text)

@@ -73,8 +73,8 @@ func newAppender(l *Log) *appender {
 	return &appender{log: l, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// enqueueRows adds rows that must stay adjacent. Text joins the text before it if that is from the same
-// writer and still waits.
+// enqueueRows adds rows that must stay adjacent. Text joins the text before it if that is from the
+// same writer and still waits.
 func (a *appender) enqueueRows(rows ...row) {
 	now := time.Now()
 	a.mu.Lock()

@@ -119,8 +119,8 @@ func (a *appender) writeBatch(ctx context.Context, rows []row) (locked []row, er
 	return a.deliverEvents(b, heads, seqs, at)
 }
 
-// sendBatch writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
-// of the rows that had a valid lease, in their order.
+// sendBatch writes the batch. It fills heads with the sessions that it could lock, and returns the
+// seqs of the rows that had a valid lease, in their order.
 func (b *batch) sendBatch(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
 	res := conn.SendBatch(ctx, b.queueStatement())
 	defer res.Close()
@@ -138,9 +138,9 @@ func (b *batch) sendBatch(ctx context.Context, conn *pgx.Conn, heads map[uuid.UU
 	return seqs, at, nil
 }
 
-// deliverEvents passes the committed events to the readers, and acknowledgements to the writers. seqs are
-// those of the rows that had a valid lease, in the order of the rows. It returns the rows of
-// sessions that were locked.
+// deliverEvents passes the committed events to the readers, and acknowledgements to the writers.
+// seqs are those of the rows that had a valid lease, in the order of the rows. It returns the rows
+// of sessions that were locked.
 func (a *appender) deliverEvents(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
 	held := make([]bool, len(b.leases)+1)
 	news := make([][]event.Event, len(b.leases)+1)

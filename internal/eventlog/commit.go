@@ -14,8 +14,8 @@ import (
 // ErrRefused is returned for events that PostgreSQL never accepts, because of their size or form.
 var ErrRefused = errors.New("PostgreSQL refuses the events")
 
-// commitRows writes the rows and reports to their writers and readers. It returns the rows of sessions
-// that other transactions have locked, for a retry.
+// commitRows writes the rows and reports to their writers and readers. It returns the rows of
+// sessions that other transactions have locked, for a retry.
 //
 // A batch that never reached PostgreSQL, or that PostgreSQL rolled back for a transient reason, is
 // retried. A batch with an unknown fate is not: its rows may be stored. Its writers fail, and their
@@ -65,7 +65,8 @@ func (a *appender) commitApart(ctx context.Context, rows []row) (locked []row) {
 	return locked
 }
 
-// retriableRows returns the rows of locked sessions that may still be retried, and fails the others.
+// retriableRows returns the rows of locked sessions that may still be retried, and fails the
+// others.
 func (a *appender) retriableRows(rows []row) (again []row) {
 	now := time.Now()
 	for _, r := range rows {

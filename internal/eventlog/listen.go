@@ -48,8 +48,8 @@ func hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// lockNode takes the advisory lock that proves to the other replicas that this process lives. The lock
-// is shared and held on two connections: one of them may break.
+// lockNode takes the advisory lock that proves to the other replicas that this process lives. The
+// lock is shared and held on two connections: one of them may break.
 func (l *Log) lockNode(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, l.node); err != nil {
 		return fmt.Errorf("take the node's lock: %w", err)
@@ -126,8 +126,8 @@ func (l *listener) run(ctx context.Context) error {
 	return nil
 }
 
-// forwardNotifications connects, takes the node's lock, wakes all watchers and then forwards notifications until
-// the connection breaks.
+// forwardNotifications connects, takes the node's lock, wakes all watchers and then forwards
+// notifications until the connection breaks.
 func (l *listener) forwardNotifications(ctx context.Context) error {
 	conn, err := l.log.connectNode(ctx, "parley listener", "LISTEN "+channel)
 	if err != nil {

@@ -38,8 +38,8 @@ type topic struct {
 	ord    int64 // its ordinal; 0: unknown
 }
 
-// eventsAfter returns the events behind a cursor; known is false if the tail does not reach back that
-// far.
+// eventsAfter returns the events behind a cursor; known is false if the tail does not reach back
+// that far.
 func (t *topic) eventsAfter(cursor int64) (evs []event.Event, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,8 @@ func (t *topic) caughtUp(cursor int64, page []event.Event) {
 	}
 }
 
-// addEvents adds committed events in order. base is the seq after which they are known to be complete, or
+// addEvents adds committed events in order. base is the seq after which they are known to be
+// complete, or
 // -1 if only the ordinals can prove it.
 func (t *topic) addEvents(evs []event.Event, base int64) {
 	t.mu.Lock()
@@ -202,8 +203,8 @@ type position struct {
 	since   time.Time
 }
 
-// pickPositions returns the positions of the given sessions that are followed, and wakes the readers of
-// sessions without a tail, which read from the database themselves.
+// pickPositions returns the positions of the given sessions that are followed, and wakes the
+// readers of sessions without a tail, which read from the database themselves.
 func (ts *topics) pickPositions(ids map[uuid.UUID]struct{}) position {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

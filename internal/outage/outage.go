@@ -12,8 +12,8 @@ import (
 // remindEvery is the pause between two log lines during an outage.
 const remindEvery = time.Minute
 
-// Log logs the outages of one repeated operation: a line when the first attempt fails, at most one a
-// minute while attempts fail, and one when an attempt succeeds. It is safe for concurrent use.
+// Log logs the outages of one repeated operation: a line when the first attempt fails, at most one
+// a minute while attempts fail, and one when an attempt succeeds. It is safe for concurrent use.
 type Log struct {
 	log       *slog.Logger
 	operation string

@@ -92,8 +92,8 @@ func IsRefused(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// IsUnconfirmed reports whether a failure of the connection or a deadline leaves the fate of a write
-// unknown: PostgreSQL may have committed it.
+// IsUnconfirmed reports whether a failure of the connection or a deadline leaves the fate of a
+// write unknown: PostgreSQL may have committed it.
 func IsUnconfirmed(err error) bool { return IsTransient(err) && !IsRefused(err) }
 
 // IsDiskFull reports whether PostgreSQL had no space to write.

@@ -68,8 +68,8 @@ func percentNext(text []byte) progress {
 	return undecided
 }
 
-// decodeBackslash decodes the escapes of JSON, and \x2b. Two backslashes become one, which may begin
-// another escape.
+// decodeBackslash decodes the escapes of JSON, and \x2b. Two backslashes become one, which may
+// begin another escape.
 func decodeBackslash(dst, text []byte) (meaning []byte, length int, more bool) {
 	if len(text) < 2 {
 		return nil, 0, true
@@ -101,8 +101,8 @@ func backslashNext(text []byte) progress {
 	return undecided
 }
 
-// decodeCodepoint decodes a letter and digits after the backslash, and both halves of a surrogate pair.
-// Without the digits the letter is an ordinary letter.
+// decodeCodepoint decodes a letter and digits after the backslash, and both halves of a surrogate
+// pair. Without the digits the letter is an ordinary letter.
 func decodeCodepoint(dst, text []byte, digits int) (meaning []byte, length int, more bool) {
 	for i, c := range text[2:min(2+digits, len(text))] {
 		if !isHex(c) {
@@ -158,8 +158,8 @@ func entityNext(text []byte) progress {
 	return noEscape
 }
 
-// decodeReference decodes a whole character reference. The references that encoders write for ASCII need
-// no memory.
+// decodeReference decodes a whole character reference. The references that encoders write for ASCII
+// need no memory.
 func decodeReference(dst, text []byte) (meaning []byte, length int, more bool) {
 	switch string(text) {
 	case "&amp;":

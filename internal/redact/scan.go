@@ -79,8 +79,8 @@ func (sc *scanner) scan(text []byte) {
 	}
 }
 
-// isRepeatedMark reports whether a repeated mark changes only the place where an escape may begin: no
-// form begins with it, and no match or escape is in progress.
+// isRepeatedMark reports whether a repeated mark changes only the place where an escape may begin:
+// no form begins with it, and no match or escape is in progress.
 func (sc *scanner) isRepeatedMark(mark byte) bool {
 	if sc.actives == 0 || !sc.inert[mark] {
 		return false

@@ -8,7 +8,8 @@
 // Its transactions send statements without results together with the next one, because a
 // transaction's cost is mostly its round trips.
 //
-// A context with an actor names it to PostgreSQL in each transaction and with each single statement.
+// A context with an actor names it to PostgreSQL in each transaction and with each single
+// statement.
 package replan
 
 import (

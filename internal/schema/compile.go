@@ -43,8 +43,8 @@ func (c *compiler) compileNode(document any, at string) (*node, error) {
 	return n, err
 }
 
-// checkConsistent rejects keywords that have no meaning without another one, and the one combination
-// that is almost always a mistake.
+// checkConsistent rejects keywords that have no meaning without another one, and the one
+// combination that is almost always a mistake.
 func (n *node) checkConsistent(members map[string]any) error {
 	for _, pair := range [][2]string{
 		{"then", "if"}, {"else", "if"}, {"minContains", "contains"}, {"maxContains", "contains"}, {"additionalItems", "items"},

@@ -22,8 +22,8 @@ func (c *compiler) linkReferences() error {
 // weighing marks a node while its weight is computed: meeting it again means a cycle.
 const weighing = -1
 
-// countSchemas counts the subschemas that a value is checked against at this node, without those of its
-// members and items.
+// countSchemas counts the subschemas that a value is checked against at this node, without those of
+// its members and items.
 func (n *node) countSchemas() error {
 	if n.weight > 0 {
 		return nil

@@ -74,8 +74,8 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 	})
 }
 
-// respondToPanic responds for a handler that panicked. It aborts a response that has begun, so that no
-// client takes it for complete.
+// respondToPanic responds for a handler that panicked. It aborts a response that has begun, so that
+// no client takes it for complete.
 func (s *Server) respondToPanic(a *answer, r *http.Request, p any) {
 	stack := debug.Stack()
 	if aside, ok := p.(*asidePanic); ok {

@@ -4,8 +4,8 @@ import (
 	"runtime/debug"
 )
 
-// Aside runs f on a goroutine of its own and waits for it. A stream may stay on the goroutine of its
-// request for hours, and would keep a stack as large as the queries before it needed.
+// Aside runs f on a goroutine of its own and waits for it. A stream may stay on the goroutine of
+// its request for hours, and would keep a stack as large as the queries before it needed.
 func Aside(f func() error) error {
 	done := make(chan error, 1)
 	var died *asidePanic // set before done is closed

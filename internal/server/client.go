@@ -59,8 +59,9 @@ func peerAddress(r *http.Request) netip.Addr {
 	return addr.Addr().Unmap()
 }
 
-// remoteAddress returns the address of the client as far as a key for this machine may depend on it.
-// Behind a proxy every client would look like this machine, so a forwarded request has no address.
+// remoteAddress returns the address of the client as far as a key for this machine may depend on
+// it. Behind a proxy every client would look like this machine, so a forwarded request has no
+// address.
 func remoteAddress(r *http.Request) netip.Addr {
 	if Forwarded(r) {
 		return netip.Addr{}
@@ -69,8 +70,8 @@ func remoteAddress(r *http.Request) netip.Addr {
 }
 
 // ClientAddress returns the address to which failures are counted and that the log of changes
-// names: the peer's, or, if that is one of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
-// written by the client.
+// names: the peer's, or, if that is one of TrustedProxies, the nearest address in X-Forwarded-For
+// that is not. Everything before it was written by the client.
 func (s *Server) ClientAddress(r *http.Request) netip.Addr {
 	client := peerAddress(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

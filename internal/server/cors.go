@@ -15,9 +15,9 @@ const (
 // corsAge is how many seconds a browser may remember the answer to a preflight.
 const corsAge = "600"
 
-// shareWithOrigin lets the pages of CORSOrigins read the response, and reports whether the request is
-// a preflight, which the headers already answer. A page never uses the session of a signed-in user:
-// Access-Control-Allow-Credentials is absent.
+// shareWithOrigin lets the pages of CORSOrigins read the response, and reports whether the request
+// is a preflight, which the headers already answer. A page never uses the session of a signed-in
+// user: Access-Control-Allow-Credentials is absent.
 func (s *Server) shareWithOrigin(h http.Header, r *http.Request, methods string) (preflight bool) {
 	if len(s.CORSOrigins) == 0 {
 		return false

@@ -103,8 +103,8 @@ func MissingScope(s apikey.Scope) *fault.Error {
 			"an administrator can create one with parley keys create --scope %[1]s.", s)}
 }
 
-// bearerToken returns the token of the request, "" without an Authorization header. A header that is not
-// a bearer token becomes a token that cannot be valid.
+// bearerToken returns the token of the request, "" without an Authorization header. A header that
+// is not a bearer token becomes a token that cannot be valid.
 func bearerToken(h http.Header) string {
 	values := h.Values("Authorization")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {

@@ -100,8 +100,8 @@ func (s *Server) readTurn(ctx context.Context, c Caller, rd Reading, yield func(
 	return true
 }
 
-// endsAtQuestion reports whether a reading ends with a question: it is pending, and the reader has not
-// received it before.
+// endsAtQuestion reports whether a reading ends with a question: it is pending, and the reader has
+// not received it before.
 func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
 		return false, nil

@@ -52,8 +52,8 @@ func SkillInput(k skill.Skill, text string) json.RawMessage {
 	return input
 }
 
-// onlyTextInput returns the input for a text: the only required one that accepts text, else the only one
-// that accepts text. For a skill without declared inputs it is "message".
+// onlyTextInput returns the input for a text: the only required one that accepts text, else the
+// only one that accepts text. For a skill without declared inputs it is "message".
 func onlyTextInput(k skill.Skill) string {
 	if k.Contract == nil {
 		return "message"

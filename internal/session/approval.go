@@ -63,8 +63,8 @@ func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration,
 	return evs[0], true, nil
 }
 
-// DecideQuestion answers a question and queues its turn; the caller inserts the job. The first answer before
-// the expiry wins; for every other call ok is false.
+// DecideQuestion answers a question and queues its turn; the caller inserts the job. The first
+// answer before the expiry wins; for every other call ok is false.
 func (tx *Tx) DecideQuestion(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
 		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nilIfEmpty(d.Actor), Reason: nilIfEmpty(d.Reason), Pattern: nilIfEmpty(d.Pattern),
@@ -78,8 +78,8 @@ func (tx *Tx) DecideQuestion(ctx context.Context, turn uuid.UUID, d event.Decisi
 	return true, tx.storeDecision(ctx, turn, d)
 }
 
-// ExpireQuestion answers a question that has expired. ok is false if it has not expired, or if another
-// answer came first.
+// ExpireQuestion answers a question that has expired. ok is false if it has not expired, or if
+// another answer came first.
 func (tx *Tx) ExpireQuestion(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	n, err := tx.q.ApprovalExpire(ctx, d.ApprovalID)
 	if err != nil {

@@ -47,8 +47,8 @@ type Agent struct {
 	Rules         map[string]string // rules of tools, beside those of the workspace
 }
 
-// ClaimTurn gives a queued turn to this node. Simultaneous claims share a transaction: the claims of
-// one workspace pass one transaction at a time in the whole installation, so the number of
+// ClaimTurn gives a queued turn to this node. Simultaneous claims share a transaction: the claims
+// of one workspace pass one transaction at a time in the whole installation, so the number of
 // transactions limits how many turns start in a second. If ctx ends while a claim is running, Claim
 // still waits for it.
 func (s *Store) ClaimTurn(ctx context.Context, r ClaimRequest) (Claimed, error) {
@@ -122,8 +122,8 @@ func (b *claiming) writeClaims(ctx context.Context, q, later *db.Queries) error 
 	return b.startAttempts(ctx, later, heads)
 }
 
-// admitClaims separates the claims whose sessions are locked by whether this process has a place for
-// them. It takes one claim per session: a turn that is queued twice is claimed once.
+// admitClaims separates the claims whose sessions are locked by whether this process has a place
+// for them. It takes one claim per session: a turn that is queued twice is claimed once.
 func (b *claiming) admitClaims(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[uuid.UUID]int64, workspaces, unplaced []uuid.UUID) {
 	admitted = make(map[uuid.UUID]int64, len(b.claims))
 	seen := make(map[uuid.UUID]bool, len(b.claims))

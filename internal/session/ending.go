@@ -81,8 +81,8 @@ func (tx *Tx) EndTurn(ctx context.Context, c Closing, e Ending) (ok bool, err er
 	return true, nil
 }
 
-// recordEnding records the last events of a turn and returns the data to store of it and of the agent's
-// message.
+// recordEnding records the last events of a turn and returns the data to store of it and of the
+// agent's message.
 func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
 	if tx.row.TurnID != nil && *tx.row.TurnID == id { // else another turn's worker writes
@@ -107,7 +107,8 @@ func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.Turn
 	return p, answer, err
 }
 
-// recordLastEvents records the last events of a turn: the events that are not stored yet, and its ending.
+// recordLastEvents records the last events of a turn: the events that are not stored yet, and its
+// ending.
 func (tx *Tx) recordLastEvents(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
 	if len(e.Rest) > 0 {
 		var evs []event.Event

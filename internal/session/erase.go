@@ -17,8 +17,9 @@ type Erasure struct {
 	Canceled int  // turns that had not ended
 }
 
-// EraseContent removes a session's content: messages, tool calls, questions, answers, files and the caller.
-// Turns that have not ended are canceled. Ids, kinds, times, counts and the eraser's name stay.
+// EraseContent removes a session's content: messages, tool calls, questions, answers, files and the
+// caller. Turns that have not ended are canceled. Ids, kinds, times, counts and the eraser's name
+// stay.
 func (s *Store) EraseContent(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
 	err = s.Update(ctx, id, func(tx *Tx) error {
 		if tx.row.ErasedAt != nil {

@@ -61,9 +61,9 @@ func (c *conditions) addArguments(format string, args ...any) string {
 	return fmt.Sprintf(format, places...)
 }
 
-// commonConditions returns the conditions that every session of the list fulfils. The statement contains
-// only those of the query, so PostgreSQL chooses an index for them: it reads the newest sessions
-// until a page is full if many match, else the matching ones.
+// commonConditions returns the conditions that every session of the list fulfils. The statement
+// contains only those of the query, so PostgreSQL chooses an index for them: it reads the newest
+// sessions until a page is full if many match, else the matching ones.
 func (q SummaryQuery) commonConditions(workspace uuid.UUID) *conditions {
 	c := &conditions{}
 	c.addCondition("s.workspace_id = %s", workspace)
@@ -103,8 +103,8 @@ func (q SummaryQuery) addStatus(c *conditions) {
 	}
 }
 
-// branchConditions returns conditions of which a session must fulfil one list, each list with an index of
-// its own. It adds their arguments to c.
+// branchConditions returns conditions of which a session must fulfil one list, each list with an
+// index of its own. It adds their arguments to c.
 func (q SummaryQuery) branchConditions(c *conditions) [][]string {
 	all := [][]string{nil}
 	if q.CreatedBefore != nil { // an old session was changed last then or soon after, or was in use for long

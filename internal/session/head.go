@@ -80,8 +80,8 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 	return h, s.locateTurn(ctx, &h, seq)
 }
 
-// locateTurn finds the turn of a reader's event. If the event's row is missing although it could not
-// have been dropped, the event does not belong to the session: only rows up to GoneSeq may have
+// locateTurn finds the turn of a reader's event. If the event's row is missing although it could
+// not have been dropped, the event does not belong to the session: only rows up to GoneSeq may have
 // been dropped. If the newest turn is in progress and the event belongs to an earlier one, the rows
 // in between are missed.
 func (s *Store) locateTurn(ctx context.Context, h *Head, seq int64) error {

@@ -28,8 +28,8 @@ func (l Labels) encodeMetadata() []byte {
 	return data
 }
 
-// setLabels gives a new session the labels of its first message, and a message without a user that of
-// its session.
+// setLabels gives a new session the labels of its first message, and a message without a user that
+// of its session.
 func (tx *Tx) setLabels(n *NewTurn) {
 	row := &tx.row
 	if row.MessageCount == 0 {

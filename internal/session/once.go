@@ -76,8 +76,8 @@ func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
 	return true, nil
 }
 
-// checkSameKey rejects the repeat of a request that another API key sent. The response may contain more
-// than this key may read, so only keys that replaced the first one by rotation receive it.
+// checkSameKey rejects the repeat of a request that another API key sent. The response may contain
+// more than this key may read, so only keys that replaced the first one by rotation receive it.
 func checkSameKey(ctx context.Context, q *db.Queries, o Once, earlier *string) error {
 	if earlier == nil || *earlier == o.Caller {
 		return nil

@@ -26,8 +26,8 @@ type Once struct {
 // ErrRepeated is returned for a request that has already started a turn.
 var ErrRepeated = errors.New("the request was sent before")
 
-// ReserveKey reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at once,
-// one reserves the key and the others wait for its commit.
+// ReserveKey reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at
+// once, one reserves the key and the others wait for its commit.
 func (tx *Tx) ReserveKey(ctx context.Context, o Once, turn uuid.UUID) error {
 	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})
 	if err != nil {
@@ -69,9 +69,9 @@ func (s *Store) FindRepeated(ctx context.Context, o Once) (e Earlier, ok bool, e
 	return e, true, nil
 }
 
-// FindResent finds the turn that the same request of the same key started and that wrote the event the
-// client saw last; ok is false if there is none. Ids can be guessed, and so can many messages: a
-// key alone does not reveal what another key has started.
+// FindResent finds the turn that the same request of the same key started and that wrote the event
+// the client saw last; ok is false if there is none. Ids can be guessed, and so can many messages:
+// a key alone does not reveal what another key has started.
 func (s *Store) FindResent(
 	ctx context.Context, workspace uuid.UUID, key string, hash []byte, lastEvent int64,
 ) (e Earlier, ok bool, err error) {
@@ -95,8 +95,8 @@ type Retry struct {
 	Within    time.Duration
 }
 
-// FindRetried finds the turn that the original request started; ok is false if no such turn still owes
-// its answer.
+// FindRetried finds the turn that the original request started; ok is false if no such turn still
+// owes its answer.
 func (s *Store) FindRetried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
 	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nilIfEmpty(r.CallerID)}
 	if r.Session != uuid.Nil {
@@ -112,8 +112,8 @@ func (s *Store) FindRetried(ctx context.Context, r Retry) (turn uuid.UUID, ok bo
 	return turn, true, nil
 }
 
-// MarkDelivered records that the whole answer of a turn has been written to the sender of its message: the
-// same request again is another message.
+// MarkDelivered records that the whole answer of a turn has been written to the sender of its
+// message: the same request again is another message.
 func (s *Store) MarkDelivered(ctx context.Context, turn uuid.UUID) error {
 	if err := s.q.TurnMarkDelivered(ctx, turn); err != nil {
 		return fmt.Errorf("mark the turn as delivered: %w", err)

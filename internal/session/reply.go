@@ -31,8 +31,8 @@ type Posted struct {
 	Resumed bool     // the turn was queued; the caller inserts its job
 }
 
-// AwaitCalls lets the results of calls of a turn be posted from now on. kind is that of the question
-// that waits for them; question is uuid.Nil while the turn does not wait.
+// AwaitCalls lets the results of calls of a turn be posted from now on. kind is that of the
+// question that waits for them; question is uuid.Nil while the turn does not wait.
 func (s *Store) AwaitCalls(ctx context.Context, t Turn, kind event.Input, ids ...string) error {
 	return awaitCalls(ctx, s.q, db.ToolRepliesAwaitParams{WorkspaceID: t.WorkspaceID, SessionID: t.SessionID, TurnID: t.ID, Kind: string(kind), Ids: ids})
 }
@@ -89,8 +89,8 @@ func (s *Store) CallSession(ctx context.Context, workspace uuid.UUID, toolUseID 
 }
 
 // PostResults stores the results of calls of one turn, all or none, and queues the turn if it has
-// waited for the last of them. kind is that of the question that waits for them. The first result of
-// a call stands: an equal one is not an error.
+// waited for the last of them. kind is that of the question that waits for them. The first result
+// of a call stands: an equal one is not an error.
 func (tx *Tx) PostResults(ctx context.Context, kind event.Input, key string, results []ToolResult) (p Posted, err error) {
 	ids := make([]string, len(results))
 	for i, r := range results {

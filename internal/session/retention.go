@@ -23,9 +23,9 @@ type Retained struct {
 	Sessions   int
 }
 
-// ApplyRetention drops the partitions of the log that no reader can request, and removes the sessions that
-// were idle for longer than the audit retention, after it has summed their usage. It does nothing
-// while another process runs it.
+// ApplyRetention drops the partitions of the log that no reader can request, and removes the
+// sessions that were idle for longer than the audit retention, after it has summed their usage. It
+// does nothing while another process runs it.
 func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
 	}
 }
 
-// forgetSession removes a session with everything that belongs to it; ok is false if the session has
-// become active meanwhile.
+// forgetSession removes a session with everything that belongs to it; ok is false if the session
+// has become active meanwhile.
 func (s *Store) forgetSession(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)

@@ -24,8 +24,8 @@ type summary struct {
 	Replies    []int64 // their seqs
 }
 
-// summarizeLog folds the log of one turn, except its text. The cost is known only if the cost of every
-// step is.
+// summarizeLog folds the log of one turn, except its text. The cost is known only if the cost of
+// every step is.
 func summarizeLog(log []db.TurnEventsRow) (summary, error) {
 	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}, Replies: []int64{}}
 	for _, r := range log {

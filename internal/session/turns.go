@@ -201,8 +201,8 @@ func (tx *Tx) queueTurn(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool
 	return n > 0, nil
 }
 
-// ReleaseTurn takes a running turn from its worker: a stopping node returns it, or a reaper takes it
-// from a dead node. ok is false if the lease is not the newest.
+// ReleaseTurn takes a running turn from its worker: a stopping node returns it, or a reaper takes
+// it from a dead node. ok is false if the lease is not the newest.
 func (tx *Tx) ReleaseTurn(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
 	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.fromStates())
 	if err != nil {

@@ -78,10 +78,10 @@ type locking struct {
 	fresh   db.Session              // a session that does not exist yet
 }
 
-// lockingOf finds or creates the session. If many first calls with one caller id arrive at once, the
-// unique index lets one create it; the others wait for that call and find the session. The previous
-// holder of the lock may have erased or forgotten a caller's session: then the caller has another
-// session, or none.
+// lockingOf finds or creates the session. If many first calls with one caller id arrive at once,
+// the unique index lets one create it; the others wait for that call and find the session. The
+// previous holder of the lock may have erased or forgotten a caller's session: then the caller has
+// another session, or none.
 func (r Ref) lockingOf(ctx context.Context) locking {
 	if r.ID != uuid.Nil {
 		return locking{
@@ -187,14 +187,16 @@ func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) 
 	return tx.log.Append(ctx, turn, bodies)
 }
 
-// assignPlaces assigns events their places in the log and returns their rows, which the caller stores.
+// assignPlaces assigns events their places in the log and returns their rows, which the caller
+// stores.
 func (tx *Tx) assignPlaces(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, eventlog.Rows, error) {
 	tx.unsaved = true
 	return tx.log.Record(ctx, turn, bodies)
 }
 
-// raiseFence moves the fence: workers of older epochs write nothing more. After a failover or a restore,
-// the new epoch is higher than all epochs of the lost timeline, whose workers may still run.
+// raiseFence moves the fence: workers of older epochs write nothing more. After a failover or a
+// restore, the new epoch is higher than all epochs of the lost timeline, whose workers may still
+// run.
 func (tx *Tx) raiseFence() {
 	tx.unsaved = true
 	tx.row.Epoch = max(tx.row.Epoch, tx.fence) + 1

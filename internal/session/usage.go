@@ -41,9 +41,9 @@ type Usage struct {
 	Users  []UsageRow
 }
 
-// Usage sums the turns of a workspace that have ended since a day in UTC, by the hours or the days of
-// unit. Lists other than the times have at most limit rows. Whole days come from usage_days; turns of
-// later days are found by the index of their last state.
+// Usage sums the turns of a workspace that have ended since a day in UTC, by the hours or the days
+// of unit. Lists other than the times have at most limit rows. Whole days come from usage_days;
+// turns of later days are found by the index of their last state.
 func (s *Store) Usage(ctx context.Context, workspace uuid.UUID, since time.Time, unit UsageBy, limit int) (u Usage, err error) {
 	since = since.UTC().Truncate(24 * time.Hour)
 	edge := since
@@ -78,8 +78,8 @@ func (s *Store) Usage(ctx context.Context, workspace uuid.UUID, since time.Time,
 	return u, nil
 }
 
-// usageReport has the arguments workspace, first day, first day that is counted from the turns, unit
-// and limit.
+// usageReport has the arguments workspace, first day, first day that is counted from the turns,
+// unit and limit.
 const usageReport = `SELECT kind, at, name, turns, completed, input_tokens, output_tokens, cost_usd::float8 FROM (
     SELECT u.*, row_number() OVER (PARTITION BY kind ORDER BY input_tokens + output_tokens DESC, turns DESC, name) AS place FROM (
         SELECT kind, CASE kind WHEN 'model' THEN at ELSE 'epoch' END AS at, name, sum(turns)::bigint AS turns, sum(completed)::bigint AS completed,
@@ -123,8 +123,8 @@ FROM (SELECT extract(epoch FROM e.at - t.created_at)::float8 AS s
 	return f, nil
 }
 
-// SumUsage stores the sums of the days that are over and not summed yet. One process at a time calls
-// it. Sums of old days are removed.
+// SumUsage stores the sums of the days that are over and not summed yet. One process at a time
+// calls it. Sums of old days are removed.
 func (s *Store) SumUsage(ctx context.Context) error {
 	for {
 		next, err := s.q.UsageDayNext(ctx)

@@ -207,8 +207,8 @@ func (w *Writer) frameBuffer() *bytes.Buffer {
 	return w.buf
 }
 
-// sendKeepalive runs when the stream may have been silent long enough. Writes only record their time,
-// so that the busy path never touches the timer.
+// sendKeepalive runs when the stream may have been silent long enough. Writes only record their
+// time, so that the busy path never touches the timer.
 func (w *Writer) sendKeepalive() {
 	w.mu.Lock()
 	if w.err != nil {

@@ -23,7 +23,7 @@ const (
 	Values    Problem = "values"    // the text has more than Limits.Values
 )
 
-// Error says what is wrong with a JSON text.
+// Error describes a violation in a JSON text.
 type Error struct {
 	Problem Problem
 	Pointer string // JSON Pointer of the value; "" is the whole

@@ -74,8 +74,8 @@ type Limits struct {
 	Values  int // names of members and elements of arrays in the whole text
 }
 
-// CheckLimits checks that no name stands twice in one object of a JSON text, and that the text keeps
-// the limits. The error is an *Error.
+// CheckLimits checks that no name stands twice in one object of a JSON text, and that the text
+// keeps the limits. The error is an *Error.
 func CheckLimits(data []byte, l Limits) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true))
 	for more := 0; ; { // values besides the first of each object and array

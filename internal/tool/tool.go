@@ -68,8 +68,8 @@ type Refusal string
 // Error implements error.
 func (r Refusal) Error() string { return string(r) }
 
-// Later is the error of a call that was accepted and whose result will be posted. The turn waits for
-// it, and no goroutine does.
+// Later is the error of a call that was accepted and whose result will be posted. The turn waits
+// for it, and no goroutine does.
 type Later struct{}
 
 // Error implements error.
@@ -81,8 +81,8 @@ type Checker interface {
 	Check(input json.RawMessage) (wrong string)
 }
 
-// WrongInput returns a sentence for the model if a tool would not accept the input of a call, as far
-// as that is known before the call, and "" otherwise. Such a call needs no approval.
+// WrongInput returns a sentence for the model if a tool would not accept the input of a call, as
+// far as that is known before the call, and "" otherwise. Such a call needs no approval.
 func WrongInput(t Tool, input json.RawMessage) (wrong string) {
 	if c, ok := t.(Checker); ok {
 		return c.Check(input)

@@ -96,8 +96,8 @@ func (n *network) buildRedactors(all []vault.Opened) {
 	}
 }
 
-// openOthers opens the credentials that this run cannot send: another run has sent them before, and a
-// server may echo them. A credential that does not open does not affect the others.
+// openOthers opens the credentials that this run cannot send: another run has sent them before, and
+// a server may echo them. A credential that does not open does not affect the others.
 func (x *Run) openOthers(ctx context.Context, names []string) (list []vault.Opened) {
 	if opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, names); err == nil {
 		return opened

@@ -99,8 +99,8 @@ func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.T
 	return s.cfg.Sessions.ReadTurnLog(ctx, claimed.Turn)
 }
 
-// addMessageParts adds the parts of the message that are not in the log: the sealed prompt of a skill, and
-// the attached files.
+// addMessageParts adds the parts of the message that are not in the log: the sealed prompt of a
+// skill, and the attached files.
 func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
 	if t.Prompt != nil {
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())

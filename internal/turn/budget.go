@@ -49,7 +49,7 @@ func spenderOf(t session.Turn) budget.Spender {
 	return who
 }
 
-// affordOf checks the budgets of a turn between its steps; nil if its workspace has none.
+// affordOf checks the budgets of a turn between its steps; nil if its workspace does not have any.
 func (s *Service) affordOf(claimed session.Claimed, m model.Model) func(context.Context) error {
 	if !claimed.Budgeted {
 		return nil

@@ -37,7 +37,8 @@ func (w *world) setBudget(t testing.TB, b budget.Budget) {
 	}
 }
 
-// refusedBy returns the budget that rejects a message, "" if it is accepted. It waits for the answer.
+// refusedBy returns the budget that rejects a message, "" if it is accepted. It waits for the
+// answer.
 func refusedBy(t testing.TB, r *replica, req turn.Request) string {
 	t.Helper()
 	st, err := r.turns.Start(t.Context(), req)
@@ -108,8 +109,8 @@ func TestBudgetsRejectMessages(t *testing.T) {
 	}
 }
 
-// TestBudgetEndsTurnsBetweenSteps starts eight turns at once just below the budget. Their first steps
-// exceed it, once each: no turn makes another step, and the text so far stays.
+// TestBudgetEndsTurnsBetweenSteps starts eight turns at once just below the budget. Their first
+// steps exceed it, once each: no turn makes another step, and the text so far stays.
 func TestBudgetEndsTurnsBetweenSteps(t *testing.T) {
 	t.Parallel()
 	passed := make(chan struct{})

@@ -69,8 +69,8 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx pgx.Tx, delivery uuid.
 	return s.cfg.Callbacks.Assign(ctx, tx, delivery, job.Job.ID)
 }
 
-// Redeliver sends the newest report of a callback again; ok is false if it has none yet. A callback
-// that the workspace does not have is CALLBACK_NOT_FOUND.
+// Redeliver sends the newest report of a callback again; ok is false if it does not have one yet. A
+// callback that the workspace does not have is CALLBACK_NOT_FOUND.
 func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
 	err = replan.InTx(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if delivery, ok, err = s.cfg.Callbacks.Redeliver(ctx, tx, workspace, id); err != nil || !ok {

@@ -75,8 +75,8 @@ func compileCallerTool(t CallerTool) (callerTool, error) {
 	return callerTool{t, compiled}, err
 }
 
-// addCallerTools adds the caller's tools of a turn to its agent, whose own tools take precedence. The
-// caller decides about their calls: no rule of the workspace is for them.
+// addCallerTools adds the caller's tools of a turn to its agent, whose own tools take precedence.
+// The caller decides about their calls: no rule of the workspace is for them.
 func addCallerTools(ag *agent.Agent, raw json.RawMessage) error {
 	if raw == nil {
 		return nil

@@ -63,8 +63,8 @@ func (s *Service) runPlacing(ctx context.Context) error {
 	}
 }
 
-// placeTurns creates jobs for the turns that waited for other turns of their workspace to end. It leaves
-// workspaces that may not have another place in this process to other replicas.
+// placeTurns creates jobs for the turns that waited for other turns of their workspace to end. It
+// leaves workspaces that may not have another place in this process to other replicas.
 func (s *Service) placeTurns(ctx context.Context) error {
 	if s.places.Free() == 0 {
 		return nil

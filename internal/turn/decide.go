@@ -88,7 +88,8 @@ func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided s
 		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; an administrator changes it with parley secrets set.", ask.KeyName)}
 }
 
-// storeAnswer stores the answer with all its effects. ok is false if the question already has an answer.
+// storeAnswer stores the answer with all its effects. ok is false if the question already has an
+// answer.
 func (s *Service) storeAnswer(ctx context.Context, tx *session.Tx, asked session.Approval, a Answer) (ok bool, err error) {
 	var ask event.InputRequired
 	if asked.Request != nil {

@@ -84,8 +84,8 @@ func (s *Service) holdTime() time.Duration { return s.cfg.Lease * 8 / 10 }
 // errStalled ends an attempt whose events are not stored.
 var errStalled = errors.New("the turn's events are not stored")
 
-// storingAttempts returns the attempts whose events are stored. The others are stopped and put back into
-// the queue: a process that can renew leases and cannot append must not keep its turns.
+// storingAttempts returns the attempts whose events are stored. The others are stopped and put back
+// into the queue: a process that can renew leases and cannot append must not keep its turns.
 func (s *Service) storingAttempts(ctx context.Context, running []*attempt) (storing []*attempt) {
 	for _, a := range running {
 		if waiting := a.waitingTime(); waiting > s.holdTime() {

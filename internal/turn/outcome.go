@@ -80,8 +80,8 @@ func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte
 	return json.Marshal(o)
 }
 
-// Asking is the outcome of a turn that waits for its caller: asked is the data of its input_required
-// or tool_required event.
+// Asking is the outcome of a turn that waits for its caller: asked is the data of its
+// input_required or tool_required event.
 func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
 	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
 	o := Outcome{SessionID: t.SessionID, Rejected: t.Rejected}

@@ -67,8 +67,8 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 	return n, nil
 }
 
-// sealPrompt finds the skill and seals the prompt made from its inputs. Only the turn's prompt contains
-// the inputs, and it is removed when the turn ends.
+// sealPrompt finds the skill and seals the prompt made from its inputs. Only the turn's prompt
+// contains the inputs, and it is removed when the turn ends.
 func (s *Service) sealPrompt(ctx context.Context, req Request, n *session.NewTurn) error {
 	k, err := s.cfg.Skills.Active(ctx, req.Workspace.ID, req.Skill)
 	if err != nil {

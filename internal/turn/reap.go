@@ -87,9 +87,9 @@ func (s *Service) runStep(ctx context.Context, what string, do func(context.Cont
 	outages.(*outage.Log).Note(ctx, err)
 }
 
-// reclaimTurns takes running turns from dead nodes, and from workers that have lost them: frozen, cut
-// off from the database, or stuck. missing records since when a node is not seen. running is false
-// if no turn runs anywhere.
+// reclaimTurns takes running turns from dead nodes, and from workers that have lost them: frozen,
+// cut off from the database, or stuck. missing records since when a node is not seen. running is
+// false if no turn runs anywhere.
 func (s *Service) reclaimTurns(ctx context.Context, missing map[int32]time.Time, tenures *tenures) (running bool, err error) {
 	turns, err := s.q.TurnsRunning(ctx)
 	if err != nil {

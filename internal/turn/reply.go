@@ -22,8 +22,8 @@ func (s *Service) PostResults(ctx context.Context, workspace, id uuid.UUID, key 
 	return s.postResults(ctx, id, event.InputTool, key, results)
 }
 
-// PostLater stores the result of a call that the server of a tool has accepted. It may arrive before
-// the turn waits for it.
+// PostLater stores the result of a call that the server of a tool has accepted. It may arrive
+// before the turn waits for it.
 func (s *Service) PostLater(ctx context.Context, workspace uuid.UUID, key string, result ToolResult) (session.Posted, error) {
 	id, err := s.cfg.Sessions.CallSession(ctx, workspace, result.ToolUseID)
 	if err != nil {

@@ -176,7 +176,8 @@ func TestResultsComeTooLate(t *testing.T) {
 	}
 }
 
-// accepting is a tool whose server answers 202, and posts the result before or after the turn waits.
+// accepting is a tool whose server answers 202, and posts the result before or after the turn
+// waits.
 type accepting struct {
 	early func(context.Context, tool.Call) error
 	ids   chan string

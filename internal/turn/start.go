@@ -110,8 +110,8 @@ func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn
 // confirmEvery is the pause between two reads.
 const confirmEvery = 50 * time.Millisecond
 
-// confirmStart finds out whether a commit with a lost response stored a turn. PostgreSQL may still be
-// running it. If the turn exists, the message was accepted and confirm returns nil; otherwise it
+// confirmStart finds out whether a commit with a lost response stored a turn. PostgreSQL may still
+// be running it. If the turn exists, the message was accepted and confirm returns nil; otherwise it
 // returns cause.
 func (s *Service) confirmStart(ctx context.Context, started *Started, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConfirmTimeout)

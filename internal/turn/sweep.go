@@ -29,8 +29,8 @@ type strandedTurn struct {
 	Job           int64
 }
 
-// sweepStranded gives every stranded turn a new job. The old job may still run: a job is only a trigger,
-// and the second worker finds the turn claimed and does nothing.
+// sweepStranded gives every stranded turn a new job. The old job may still run: a job is only a
+// trigger, and the second worker finds the turn claimed and does nothing.
 func (s *Service) sweepStranded(ctx context.Context) error {
 	rows, err := s.cfg.Pool.Query(ctx, strandedTurns)
 	if err != nil {

@@ -90,8 +90,8 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	return nil
 }
 
-// attendTurn runs a turn while this process holds its lease and within its time limit, and settles the
-// result.
+// attendTurn runs a turn while this process holds its lease and within its time limit, and settles
+// the result.
 func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -117,9 +117,9 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 	s.settleTurn(context.WithoutCancel(ctx), t, a, e, err)
 }
 
-// runAgent takes the agent through the turn and writes the events that it yields. It returns the parts
-// of the turn's end: the structured answer, if one was requested, and the Writer, which may hold
-// the last events of the answer.
+// runAgent takes the agent through the turn and writes the events that it yields. It returns the
+// parts of the turn's end: the structured answer, if one was requested, and the Writer, which may
+// hold the last events of the answer.
 func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	t := claimed.Turn
 	e.Trigger = session.Complete

@@ -200,7 +200,7 @@ func (p *page) answer() (turn.Answer, error) {
 	return ans, nil
 }
 
-// previewPattern says what a pattern would allow: the calls of this request, and those of the
+// previewPattern describes the calls that a pattern would allow: the calls of this request, and those of the
 // requests before it.
 func (a *App) previewPattern(w http.ResponseWriter, p *page) error {
 	id, err := p.approvalID()

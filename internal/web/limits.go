@@ -240,7 +240,7 @@ func (a *App) saveLimits(w http.ResponseWriter, p *page, f *form) error {
 	return p.redirect(w, "/w/"+p.Workspace.Slug+"/limits")
 }
 
-// number returns the number in a field, nil with an error if it has none.
+// number returns the number in a field, nil with an error if it is not a number.
 func (f *form) number(name string) *int {
 	n, err := strconv.ParseInt(strings.TrimSpace(f.Value(name)), 10, 32)
 	if err != nil {

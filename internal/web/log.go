@@ -160,7 +160,7 @@ func titleOf(e adminlog.Entry) string {
 	return e.ObjectID
 }
 
-// quietColumns change with every row and say nothing.
+// quietColumns change with every row, so they are not shown.
 var quietColumns = []string{"updated_at", "created_at", "workspace_id", "revision"}
 
 // changedFields returns the columns that differ, by name.

@@ -74,7 +74,7 @@ func (a *App) finishOIDC(w http.ResponseWriter, p *page) error {
 	return a.signIn(w, p, u, next)
 }
 
-// identify returns the user whom the provider has signed in, and the page to open.
+// identify returns the user that the provider has signed in, and the page to open.
 func (a *App) identify(p *page) (account.User, string, error) {
 	q := p.URL.Query()
 	cookie, err := p.Cookie(a.flowCookie(p, "", 0).Name)

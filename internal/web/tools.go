@@ -28,7 +28,7 @@ type toolRow struct {
 	Agents      []agentRule
 }
 
-// agentRule is what the published version of an agent says about a tool.
+// agentRule is the rule of an agent's published version for a tool.
 type agentRule struct{ Agent, Word, Tone string }
 
 // toolsView is the page of the tools.
@@ -136,7 +136,7 @@ func (a *App) readAgentRules(p *page, tools []toolRow) error {
 	return nil
 }
 
-// ruleOf returns what a version says about a tool; ok is false if it says nothing.
+// ruleOf returns the rule of a version for a tool; ok is false if it does not have one.
 func ruleOf(d agent.Definition, tool string) (rule agentRule, ok bool) {
 	if _, offered := d.Tools[tool]; d.Tools != nil && !offered {
 		return agentRule{Word: "not offered"}, true

@@ -62,8 +62,8 @@ func New(cfg Config) *Model {
 func (m *Model) Name() string { return m.service.FullName() }
 
 // Generate implements model.Model. Only a reply that ended with model.StopTools contains calls; a
-// truncated reply has none. For Output the model has to call a tool; a model that cannot be forced
-// is instructed to.
+// truncated reply does not have one. For Output the model has to call a tool; a model that cannot
+// be forced is instructed to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
 		return m.stream(ctx, req, m.requestParams(req))

@@ -55,7 +55,7 @@ func parseNumber(s string) (n int64, ok bool) {
 	return n, true
 }
 
-// saidStamp is part.said for deltas with an unknown time.
+// saidStamp is part.sentBytes for deltas with an unknown time.
 func saidStamp(i, size int, shown string) (n int, ok bool) {
 	shown = shown[:min(size, len(shown))]
 	if _, ok := parseNumber(shown[:min(timeDigits, len(shown))]); !ok {

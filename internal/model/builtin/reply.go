@@ -94,8 +94,8 @@ func (r reply) withParts(parts ...part) reply {
 	return r
 }
 
-// sentBytes returns how many bytes of the i-th delta are at the beginning of shown. The log contains
-// plain text, whatever the delta contains.
+// sentBytes returns how many bytes of the i-th delta are at the beginning of shown. The log
+// contains plain text, whatever the delta contains.
 func (p part) sentBytes(i int, shown string) (n int, ok bool) {
 	if p.stamped > 0 {
 		return saidStamp(i, p.stamped, shown)

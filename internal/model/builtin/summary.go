@@ -128,8 +128,8 @@ var (
 	period   = regexp.MustCompile(`([.!?])\s+(["“(]?[\p{Lu}\d])`)
 )
 
-// splitSentences splits a passage of Markdown: an item of a list is at least one sentence, a table or a
-// block of code is not one.
+// splitSentences splits a passage of Markdown: an item of a list is at least one sentence, a table
+// or a block of code is not one.
 func splitSentences(passage string) []string {
 	var out []string
 	var b strings.Builder

@@ -59,8 +59,8 @@ func New(cfg Config) *Model {
 func (m *Model) Name() string { return m.service.FullName() }
 
 // Generate implements model.Model. Only a reply that ended with model.StopTools contains calls; a
-// truncated reply has none. Output is requested natively; if a server rejects that, the model has
-// to call a function.
+// truncated reply does not have one. Output is requested natively; if a server rejects that, the
+// model has to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
 		return m.stream(ctx, req, m.requestParams(req))

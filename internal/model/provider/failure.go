@@ -29,8 +29,8 @@ func (s Service) Reported(data []byte) *model.Error {
 	return s.classifyFailure(r.status, r)
 }
 
-// classifyFailure classifies the failure by the status and the provider's own words, the most specific first.
-// Status 0 is an error without one.
+// classifyFailure classifies the failure by the status and the provider's own words, the most
+// specific first. Status 0 is an error without one.
 func (s Service) classifyFailure(status int, r report) *model.Error {
 	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.failureLabel())}
 	switch {
@@ -71,8 +71,8 @@ func (r report) hasCode(words ...string) bool {
 	return slices.Contains(words, r.kind) || slices.Contains(words, r.code)
 }
 
-// mentionsPhrase reports whether the provider's message contains a phrase, for the few conditions without
-// a type or code.
+// mentionsPhrase reports whether the provider's message contains a phrase, for the few conditions
+// without a type or code.
 func (r report) mentionsPhrase(phrase string) bool {
 	return strings.Contains(strings.ToLower(r.message), phrase)
 }

@@ -39,8 +39,8 @@ func FormOf(schema json.RawMessage) Form {
 	return Form{Schema: raw}
 }
 
-// wrapMembers keeps the order of members, in which models write their answers. Definitions stay at the
-// top, so that references to them remain valid.
+// wrapMembers keeps the order of members, in which models write their answers. Definitions stay at
+// the top, so that references to them remain valid.
 func wrapMembers(members []member) Form {
 	var inner, outer bytes.Buffer
 	for _, m := range members {

@@ -60,8 +60,8 @@ func plainText(raw json.RawMessage) string {
 	return ""
 }
 
-// failureLabel names the failure for the log. It is one word or empty: a sentence could quote the request
-// or the key.
+// failureLabel names the failure for the log. It is one word or empty: a sentence could quote the
+// request or the key.
 func (r report) failureLabel() string {
 	return identifierOrEmpty(cmp.Or(r.code, r.kind))
 }

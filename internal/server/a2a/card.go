@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// serveCard responds with the agent card of the key's workspace, or without a key with one that only
-// describes the authentication.
+// serveCard responds with the agent card of the key's workspace, or without a key with one that
+// only describes the authentication.
 func (s *api) serveCard(w http.ResponseWriter, r *server.Request) error {
 	version := "" // without one, or with another, the card has the members of both
 	if v, ok := call.VersionOf(r.Request); ok && v != nil {

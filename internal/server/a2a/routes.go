@@ -8,9 +8,9 @@
 // client that resumes with a frame's id misses none and gets none twice; no secret passes through
 // here; a closed connection never stops a turn.
 //
-// Package message parses messages, task projects rows to frames, v03 has what differs in version 0.3,
-// rpc has the errors and card the agent cards. call has one call, turns the methods that run a turn;
-// the others are here.
+// Package message parses messages, task projects rows to frames, v03 has what differs in version
+// 0.3, rpc has the errors and card the agent cards. call has one call, turns the methods that run a
+// turn; the others are here.
 package a2a
 
 import (

@@ -32,8 +32,8 @@ func get(c *call.Call) (any, error) {
 	return c.Version.Task(t), nil
 }
 
-// cancelTask cancels a task, and only that task. Canceling a canceled task succeeds; a task that has
-// ended otherwise cannot be canceled.
+// cancelTask cancels a task, and only that task. Canceling a canceled task succeeds; a task that
+// has ended otherwise cannot be canceled.
 func cancelTask(c *call.Call) (any, error) {
 	id, err := c.TaskID("id")
 	if err != nil {

@@ -129,8 +129,8 @@ func TestContentIsAdministered(t *testing.T) {
 	s.refused(t, "INVALID_REQUEST", "GET documents/content", "")
 }
 
-// TestServerIsAdministered creates and deletes a workspace. Its log outlives it. Administrators of a
-// workspace cannot do that.
+// TestServerIsAdministered creates and deletes a workspace. Its log outlives it. Administrators of
+// a workspace cannot do that.
 func TestServerIsAdministered(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -54,8 +54,8 @@ func TestKeysAreAdministered(t *testing.T) {
 	s.refused(t, "OBJECT_NOT_FOUND", "GET keys/absent00", "")
 }
 
-// TestKeysGrantNoMoreThanTheirOwn checks creation, rolling and the webhook_token with a key that has
-// the scope admin alone.
+// TestKeysGrantNoMoreThanTheirOwn checks creation, rolling and the webhook_token with a key that
+// has the scope admin alone.
 func TestKeysGrantNoMoreThanTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -15,7 +15,7 @@ type limitsView struct {
 	StorageQuota int64             `json:"storage_quota"` // bytes; 0: none
 	Storage      workspace.Storage `json:"storage"`
 
-	// Limits of each key, with those of the server where the workspace has none of its own.
+	// Limits of each key, with those of the server where the workspace does not set its own.
 	MessagesPerMinute int `json:"messages_per_minute"`
 	CallsPerMinute    int `json:"calls_per_minute"`
 	OpenStreams       int `json:"open_streams"`

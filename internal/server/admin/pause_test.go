@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// TestAgentsArePaused pauses and resumes the workspace and the server. The switch names the key, and
-// a key of a workspace cannot pause the others.
+// TestAgentsArePaused pauses and resumes the workspace and the server. The switch names the key,
+// and a key of a workspace cannot pause the others.
 func TestAgentsArePaused(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestWorkspaceIsChanged changes settings, and resets some to those of the server. The log names the
-// key, its client and the request.
+// TestWorkspaceIsChanged changes settings, and resets some to those of the server. The log names
+// the key, its client and the request.
 func TestWorkspaceIsChanged(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -84,8 +84,8 @@ func TestTwoAdministratorsLoseNothing(t *testing.T) {
 	s.must(t, "PATCH ", `{"name":"Demo"}`, nil, "If-Match", "*")
 }
 
-// TestBudgetsAreAdministered sets, lists and deletes budgets. The limits show their use, and the log of
-// changes has each change.
+// TestBudgetsAreAdministered sets, lists and deletes budgets. The limits show their use, and the
+// log of changes has each change.
 func TestBudgetsAreAdministered(t *testing.T) {
 	t.Parallel()
 	s := start(t)

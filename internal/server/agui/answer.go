@@ -16,9 +16,9 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// answerInterrupts applies the answers to interrupts and streams the rows after the newest of them. A new
-// message beside them is answered after that; if all interrupts are canceled it takes the place of
-// an answer and ends their turn. Another turn in progress rejects the message as usual.
+// answerInterrupts applies the answers to interrupts and streams the rows after the newest of them.
+// A new message beside them is answered after that; if all interrupts are canceled it takes the
+// place of an answer and ends their turn. Another turn in progress rejects the message as usual.
 func (s *api) answerInterrupts(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID) error {
 	q, err := s.pendingQuestions(r, thread, in.resume)
 	if err != nil {
@@ -134,12 +134,12 @@ func decisionOf(asked session.Approval, rs resume, c server.Caller, param string
 	return a, true, nil
 }
 
-// hasNewMessage reports whether a run that answers an interrupt also brings a new message. A message that
-// was sent before is new if its turn began after the turn of the interrupt: it came with this run,
-// which is repeated. Clients send the whole conversation, and without tool calls it ends with the
-// message of the interrupted turn, or of one that began since. Those are recognized by their text;
-// a skill's turn has none, so the message counts as its own. active reports that the interrupted
-// turn has not ended.
+// hasNewMessage reports whether a run that answers an interrupt also brings a new message. A
+// message that was sent before is new if its turn began after the turn of the interrupt: it came
+// with this run, which is repeated. Clients send the whole conversation, and without tool calls it
+// ends with the message of the interrupted turn, or of one that began since. Those are recognized
+// by their text; a skill's turn has none, so the message counts as its own. active reports that the
+// interrupted turn has not ended.
 func (s *api) hasNewMessage(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil

@@ -90,9 +90,9 @@ func parseInput(body []request.Member, r *server.Request) (in input, err error) 
 	return in, c.Err()
 }
 
-// onceKey returns the key that identifies a message when it is sent again. Clients then begin another
-// run, and the message keeps its id; a message without an id is identified by its run. A run that
-// answers an interrupt may have the name of the one that asked.
+// onceKey returns the key that identifies a message when it is sent again. Clients then begin
+// another run, and the message keeps its id; a message without an id is identified by its run. A
+// run that answers an interrupt may have the name of the one that asked.
 func (in input) onceKey(id string) string {
 	sum := sha256.New()
 	if id != "" {
@@ -106,8 +106,8 @@ func (in input) onceKey(id string) string {
 	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// identifyingParts returns the parts of a request that identify the message: all but the history and the
-// handling of a turn in progress.
+// identifyingParts returns the parts of a request that identify the message: all but the history
+// and the handling of a turn in progress.
 func (in input) identifyingParts(id string, extensions map[string]json.RawMessage) []byte {
 	kept := make(map[string]any)
 	for _, name := range request.ExtensionFields {

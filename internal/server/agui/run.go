@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// runAgent streams a turn: the one that a message starts, the rest of the one that an answer resumes, or
-// the one in progress.
+// runAgent streams a turn: the one that a message starts, the rest of the one that an answer
+// resumes, or the one in progress.
 func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 	return err
 }
 
-// findThread finds the session of a thread: the one with that id, or the one that has the thread as its
-// caller. ok is false if there is none yet.
+// findThread finds the session of a thread: the one with that id, or the one that has the thread as
+// its caller. ok is false if there is none yet.
 func (s *api) findThread(r *server.Request, thread string) (id uuid.UUID, ok bool, err error) {
 	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
 		ctx, cancel := s.Brief(r.Context())
@@ -75,7 +75,8 @@ func (s *api) findThread(r *server.Request, thread string) (id uuid.UUID, ok boo
 	return s.CallerSession(r.Context(), r.Caller, thread)
 }
 
-// sendMessage starts a turn with a message. If another turn blocks it, that is the outcome of the run.
+// sendMessage starts a turn with a message. If another turn blocks it, that is the outcome of the
+// run.
 func (s *api) sendMessage(w http.ResponseWriter, r *server.Request, in input) error {
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// encodeSnapshot begins a run whose client has some of its messages: it contains the client's messages
-// without them. Clients append to their messages, and would have them twice.
+// encodeSnapshot begins a run whose client has some of its messages: it contains the client's
+// messages without them. Clients append to their messages, and would have them twice.
 func (t *Encoder) encodeSnapshot() []any {
 	var list []json.RawMessage
 	_ = json.Unmarshal(t.about.Messages, &list) // it was parsed before

@@ -84,8 +84,8 @@ func parseVerdicts(c *request.Checks, param string, raw json.RawMessage) (list [
 	return list
 }
 
-// checkQuestion checks the answers against the question: every id is that of one of its calls, and a pending
-// question is allowed only by an answer to each of them, unchanged.
+// checkQuestion checks the answers against the question: every id is that of one of its calls, and
+// a pending question is allowed only by an answer to each of them, unchanged.
 func (v *verdict) checkQuestion(asked session.Approval) error {
 	var ask event.InputRequired
 	if asked.Request != nil {
@@ -148,9 +148,9 @@ func isDifferent(has, runs json.RawMessage) bool {
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript encodes them
 }
 
-// answerQuestions decides the pending questions and streams the rows after the newest of them. Answers to
-// questions decided earlier are part of the message like its text; only if no question is pending
-// must the newest of them equal the decision.
+// answerQuestions decides the pending questions and streams the rows after the newest of them.
+// Answers to questions decided earlier are part of the message like its text; only if no question
+// is pending must the newest of them equal the decision.
 func (s *api) answerQuestions(r *server.Request, q requestBody) (server.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {

@@ -73,8 +73,8 @@ func parseRequest(body []request.Member, r *server.Request) (q requestBody, err 
 	return q, c.Err()
 }
 
-// identifyingParts returns the parts of a request that identify it when it is sent again: all but the
-// history.
+// identifyingParts returns the parts of a request that identify it when it is sent again: all but
+// the history.
 func identifyingParts(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	kept := make(map[string]any)
 	for name, raw := range given {
@@ -87,8 +87,8 @@ func identifyingParts(given map[string]json.RawMessage, m request.ChatMessage) [
 	return raw
 }
 
-// continuedMessage returns the index of the assistant message to continue: the one that messageId names if
-// it holds an answer, else the last. It is -1 if a user message follows.
+// continuedMessage returns the index of the assistant message to continue: the one that messageId
+// names if it holds an answer, else the last. It is -1 if a user message follows.
 func continuedMessage(list []request.ChatMessage, trigger, messageID string) int {
 	if trigger == regenerate {
 		return -1

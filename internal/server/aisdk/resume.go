@@ -47,8 +47,8 @@ func (s *api) resumeStream(w http.ResponseWriter, r *server.Request) error {
 	return s.streamReading(w, r, p.Reading)
 }
 
-// cancelTurn cancels the turn in progress. Closing its stream would not, and the page knows only this
-// name for the chat.
+// cancelTurn cancels the turn in progress. Closing its stream would not, and the page knows only
+// this name for the chat.
 func (s *api) cancelTurn(w http.ResponseWriter, r *server.Request) error {
 	id, ok, err := s.findChat(r)
 	if err != nil {

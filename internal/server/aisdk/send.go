@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// sendMessage handles the last message of a chat: a new one of the user, or the assistant's own with
-// answers to its questions.
+// sendMessage handles the last message of a chat: a new one of the user, or the assistant's own
+// with answers to its questions.
 func (s *api) sendMessage(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *api) sendMessage(w http.ResponseWriter, r *server.Request) error {
 	return s.streamReading(w, r, rd)
 }
 
-// streamReading streams a reading. It stays open while a secret is requested: secrets are not provided here.
+// streamReading streams a reading. It stays open while a secret is requested: secrets are not
+// provided here.
 func (s *api) streamReading(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	setStreamHeader(w.Header())
 	rd.Through = true

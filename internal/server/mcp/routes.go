@@ -7,8 +7,9 @@
 // in it, and a protocol error is an error of the client; a key sees the tools of its scopes and its
 // own workspace; no secret passes through here; an abandoned call never stops a turn.
 //
-// Package transport connects the SDK to HTTP, tools is the table of tools and their calls, and turns
-// has the tools that wait for the agent; the tools that only read, and those of the wiki, are here.
+// Package transport connects the SDK to HTTP, tools is the table of tools and their calls, and
+// turns has the tools that wait for the agent; the tools that only read, and those of the wiki, are
+// here.
 package mcp
 
 import (

@@ -103,8 +103,8 @@ func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
 	return c.Within(param, f, low, high)
 }
 
-// parseNumber parses a number. ok is false if it is not one of the type; err reports that it exceeds a
-// float64.
+// parseNumber parses a number. ok is false if it is not one of the type; err reports that it
+// exceeds a float64.
 func (c *Checks) parseNumber(param string, raw json.RawMessage, kind string) (f float64, err error, ok bool) {
 	var n json.Number
 	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {

@@ -119,7 +119,8 @@ func (c *Checks) smallObject(param string, raw json.RawMessage, limit int) json.
 	return raw
 }
 
-// splitInput splits a skill's inputs. Their values are validated against the skill's schema elsewhere.
+// splitInput splits a skill's inputs. Their values are validated against the skill's schema
+// elsewhere.
 func (c *Checks) splitInput(param string, raw json.RawMessage) map[string]json.RawMessage {
 	if raw = c.smallObject(param, raw, MaxInput); raw == nil {
 		return nil

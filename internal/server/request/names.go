@@ -41,8 +41,8 @@ func (n Names) translateParam(param string) string {
 	return name
 }
 
-// translateMessage translates a violation's text. It replaces only the first occurrence of the path: the
-// rest may quote the caller.
+// translateMessage translates a violation's text. It replaces only the first occurrence of the
+// path: the rest may quote the caller.
 func (n Names) translateMessage(text, param string) string {
 	name, _, _ := strings.Cut(param, "/")
 	theirs, ok := n[name]

@@ -67,8 +67,8 @@ func limitError(bad *strictjson.Error) *fault.Error {
 	return fault.New(fault.InvalidJSON, "The body is not JSON: %s.", bad)
 }
 
-// isTooDeep reports whether a body opens more than MaxDepth levels, even if it is not JSON: the parser
-// has another limit, with another error.
+// isTooDeep reports whether a body opens more than MaxDepth levels, even if it is not JSON: the
+// parser has another limit, with another error.
 func isTooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {

@@ -32,8 +32,8 @@ type Query struct {
 	Broken bool // a part of the query string is invalid
 }
 
-// ParseQuery parses a query string. A name that is not known is a mistake: it could be a filter with
-// a typo.
+// ParseQuery parses a query string. A name that is not known is a mistake: it could be a filter
+// with a typo.
 func ParseQuery(c *Checks, query string, known []string) *Query {
 	q := &Query{Checks: c}
 	var err error

@@ -49,8 +49,8 @@ func TestSenderIsNotTheApprover(t *testing.T) {
 	}
 }
 
-// TestMemberIsNotTheirOwnApprover checks that a member who sent a message cannot allow its calls with
-// another of their personal tokens, whether the message came with a token or from a browser.
+// TestMemberIsNotTheirOwnApprover checks that a member who sent a message cannot allow its calls
+// with another of their personal tokens, whether the message came with a token or from a browser.
 func TestMemberIsNotTheirOwnApprover(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))

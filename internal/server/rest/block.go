@@ -25,8 +25,8 @@ func (s *api) writeOutcome(w http.ResponseWriter, r *call.Request, started turn.
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// awaitOutcome follows a turn to its end or to its first question for the caller, and records its position in seen. A
-// turn that is read again asks again, so a repeated call has the same response.
+// awaitOutcome follows a turn to its end or to its first question for the caller, and records its
+// position in seen. A turn that is read again asks again, so a repeated call has the same response.
 func (s *api) awaitOutcome(r *call.Request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Credential())
 	defer stop()
@@ -62,8 +62,8 @@ func activeTurn(started turn.Started) *session.ActiveTurn {
 	return &session.ActiveTurn{TurnID: started.Turn, SessionID: started.Session, Status: session.Queued, LastSeq: started.From.Seq}
 }
 
-// acceptedError adds to an error that the message was stored, and where its answer begins. A client that
-// only reads "try again" would send it twice.
+// acceptedError adds to an error that the message was stored, and where its answer begins. A client
+// that only reads "try again" would send it twice.
 func (s *api) acceptedError(r *call.Request, from int64, t *session.ActiveTurn, err error) error {
 	why := s.WaitInterruption(r.Context(), t.SessionID, t.TurnID, err)
 	if why == "" {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFeedbackIsPartOfTheLog rates an answer. The newest opinion counts, streams do not show it, and
-// a reader behind it can still resume.
+// TestFeedbackIsPartOfTheLog rates an answer. The newest opinion counts, streams do not show it,
+// and a reader behind it can still resume.
 func TestFeedbackIsPartOfTheLog(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, nil)

@@ -82,8 +82,8 @@ func (p principal) answer(op operation) int {
 	return 0
 }
 
-// principals returns a key with each scope alone, keys with all scopes that are revoked, expired or of
-// another workspace, and bearer tokens that are not such keys.
+// principals returns a key with each scope alone, keys with all scopes that are revoked, expired or
+// of another workspace, and bearer tokens that are not such keys.
 func (s *service) principals(t *testing.T) []principal {
 	t.Helper()
 	ctx := t.Context()

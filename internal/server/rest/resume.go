@@ -128,8 +128,8 @@ func (a *attachment) tailOfTurn() *tail {
 	return t
 }
 
-// replayMissed responds to a reader when no turn is in progress: with the end, or with the missed events
-// and then the end.
+// replayMissed responds to a reader when no turn is in progress: with the end, or with the missed
+// events and then the end.
 func (s *api) replayMissed(w http.ResponseWriter, r *call.Request, a *attachment) error {
 	h := &a.head
 	seq := a.cursor
@@ -167,8 +167,8 @@ func (s *api) writeClosed(w http.ResponseWriter, r *call.Request, t *tail, rest 
 	return nil
 }
 
-// sendMissed sends every row after the cursor; the last one is the end of a turn, which only feedback
-// follows.
+// sendMissed sends every row after the cursor; the last one is the end of a turn, which only
+// feedback follows.
 func (s *api) sendMissed(r *call.Request, out *frames, last int64) error {
 	read, onlyFeedback := out.tail.from.Seq, true
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {

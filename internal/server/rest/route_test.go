@@ -286,7 +286,8 @@ func TestDatabaseAway(t *testing.T) {
 	s := start(t, nil)
 	s.say(t, "@text 1 delta").rest()
 	s.link.cut()
-	// A verified key and its workspace are known for 750 ms: until then this request needs no database.
+	// A verified key and its workspace are known for 750 ms: until then this request needs no
+	// database.
 	unknown := call{method: "POST", path: "/openai/v1/chat/completions", body: `{"model":"none","messages":[{"role":"user","content":"hello"}]}`}
 	wait.For(t, "the key has to be read again", func() bool { return s.get(t, unknown).status == 503 })
 	for _, op := range s.operations(t) {

@@ -40,8 +40,8 @@ func (s *service) post(t testing.TB, key, path, body string, header ...string) r
 	return s.get(t, call{method: "POST", path: path, key: key, body: body, header: header})
 }
 
-// TestBrowserTokensStayInTheirLimit checks the tokens of a session and of a user: they use their own
-// sessions, every other session is missing, and every other operation is forbidden.
+// TestBrowserTokensStayInTheirLimit checks the tokens of a session and of a user: they use their
+// own sessions, every other session is missing, and every other operation is forbidden.
 func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Hour))
@@ -179,8 +179,8 @@ func (s *service) tokensRepeat(t *testing.T, key string, ofUser browserToken) {
 	}
 }
 
-// TestBrowserTokensEndWithTheirKey checks that a token has no right that its key lacks, and that its
-// streams close when the token or the key is revoked.
+// TestBrowserTokensEndWithTheirKey checks that a token has no right that its key lacks, and that
+// its streams close when the token or the key is revoked.
 func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

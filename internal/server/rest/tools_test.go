@@ -41,8 +41,8 @@ func results(id, output string) string {
 	return fmt.Sprintf(`{"results":[{"tool_use_id":%q,"output":%s}]}`, id, output)
 }
 
-// TestCallersTools runs a caller's tool: the stream asks for its result, another connection posts it,
-// and the stream continues.
+// TestCallersTools runs a caller's tool: the stream asks for its result, another connection posts
+// it, and the stream continues.
 func TestCallersTools(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

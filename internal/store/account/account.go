@@ -1,10 +1,10 @@
-// Package account owns the users of the web application: their passwords, their roles in workspaces,
-// the browsers that they are signed in with, and the links that work once.
+// Package account owns the users of the web application: their passwords, their roles in
+// workspaces, the browsers that they are signed in with, and the links that work once.
 //
 // It promises: passwords and the secrets of cookies and links are stored as hashes only; a wrong
-// password takes as long as an unknown user; a browser that is signed out loses its streams within a
-// second on every replica; a workspace that had an owner keeps one, unless the groups of an identity
-// provider take the role away, and the server keeps an administrator.
+// password takes as long as an unknown user; a browser that is signed out loses its streams within
+// a second on every replica; a workspace that had an owner keeps one, unless the groups of an
+// identity provider take the role away, and the server keeps an administrator.
 package account
 
 import (
@@ -86,8 +86,8 @@ func New(pool *pgxpool.Pool, log *slog.Logger) *Store {
 // ErrDead is the cause when a context of While ended: the browser is signed out.
 var ErrDead = errors.New("the web session has ended")
 
-// While returns a context that ends with ErrDead soon after a web session does. The caller must call
-// stop. Run must be running.
+// While returns a context that ends with ErrDead soon after a web session does. The caller must
+// call stop. Run must be running.
 func (s *Store) While(ctx context.Context, session string) (context.Context, func()) {
 	return s.watch.While(ctx, session)
 }

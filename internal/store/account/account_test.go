@@ -84,8 +84,8 @@ func both(ctx context.Context, one, two func(context.Context) error) [2]error {
 	return errs
 }
 
-// TestTheLastOwnerStays takes the role of owner from every member, one after the other and two at the
-// same time.
+// TestTheLastOwnerStays takes the role of owner from every member, one after the other and two at
+// the same time.
 func TestTheLastOwnerStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,8 +122,8 @@ func TestTheLastOwnerStays(t *testing.T) {
 	}
 }
 
-// TestTheLastAdministratorStays takes the role from every administrator, disables them, and lets the
-// groups of an identity provider take it.
+// TestTheLastAdministratorStays takes the role from every administrator, disables them, and lets
+// the groups of an identity provider take it.
 func TestTheLastAdministratorStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

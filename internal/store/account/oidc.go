@@ -54,9 +54,9 @@ type Identity struct {
 // ErrNoRole is returned by SignInWith for a user without a role in any workspace.
 var ErrNoRole = errors.New("the user has no role")
 
-// SignInWith returns the user of an identity, whom it creates or finds by the verified address, and
-// aligns the roles with the groups. A user without any role gets ErrNoRole and is not created; roles
-// that the groups do not give any more are removed nevertheless.
+// SignInWith returns the user of an identity, created or found by the verified address, and aligns
+// the roles with the groups. A user without any role gets ErrNoRole and is not created; roles that
+// the groups do not give any more are removed nevertheless.
 func (s *Store) SignInWith(ctx context.Context, id Identity) (User, error) {
 	var row db.User
 	var roles int
@@ -128,8 +128,8 @@ func createIdentity(ctx context.Context, q *db.Queries, id Identity) (db.User, e
 	return row, err
 }
 
-// alignRoles sets the roles that the groups give and removes those that they gave before. Roles that
-// an owner gave stay in workspaces that no group of the user names.
+// alignRoles sets the roles that the groups give and removes those that they gave before. Roles
+// that an owner gave stay in workspaces that no group of the user names.
 func alignRoles(ctx context.Context, q *db.Queries, row db.User, id Identity) (db.User, error) {
 	kept := slices.SortedFunc(maps.Keys(id.Roles), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	for _, ws := range kept {

@@ -177,8 +177,8 @@ func keepAdmin(ctx context.Context, q *db.Queries, id string) error {
 	return err
 }
 
-// SetPassword replaces a user's password and signs the user out everywhere but in one session; "": in
-// all.
+// SetPassword replaces a user's password and signs the user out everywhere but in one session; "":
+// in all.
 func (s *Store) SetPassword(ctx context.Context, id, password, keep string) error {
 	user, err := s.User(ctx, id)
 	if err != nil {

@@ -90,8 +90,8 @@ func (f fixture) list(t *testing.T, q adminlog.Query) adminlog.Page {
 	return page
 }
 
-// TestEveryChangeIsLogged changes each table with plain SQL, as psql would. Columns that only record
-// use log nothing, secrets are not in the log, and it outlives the workspace.
+// TestEveryChangeIsLogged changes each table with plain SQL, as psql would. Columns that only
+// record use log nothing, secrets are not in the log, and it outlives the workspace.
 func TestEveryChangeIsLogged(t *testing.T) {
 	t.Parallel()
 	f := start(t)

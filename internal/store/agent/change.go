@@ -127,8 +127,8 @@ func (s *Store) publishAs(ctx context.Context, e Edit, which Which, note string)
 	return a, err
 }
 
-// PublishDefinition makes a definition the next version of an agent, unless it is the published one.
-// A draft stays.
+// PublishDefinition makes a definition the next version of an agent, unless it is the published
+// one. A draft stays.
 func (s *Store) PublishDefinition(ctx context.Context, e Edit, d Definition, note string) (a Agent, err error) {
 	own, err := ownTools(ctx, s.q, e.Workspace)
 	if err != nil {

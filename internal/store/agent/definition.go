@@ -51,7 +51,8 @@ const (
 // Efforts lists the values of Definition.Effort.
 var Efforts = []string{"minimal", "low", "medium", "high"}
 
-// Violations returns all violations of a definition. own are the labels of the workspace's own tools.
+// Violations returns all violations of a definition. own are the labels of the workspace's own
+// tools.
 func (d Definition) Violations(own map[string]permission.Label) []fault.Violation {
 	var vs []fault.Violation
 	wrong := func(param, rule, message string, args ...any) {

@@ -1,6 +1,6 @@
-// Package apikey owns the API keys of workspaces, and their webhook_tokens and browser tokens, which
-// are keys too. A key is shown once and stored as a hash; a mistyped one is rejected without a query; a revoked one
-// stops working within a second on every replica, open streams included.
+// Package apikey owns the API keys of workspaces, and their webhook_tokens and browser tokens,
+// which are keys too. A key is shown once and stored as a hash; a mistyped one is rejected without
+// a query; a revoked one stops working within a second on every replica, open streams included.
 package apikey
 
 import (

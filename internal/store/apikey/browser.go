@@ -86,7 +86,8 @@ func limitOf(row db.APIKey) *Limit {
 	return l
 }
 
-// CreateToken creates a browser token for a caller with the scope chat. It returns the token's text, which is never shown again.
+// CreateToken creates a browser token for a caller with the scope chat. It returns the token's
+// text, which is never shown again.
 func (s *Store) CreateToken(ctx context.Context, by Principal, limit Limit, life time.Duration) (Token, string, error) {
 	if by.Only != nil {
 		return Token{}, "", fault.New(fault.TokenRestricted, "A browser token cannot create tokens. Use the key of your backend.")
@@ -125,8 +126,8 @@ type TokenQuery struct {
 	Cursor  string
 }
 
-// Tokens returns a page of the tokens that can be used now, newest first, and the cursor of the next
-// page, "" for none.
+// Tokens returns a page of the tokens that can be used now, newest first, and the cursor of the
+// next page, "" for none.
 func (s *Store) Tokens(ctx context.Context, workspace uuid.UUID, q TokenQuery) ([]Token, string, error) {
 	arg := db.BrowserTokensListParams{WorkspaceID: workspace, Maker: nilIfEmpty(q.By), OnlySession: q.Session, OnlyUser: q.User, Page: int32(q.Limit) + 1}
 	if q.Cursor != "" {

@@ -2,8 +2,8 @@
 // end users may spend in a day of UTC, on PostgreSQL's clock.
 //
 // It promises: a reply of a model is counted once, before it is stored; counting takes no lock that
-// all turns of a workspace share. A message is checked when it starts a turn, and a turn before each
-// of its steps, so a budget is exceeded by at most one step of each turn that runs.
+// all turns of a workspace share. A message is checked when it starts a turn, and a turn before
+// each of its steps, so a budget is exceeded by at most one step of each turn that runs.
 package budget
 
 import (

@@ -49,8 +49,8 @@ func (s *Store) Read(ctx context.Context, on db.DBTX, who Spender, version uuid.
 // names are the subjects in messages.
 var names = map[Kind]string{Workspace: "the workspace", Key: "this API key", User: "this user"}
 
-// Check fails with BUDGET_EXCEEDED if a budget is used up, or if it is in US dollars and the price of
-// the model is not known.
+// Check fails with BUDGET_EXCEEDED if a budget is used up, or if it is in US dollars and the price
+// of the model is not known.
 func (t Today) Check(model string, priced bool) error {
 	for _, r := range t.rows {
 		name := names[Kind(r.Kind)]

@@ -265,8 +265,8 @@ func TestRunFetches(t *testing.T) {
 	}
 }
 
-// TestAFailedLookForFilesIsRepeated lets the first look fail while no file is to be fetched, so that
-// nothing else causes a second one.
+// TestAFailedLookForFilesIsRepeated lets the first look fail while no file is to be fetched, so
+// that nothing else causes a second one.
 func TestAFailedLookForFilesIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := origin(t, nil, nil)

@@ -168,8 +168,8 @@ func compareTool(ctx context.Context, q *db.Queries, held db.ToolDefinition, o O
 	return q.ToolDefinitionOffered(ctx, held.ID, raw, hash, false)
 }
 
-// Accept accepts the offered definition of a tool. seen is the OfferedHash that the administrator has
-// read: if the server has offered another one since, Accept fails with PRECONDITION_FAILED.
+// Accept accepts the offered definition of a tool. seen is the OfferedHash that the administrator
+// has read: if the server has offered another one since, Accept fails with PRECONDITION_FAILED.
 func (s *Store) Accept(ctx context.Context, workspace uuid.UUID, server, tool, seen string) (Server, error) {
 	hash, _ := hex.DecodeString(seen)
 	return s.change(ctx, workspace, server, tool, func(q *db.Queries, t db.ToolDefinition) error {

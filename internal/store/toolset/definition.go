@@ -23,7 +23,7 @@ const (
 	maxOwnName     = 200      // bytes
 )
 
-// Definition is what the model is told of a tool, and the server's hints about it.
+// Definition describes a tool to the model, and has the server's hints about it.
 type Definition struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description"`
@@ -124,9 +124,9 @@ const maxName = 64
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// ModelName returns the name of a server's tool as the model sees it: server__tool. A name that some
-// provider would reject is made valid, and kept apart from others by a part of its hash. No built-in
-// tool has two underscores in its name.
+// ModelName returns the name of a server's tool as the model sees it: server__tool. A name that
+// some provider would reject is made valid, and kept apart from others by a part of its hash. No
+// built-in tool has two underscores in its name.
 func ModelName(server, own string) string {
 	name := server + "__" + own
 	if plainName.MatchString(own) && len(name) <= maxName {

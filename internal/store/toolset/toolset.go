@@ -1,8 +1,8 @@
 // Package toolset owns the tools that a workspace adds to the built-in ones: its entries, which are
 // MCP servers, and the definitions of their tools.
 //
-// It promises: only a definition that an administrator has accepted reaches the model. A server that
-// changes the definition of a tool disables that tool until the change is accepted, with both
+// It promises: only a definition that an administrator has accepted reaches the model. A server
+// that changes the definition of a tool disables that tool until the change is accepted, with both
 // definitions in the log of changes. The name of a tool is valid for every provider, unique in its
 // workspace and never that of a built-in tool. It makes no requests.
 package toolset
@@ -28,10 +28,10 @@ import (
 // Kind is how the tools of an entry are called.
 type Kind string
 
-// MCP is a server that speaks the Model Context Protocol over Streamable HTTP.
+// MCP is a server of the Model Context Protocol over Streamable HTTP.
 const MCP Kind = "mcp"
 
-// Label is what an administrator says about the calls of a tool.
+// Label classifies the calls of a tool. An administrator sets it.
 type Label string
 
 const (
@@ -99,7 +99,7 @@ func (t Tool) State() State {
 }
 
 // IsRepeatable reports whether a call may be made again if its outcome is unknown: an administrator
-// has labelled the tool as reading, or has accepted a definition that says that a repetition has no
+// has labelled the tool as reading, or has accepted a definition in which a repetition has no
 // further effect.
 func (t Tool) IsRepeatable() bool {
 	return t.Label == ReadOnly || t.Definition != nil && t.Definition.Annotations.Idempotent
@@ -210,8 +210,8 @@ func (s *Store) Usable(ctx context.Context, workspace uuid.UUID) (list []Server,
 	return list, nil
 }
 
-// Names returns the names of all tools of a workspace as models see them, also of those that are not
-// usable.
+// Names returns the names of all tools of a workspace as models see them, also of those that are
+// not usable.
 func (s *Store) Names(ctx context.Context, workspace uuid.UUID) ([]string, error) {
 	names, err := s.q.ToolNames(ctx, workspace)
 	if err != nil {

@@ -200,8 +200,8 @@ func TestEntriesAreChecked(t *testing.T) {
 	}
 }
 
-// TestRemovedToolsTakeTheirRulesAlong checks that a later tool does not inherit a rule, and the flag
-// of the workspace.
+// TestRemovedToolsTakeTheirRulesAlong checks that a later tool does not inherit a rule, and the
+// flag of the workspace.
 func TestRemovedToolsTakeTheirRulesAlong(t *testing.T) {
 	t.Parallel()
 	s, pool, ws := newStore(t)

@@ -1,5 +1,5 @@
-// Package browser drives Chromium in tests of the web application. One browser serves all tests of a
-// process; each page has cookies and storage of its own.
+// Package browser drives Chromium in tests of the web application. One browser serves all tests of
+// a process; each page has cookies and storage of its own.
 //
 // It promises: a test fails if one of its pages reports an error in its console, a violation of its
 // Content-Security-Policy, or a request to another origin.

@@ -47,7 +47,8 @@ func startContainer(ctx context.Context) (dsn string, release func(), err error)
 	return "", nil, errors.Join(errors.New(strings.TrimSpace(line+stderr.String())), err, ctx.Err())
 }
 
-// containerCommand returns the command that runs the program of the module container/ with `go run`.
+// containerCommand returns the command that runs the program of the module container/ with `go
+// run`.
 func containerCommand(ctx context.Context) (*exec.Cmd, error) {
 	const self = "github.com/parley-server/parley/internal/testing/dbtest"
 	dir, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", self).Output()

@@ -12,8 +12,8 @@ const (
 	tmpfsMagic = 0x01021994
 )
 
-// memoryDir returns this user's directory in memory, or "" if there is too little room. Creating and
-// dropping a database takes half the time there that it takes on a disk.
+// memoryDir returns this user's directory in memory, or "" if there is too little room. Creating
+// and dropping a database takes half the time there that it takes on a disk.
 func memoryDir() string {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(memoryRoot, &fs); err != nil || fs.Type != tmpfsMagic || fs.Bavail*uint64(fs.Bsize) < memoryRoom {

@@ -36,9 +36,9 @@ type template struct {
 	err    error
 }
 
-// templateOn returns the clause of CREATE DATABASE that copies the template. It creates the template
-// once a day: the migrations create the partitions of their day. A schema that cannot be created
-// fails every test, but takes its time only once per process.
+// templateOn returns the clause of CREATE DATABASE that copies the template. It creates the
+// template once a day: the migrations create the partitions of their day. A schema that cannot be
+// created fails every test, but takes its time only once per process.
 func templateOn(ctx context.Context, admin string) (string, error) {
 	made.Lock()
 	defer made.Unlock()

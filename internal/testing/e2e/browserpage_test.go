@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestBrowserPage runs the backend and the page of docs/guides/browser.md: the page streams an answer
-// from another origin, resumes it after kill -9, and gets a new token when its own is revoked. A page
-// of an origin that is not listed reads nothing, with the same token.
+// TestBrowserPage runs the backend and the page of docs/guides/browser.md: the page streams an
+// answer from another origin, resumes it after kill -9, and gets a new token when its own is
+// revoked. A page of an origin that is not listed reads nothing, with the same token.
 func TestBrowserPage(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")

@@ -97,7 +97,8 @@ func mustEncode(v any) string {
 	return string(data)
 }
 
-// splitPieces splits text into parts of a few characters, as models write; a long text into fewer parts.
+// splitPieces splits text into parts of a few characters, as models write; a long text into fewer
+// parts.
 func splitPieces(text string) []string {
 	runes := []rune(text)
 	size := max(4, len(runes)/100)

@@ -1,6 +1,6 @@
 // Package oidctest runs a small OpenID Connect provider for tests, over HTTP: discovery, an
-// authorization endpoint that signs the user in at once, a token endpoint that checks the client, the
-// redirect address and PKCE, and keys that can be rotated.
+// authorization endpoint that signs the user in at once, a token endpoint that checks the client,
+// the redirect address and PKCE, and keys that can be rotated.
 //
 // It promises: a code works once. A test chooses the user with SignIn, and breaks the tokens
 // with Change.

@@ -1,5 +1,5 @@
-// Package sessiontest is one database with a workspace, and replicas that work on it, for the tests of
-// sessions and of their log.
+// Package sessiontest is one database with a workspace, and replicas that work on it, for the tests
+// of sessions and of their log.
 package sessiontest
 
 import (

@@ -39,7 +39,8 @@ func Approval(ask event.InputRequired) string {
 	return text
 }
 
-// Approver returns in a sentence what a key needs to allow an approval beyond the scope chat, or "".
+// Approver returns in a sentence what a key needs to allow an approval beyond the scope chat, or
+// "".
 func Approver(ask event.InputRequired) string {
 	var needs []string
 	for _, op := range ask.Operations {

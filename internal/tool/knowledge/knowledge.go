@@ -70,7 +70,8 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	return tool.Decode(input, into)
 }
 
-// unknownName returns the result for an unknown name, with similar names or all names. kind begins the sentence.
+// unknownName returns the result for an unknown name, with similar names or all names. kind begins
+// the sentence.
 func unknownName(kind, name string, near, all []string) tool.Result {
 	msg := fmt.Sprintf("%s %q does not exist.", kind, shortName(name))
 	switch {

@@ -72,8 +72,8 @@ func preparedRoot(root string) (string, error) {
 	return "", unavailableRoot(root, "has neither usr nor bin")
 }
 
-// bwrapArguments returns bubblewrap's arguments for one command. file makes a descriptor that bubblewrap
-// inherits.
+// bwrapArguments returns bubblewrap's arguments for one command. file makes a descriptor that
+// bubblewrap inherits.
 func (s *Sandbox) bwrapArguments(c Command, l Limits, executable string, file func(text []byte) (fd int, err error)) ([]string, error) {
 	var failed error
 	data := func(text []byte) string {

@@ -85,8 +85,8 @@ func (p *program) when(k, action uint32) {
 	p.end(action)
 }
 
-// allowOnly rejects a system call unless its argument is one of the values. The kernel also reads only
-// the low half of these arguments.
+// allowOnly rejects a system call unless its argument is one of the values. The kernel also reads
+// only the low half of these arguments.
 func (p *program) allowOnly(nr, mask uint32, arg uint32, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, n+4)

@@ -37,8 +37,8 @@ func findBwrap(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// probeFeatures runs one command with every feature of a sandbox, and checks the actual result instead of
-// the requested settings.
+// probeFeatures runs one command with every feature of a sandbox, and checks the actual result
+// instead of the requested settings.
 func (s *Sandbox) probeFeatures(ctx context.Context) error {
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		return noChildren

@@ -66,8 +66,8 @@ func (r *removal) removeAll() error {
 
 func (r *removal) movedName(n int) string { return r.prefix + strconv.Itoa(n) }
 
-// emptyDirectory removes the files of a directory and moves its directories away until a read finds nothing:
-// removing files while names are read may hide others.
+// emptyDirectory removes the files of a directory and moves its directories away until a read finds
+// nothing: removing files while names are read may hide others.
 func (r *removal) emptyDirectory(dir int) error {
 	for {
 		fd, err := unix.Openat(dir, ".", openDir, 0)

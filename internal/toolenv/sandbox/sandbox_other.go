@@ -9,7 +9,7 @@ var otherSystem = &Unavailable{
 	Remedy: "Run the service on Linux, in a virtual machine or a container.",
 }
 
-// Sandbox runs commands; this system has none.
+// Sandbox runs commands; this system does not support it.
 type Sandbox struct{}
 
 // Open returns an *Unavailable: only Linux can contain commands.

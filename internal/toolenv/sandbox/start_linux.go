@@ -111,8 +111,8 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 	return p, nil
 }
 
-// startProcess starts the process on a thread that stays until it ends: the kernel kills the process when
-// the thread that started it ends, not when the service does.
+// startProcess starts the process on a thread that stays until it ends: the kernel kills the
+// process when the thread that started it ends, not when the service does.
 func (p *process) startProcess() error {
 	started := make(chan error)
 	go func() {
@@ -136,7 +136,7 @@ func (p *process) startProcess() error {
 	return <-started
 }
 
-// killAll kills all of it. The first cause counts; nil is no cause.
+// killAll kills all its processes. The first cause counts; nil is not a cause.
 func (p *process) killAll(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,8 @@ const (
 	folderEvery = 250 * time.Millisecond
 )
 
-// checkEvery calls look until it returns a reason to kill the process, or the process has ended. A slow
-// look is repeated less often.
+// checkEvery calls look until it returns a reason to kill the process, or the process has ended. A
+// slow look is repeated less often.
 func (p *process) checkEvery(pause time.Duration, look func() limit) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -98,8 +98,8 @@ func (p *process) watchFolder(process1, folder string, l Limits) {
 
 var errEnded = errors.New("the process has ended")
 
-// measureFolder walks a folder until it exceeds a limit, or the process has ended. used is the data that
-// the process holds outside the folder.
+// measureFolder walks a folder until it exceeds a limit, or the process has ended. used is the data
+// that the process holds outside the folder.
 func (p *process) measureFolder(folder string, used int64, l Limits) (limit, error) {
 	if used > l.Folder {
 		return tooMuchDisk(l), nil

@@ -109,8 +109,8 @@ func (f *Folder) lockFolder(ctx context.Context, q *db.Queries, found map[string
 	return nil
 }
 
-// lockBlobs protects the blobs that get or lose names from removal, and from other transactions that
-// name them, until the end of the transaction.
+// lockBlobs protects the blobs that get or lose names from removal, and from other transactions
+// that name them, until the end of the transaction.
 func (f *Folder) lockBlobs(ctx context.Context, q *db.Queries, c change) (missing map[sum]bool, err error) {
 	locked, err := q.WorkBlobsLock(ctx, f.claim.Workspace, sumsOf(slices.Concat(c.named, c.loose)))
 	if err != nil {

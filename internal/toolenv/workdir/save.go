@@ -88,8 +88,8 @@ func (f *Folder) checkLimits(ctx context.Context, w *walk) error {
 	return nil
 }
 
-// filesToRead lists the files that may have changed since the last save, and copies the hashes of the
-// others.
+// filesToRead lists the files that may have changed since the last save, and copies the hashes of
+// the others.
 func (f *Folder) filesToRead(found map[string]known) (paths []string) {
 	for path, k := range found {
 		if k.kind != File {

@@ -129,8 +129,8 @@ func (s *send) sendSmall(ctx context.Context) error {
 	return nil
 }
 
-// storedBlobs returns the blobs that are already stored, and protects them from removal before they are
-// named.
+// storedBlobs returns the blobs that are already stored, and protects them from removal before they
+// are named.
 func (s *send) storedBlobs(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	there := make(map[sum]bool, len(sums))
 	if len(sums) == 0 {

@@ -158,8 +158,8 @@ func (w *walk) isEmptyFolder(name string) bool {
 	return len(names) == 0 && errors.Is(err, io.EOF)
 }
 
-// permitReading gives the owner the rights for reading. If this process is not the owner, opening fails
-// later.
+// permitReading gives the owner the rights for reading. If this process is not the owner, opening
+// fails later.
 func permitReading(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 	if mode.Perm()&need != need {
 		_ = dir.Chmod(name, mode.Perm()|need)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// colored marks comments, strings, names of JSON members and prompts. It is no parser of a
-// language: what it does not know stays plain.
+// colored marks comments, strings, names of JSON members and prompts. It is not a parser of a
+// language: other code stays plain.
 func colored(language, code string) string {
 	tokens := colors[language]
 	if tokens == nil {

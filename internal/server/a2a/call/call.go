@@ -1,4 +1,4 @@
-// Package call has one call of a method of A2A: its envelope, the version that it speaks, the task
+// Package call has one call of a method of A2A: its envelope, its version, the task
 // that it names, and its errors.
 package call
 

@@ -1,5 +1,5 @@
-// Package message parses the messages of A2A to requests for turns, or to answers to the questions of
-// tasks. A Dialect has what differs between the versions of the protocol.
+// Package message parses the messages of A2A to requests for turns, or to answers to the questions
+// of tasks. A Dialect has what differs between the versions of the protocol.
 package message
 
 import (
@@ -129,8 +129,8 @@ func (p *Parser) parseConfiguration(in *Incoming) {
 	}
 }
 
-// parseTurnRequest converts a message to the request for a turn. It checks the metadata like other protocols
-// do, even if the message has other violations.
+// parseTurnRequest converts a message to the request for a turn. It checks the metadata like other
+// protocols do, even if the message has other violations.
 func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields) {
 	about := make(map[string]json.RawMessage)
 	take := func(from request.Fields, names ...string) {

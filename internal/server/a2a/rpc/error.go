@@ -1,5 +1,5 @@
-// Package rpc has the errors of A2A: their codes, their text in the terms of the protocol, and their
-// details in both versions.
+// Package rpc has the errors of A2A: their codes, their text in the terms of the protocol, and
+// their details in both versions.
 package rpc
 
 import (

@@ -11,8 +11,8 @@ import (
 // NewContext is the remedy for a missing context.
 const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer."
 
-// Translate translates a fault to this protocol's terms. It keeps the code. places are JSON Pointers
-// to the fields that have another name here.
+// Translate translates a fault to this protocol's terms. It keeps the code. places are JSON
+// Pointers to the fields that have another name here.
 func Translate(f *fault.Error, places map[string]string) *fault.Error {
 	told := *f
 	told.Param, told.Message = translatePlace(places, f.Param, f.Message)

@@ -102,8 +102,8 @@ func (p *Projection) statusFrames(ev event.Event, s State, m *Message) []Frame {
 	return []Frame{{Update{StatusUpdate: &StatusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == InputRequired}}
 }
 
-// textFrames adds a piece of the answer, or its end. The answer is the text of the last step: the first
-// piece of a step replaces the text of earlier steps.
+// textFrames adds a piece of the answer, or its end. The answer is the text of the last step: the
+// first piece of a step replaces the text of earlier steps.
 func (p *Projection) textFrames(ev event.Event, text string, last bool) []Frame {
 	if p.begins && text != "" && !last {
 		p.begins, p.answer, text = false, nil, strings.TrimPrefix(text, event.StepBreak)

@@ -75,8 +75,8 @@ func answerQuestion(c *call.Call, ctx context.Context, v session.View, in *messa
 	return err
 }
 
-// parseDecision returns the answer in a message, for the task as it is. A message with other content is
-// not an answer: its meaning would be ambiguous.
+// parseDecision returns the answer in a message, for the task as it is. A message with other
+// content is not an answer: its meaning would be ambiguous.
 func parseDecision(c *call.Call, ctx context.Context, v session.View, in *message.Incoming) (a turn.Answer, err error) {
 	var q event.InputRequired
 	if v.Question != nil {

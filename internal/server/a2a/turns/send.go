@@ -87,7 +87,8 @@ func SendStream(c *call.Call) (any, error) {
 	return nil, nil
 }
 
-// storeMessage stores a message, or finds where it was stored before. It returns its task and context.
+// storeMessage stores a message, or finds where it was stored before. It returns its task and
+// context.
 func storeMessage(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err error) {
 	if in.Task != "" {
 		return continueTask(c, in)

@@ -76,8 +76,8 @@ func Subscribe(c *call.Call) (any, error) {
 	return nil, streamTask(c, l)
 }
 
-// streamTask responds with the frames of a task. A failure before the first frame is an error of the
-// call; a later one is a frame, or an early end.
+// streamTask responds with the frames of a task. A failure before the first frame is an error of
+// the call; a later one is a frame, or an early end.
 func streamTask(c *call.Call, l *look) error {
 	upto, err := findPlace(c, l)
 	if err != nil {
@@ -108,7 +108,8 @@ func readHistory(c *call.Call, l *look) ([]task.Message, error) {
 	return task.History(c.Base, l.view, files.In, l.history), err
 }
 
-// findPlace returns the event up to which a reader has the frames, or gets them as part of the task.
+// findPlace returns the event up to which a reader has the frames, or gets them as part of the
+// task.
 func findPlace(c *call.Call, l *look) (upto int64, err error) {
 	ctx, stop := c.BriefContext()
 	defer stop()

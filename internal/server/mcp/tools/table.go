@@ -1,5 +1,6 @@
-// Package tools is the table of tools and their calls: it gives the SDK the tools of a key's scopes,
-// parses the arguments of a call, and turns its result or its fault into content for a model.
+// Package tools is the table of tools and their calls: it gives the SDK the tools of a key's
+// scopes, parses the arguments of a call, and turns its result or its fault into content for a
+// model.
 package tools
 
 import (

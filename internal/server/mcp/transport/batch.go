@@ -13,8 +13,8 @@ import (
 // maxBatch is the maximum number of messages in a batch.
 const maxBatch = 20
 
-// serveBatch responds to the messages of a list, each for itself, in a stream. It counts all of them
-// before it handles any; the first was counted when the request arrived.
+// serveBatch responds to the messages of a list, each for itself, in a stream. It counts all of
+// them before it handles any; the first was counted when the request arrived.
 func (s *Handler) serveBatch(w http.ResponseWriter, v Visit, list []message) error {
 	v.message = &message{}
 	switch again := repeatedID(list); {

@@ -35,7 +35,8 @@ func (m *message) rawParam(name string) json.RawMessage {
 	return nil
 }
 
-// checkMessage rejects a message that cannot have a result, as far as that is known without its tool.
+// checkMessage rejects a message that cannot have a result, as far as that is known without its
+// tool.
 func (s *Handler) checkMessage(m *message, revision string, h http.Header) *jsonrpc.Error {
 	known := slices.Contains(methodsOf(revision), m.Method)
 	switch {

@@ -43,8 +43,8 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	return r, nil
 }
 
-// methodsOf returns the methods of a revision. The SDK would accept more: with empty lists, and with
-// a listener that holds a connection for notifications that never come.
+// methodsOf returns the methods of a revision. The SDK would accept more: with empty lists, and
+// with a listener that holds a connection for notifications that never come.
 func methodsOf(revision string) []string {
 	if revision < RoundTrips {
 		return []string{"initialize", "ping", "tools/list", "tools/call"}

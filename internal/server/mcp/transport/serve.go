@@ -1,9 +1,9 @@
-// Package transport connects the SDK's servers to streamable HTTP without sessions, one request at a
-// time. It exists for what the SDK's own handler does wrong: that changes ids beyond 2^53 and drops
-// the batches of 2025-03-26. docs/internals/design.md has the details.
+// Package transport connects the SDK's servers to streamable HTTP without sessions, one request at
+// a time. It exists for what the SDK's own handler does wrong: that changes ids beyond 2^53 and
+// drops the batches of 2025-03-26. docs/internals/design.md has the details.
 //
-// It promises: a response repeats its id byte for byte; a request that the revision does not have is
-// rejected before the SDK reads it; a call outlives its client long enough to report that.
+// It promises: a response repeats its id byte for byte; a request that the revision does not have
+// is rejected before the SDK reads it; a call outlives its client long enough to report that.
 package transport
 
 import (
@@ -141,8 +141,8 @@ func (v *Visit) writeResponse(result json.RawMessage, bad *jsonrpc.Error) error 
 	return v.reply.writeResponse(v.httpStatus(bad), response)
 }
 
-// httpStatus returns the HTTP status of a response. Clients of revisions with a handshake read only the
-// body of a 200, so errors of their requests have that status.
+// httpStatus returns the HTTP status of a response. Clients of revisions with a handshake read only
+// the body of a 200, so errors of their requests have that status.
 func (v *Visit) httpStatus(bad *jsonrpc.Error) int {
 	handshake := v.revision < RoundTrips && v.message.ID != nil
 	switch {

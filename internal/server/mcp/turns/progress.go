@@ -103,8 +103,8 @@ func (p *progress) send(message string) {
 	p.gone = p.gone || p.notify(message) != nil
 }
 
-// keepAlive repeats the last notification after each quiet interval until stop is called: clients count
-// notifications against their time-out, not comments.
+// keepAlive repeats the last notification after each quiet interval until stop is called: clients
+// count notifications against their time-out, not comments.
 func (p *progress) keepAlive(every time.Duration) (stop func()) {
 	if p.notify == nil {
 		return func() {}
@@ -133,7 +133,8 @@ func lastLines(text string) string {
 	return text[from:]
 }
 
-// repeatUntilStopped calls do after a pause, and again after each pause that do returns, until stop is called.
+// repeatUntilStopped calls do after a pause, and again after each pause that do returns, until stop
+// is called.
 func repeatUntilStopped(after time.Duration, do func() time.Duration) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {

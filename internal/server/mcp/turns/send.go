@@ -1,6 +1,6 @@
-// Package turns has the tools that act on turns: sending a message, deciding an approval, canceling.
-// A call waits for the outcome of its turn, reports its progress, and ends with a question that the
-// caller has to answer.
+// Package turns has the tools that act on turns: sending a message, deciding an approval,
+// canceling. A call waits for the outcome of its turn, reports its progress, and ends with a
+// question that the caller has to answer.
 package turns
 
 import (

@@ -54,8 +54,8 @@ func (w *wait) awaitResult(ctx context.Context) (tools.Result, error) {
 	return w.resultOf(o), nil
 }
 
-// followTurn reports progress until the turn asks an unanswered question or ends; then it returns nil.
-// The events of a turn that has ended may be removed: its outcome is still stored.
+// followTurn reports progress until the turn asks an unanswered question or ends; then it returns
+// nil. The events of a turn that has ended may be removed: its outcome is still stored.
 func (w *wait) followTurn(ctx context.Context, p *progress) (*server.Row, error) {
 	reading := server.Reading{Turn: w.started.Turn, From: w.started.From, After: w.after}
 	for rows, err := range w.TurnRows(ctx, w.call.Caller, reading) {

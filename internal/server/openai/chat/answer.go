@@ -103,8 +103,8 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 // provider.
 const overloadedPause = "5"
 
-// recordDelivery records that a reply was written completely. A repeated decision word is not a repeated
-// message.
+// recordDelivery records that a reply was written completely. A repeated decision word is not a
+// repeated message.
 func (s Service) recordDelivery(r *server.Request, rd Reply) {
 	if !rd.Spoken {
 		s.MarkDelivered(r, rd.Reading)

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// retryCount returns how often a client of OpenAI reports to have sent the request before; ok is false
-// if it does not report it.
+// retryCount returns how often a client of OpenAI reports to have sent the request before; ok is
+// false if it does not report it.
 func retryCount(r *server.Request) (n int, ok bool) {
 	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	return n, err == nil
@@ -45,8 +45,8 @@ func (s Service) collectRows(r *server.Request, q requestBody, rd server.Reading
 	return nil
 }
 
-// acceptedError adds to an error that the message was stored, and how to read its answer. A client that
-// only reads "try again" would send it as a new one.
+// acceptedError adds to an error that the message was stored, and how to read its answer. A client
+// that only reads "try again" would send it as a new one.
 func (s Service) acceptedError(r *server.Request, q requestBody, rd server.Reading, err error) error {
 	why := s.WaitInterruption(r.Context(), rd.Session(), rd.Turn, err)
 	if why == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// resolveModel finds the workspace, agent or skill of the model's name. An agent comes before a skill of
-// the same name.
+// resolveModel finds the workspace, agent or skill of the model's name. An agent comes before a
+// skill of the same name.
 func (s Service) resolveModel(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {

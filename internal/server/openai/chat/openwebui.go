@@ -44,8 +44,8 @@ func isOwnTask(h http.Header, text string) bool {
 	return false
 }
 
-// filledHeader returns the value of a header, "" if it contains a placeholder that the client did not
-// replace.
+// filledHeader returns the value of a header, "" if it contains a placeholder that the client did
+// not replace.
 func filledHeader(value string) string {
 	if strings.HasPrefix(value, "{{") && strings.HasSuffix(value, "}}") {
 		return ""
@@ -53,8 +53,8 @@ func filledHeader(value string) string {
 	return value
 }
 
-// typedText returns the part of a message that the user typed: Open WebUI puts the documents of a chat
-// before it.
+// typedText returns the part of a message that the user typed: Open WebUI puts the documents of a
+// chat before it.
 func typedText(text string) string {
 	if i := strings.LastIndex(text, contextEnd); i >= 0 && strings.HasPrefix(text, contextPrompt) {
 		return text[i+len(contextEnd):]

@@ -159,8 +159,8 @@ func (in *Incoming) setChatName(r *server.Request) {
 	}
 }
 
-// keepUser keeps the field "user" as the end user if it can name one. The chat's name has checks of its
-// own, and where a header gives it, clients send other values.
+// keepUser keeps the field "user" as the end user if it can name one. The chat's name has checks of
+// its own, and where a header gives it, clients send other values.
 func (in *Incoming) keepUser() {
 	raw, ok := in.Given["user"]
 	if !ok {
@@ -172,7 +172,8 @@ func (in *Incoming) keepUser() {
 	}
 }
 
-// rejectForcedCalls rejects a request that requires a tool call: its client would ignore all other output.
+// rejectForcedCalls rejects a request that requires a tool call: its client would ignore all other
+// output.
 func (in *Incoming) rejectForcedCalls() {
 	for _, name := range []string{"tool_choice", "function_call"} {
 		raw, ok := in.Given[name]

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// findReply finds the rows to read: the rest of the turn that the message refers to, or the turn that
-// it starts.
+// findReply finds the rows to read: the rest of the turn that the message refers to, or the turn
+// that it starts.
 func (s Service) findReply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (Reply, error) {
 	said := words.Parse(typedText(q.text))
 	if q.more { // the user's message is already in the session

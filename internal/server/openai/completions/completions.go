@@ -1,5 +1,5 @@
-// Package completions encodes answers for OpenAI's Chat Completions API, as a stream of chunks or as
-// one object.
+// Package completions encodes answers for OpenAI's Chat Completions API, as a stream of chunks or
+// as one object.
 package completions
 
 import (

@@ -6,8 +6,8 @@ import (
 	"github.com/parley-server/parley/internal/server/openai/chat"
 )
 
-// Encoder encodes a response, streamed or complete: one message with one part, which is a text, or a
-// refusal if the answer must be JSON.
+// Encoder encodes a response, streamed or complete: one message with one part, which is a text, or
+// a refusal if the answer must be JSON.
 type Encoder struct {
 	*chat.Projection
 	thread Thread

@@ -1,5 +1,5 @@
-// Package responses serves OpenAI's Responses API: a request is a completion in another format, which
-// continues the session of the response that it names.
+// Package responses serves OpenAI's Responses API: a request is a completion in another format,
+// which continues the session of the response that it names.
 package responses
 
 import (

@@ -17,8 +17,8 @@ type binding struct {
 	shown   *session.Approval // the approval that the conversation shows; nil: none of this chat
 }
 
-// bindWord finds the session that a decision word applies to, by the name of the chat. Without a name
-// it is the session of the code, or of the approval that the conversation shows.
+// bindWord finds the session that a decision word applies to, by the name of the chat. Without a
+// name it is the session of the code, or of the approval that the conversation shows.
 func (s Speaker) bindWord(r *server.Request, c Chat, said Word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -44,8 +44,8 @@ func (s Speaker) bindWord(r *server.Request, c Chat, said Word) (b binding, err 
 	return b, nil
 }
 
-// approvalByCode returns the approval of a session that has a code. A chat without a name has the approvals
-// of its key in sessions without a name.
+// approvalByCode returns the approval of a session that has a code. A chat without a name has the
+// approvals of its key in sessions without a name.
 func (s Speaker) approvalByCode(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
 	a, ok, err := s.Sessions.ApprovalByCode(ctx, c.Workspace.ID, in, code)
 	if in == uuid.Nil {
@@ -59,9 +59,9 @@ func (s Speaker) approvalByCode(ctx context.Context, c server.Caller, in uuid.UU
 
 var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// approvalShown returns the approval whose id comes last in the last message of the assistant, if it is of
-// this session; without a name, if it is of this key in a session without a name. It only shows the
-// state of the conversation: the text of an assistant decides nothing.
+// approvalShown returns the approval whose id comes last in the last message of the assistant, if
+// it is of this session; without a name, if it is of this key in a session without a name. It only
+// shows the state of the conversation: the text of an assistant decides nothing.
 func (s Speaker) approvalShown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {

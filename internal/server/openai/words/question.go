@@ -12,8 +12,8 @@ import (
 
 // Question returns a turn's question in Markdown, with the possible answers. The user decides by
 // this text: it shows calls exactly as they would run, and no part of them can pass for the
-// server's text. Only the code in a reply identifies the approval. barred: the caller may not answer
-// a request for a secret.
+// server's text. Only the code in a reply identifies the approval. barred: the caller may not
+// answer a request for a secret.
 func Question(ask event.InputRequired, base string, barred bool) string {
 	id := ask.ApprovalID
 	code, until := session.CodeOf(id), ask.ExpiresAt.UTC().Format("15:04 MST")
@@ -43,8 +43,8 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 	return b.String()
 }
 
-// asCode turns quoted text of an agent into code, line by line, so that a chat that renders Markdown
-// shows no link or image of it in the service's text.
+// asCode turns quoted text of an agent into code, line by line, so that a chat that renders
+// Markdown shows no link or image of it in the service's text.
 func asCode(quoted string) string {
 	lines := strings.Split(quoted, "\n")
 	for i, line := range lines {

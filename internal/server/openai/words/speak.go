@@ -24,7 +24,7 @@ const (
 	canceled = "The turn was canceled."
 )
 
-// Chat is the conversation in which a word is said.
+// Chat is the conversation that has a word.
 type Chat struct {
 	Session  uuid.UUID // uuid.Nil: not named
 	CallerID string    // "": not named
@@ -82,8 +82,8 @@ func undecidedNote(said Word) string {
 	return "Nothing was decided: reply `allow` with the code alone, or `deny` with the code and a reason."
 }
 
-// resumeReading returns the rows after the approval that the conversation shows, or after the newest of
-// the turn; a turn without an approval is read from its start.
+// resumeReading returns the rows after the approval that the conversation shows, or after the
+// newest of the turn; a turn without an approval is read from its start.
 func (s Speaker) resumeReading(r *server.Request, b binding, p server.TurnProgress, going bool) (rd Reply, ok bool, err error) {
 	seen := cmp.Or(b.coded, b.shown)
 	if going && (seen == nil || seen.TurnID != p.Turn) {
@@ -188,8 +188,8 @@ func earlierDecision(a session.Approval, said Word) string {
 	return ""
 }
 
-// rowsAfter returns the rows after an approval. If the approval is pending and again is true, that is
-// its question.
+// rowsAfter returns the rows after an approval. If the approval is pending and again is true, that
+// is its question.
 func (s Speaker) rowsAfter(r *server.Request, a session.Approval, again bool) (rd Reply, err error) {
 	rd.Reading, err = s.AfterApproval(r.Context(), r.Caller, a)
 	rd.Again, rd.Spoken = again, true

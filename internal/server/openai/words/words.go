@@ -2,7 +2,7 @@
 // `deny CODE`, `continue` and `cancel`. Chat clients have no other way to answer a question.
 //
 // It promises: only a code decides an approval, in the chat or by the key that was asked; a word
-// that decides nothing says so; the text of the assistant decides nothing.
+// that decides nothing is answered with the reason; the text of the assistant decides nothing.
 package words
 
 import (

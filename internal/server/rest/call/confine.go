@@ -38,7 +38,8 @@ func (r *Request) CheckSession(s *server.Server, id uuid.UUID) error {
 	return err
 }
 
-// ConfineMessage applies the limit of a browser token to a message: its session or user, and its agent.
+// ConfineMessage applies the limit of a browser token to a message: its session or user, and its
+// agent.
 func (r *Request) ConfineMessage(s *server.Server, m *turn.Request) error {
 	only := r.Caller.Only
 	if only == nil {

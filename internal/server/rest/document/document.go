@@ -1,6 +1,6 @@
-// Package document reads the OpenAPI document of the API: it is the table of routes, and it is served
-// as JSON. It promises that operations and handlers fit each other, and that the members of the JSON
-// have the order of the source.
+// Package document reads the OpenAPI document of the API: it is the table of routes, and it is
+// served as JSON. It promises that operations and handlers fit each other, and that the members of
+// the JSON have the order of the source.
 package document
 
 import (

@@ -1,5 +1,5 @@
-// Package files serves the operations of files: tickets for uploads, addresses for downloads, and the
-// bytes themselves. It stores nothing itself.
+// Package files serves the operations of files: tickets for uploads, addresses for downloads, and
+// the bytes themselves. It stores nothing itself.
 package files
 
 import (

@@ -1,6 +1,6 @@
-// Package sessions serves the operations of sessions: to list, change and erase them, their messages,
-// the feedback on their answers, their approvals and the results of their tools. It starts no turn
-// and streams nothing.
+// Package sessions serves the operations of sessions: to list, change and erase them, their
+// messages, the feedback on their answers, their approvals and the results of their tools. It
+// starts no turn and streams nothing.
 package sessions
 
 import (

@@ -110,8 +110,8 @@ type tokenPage struct {
 	NextCursor *string        `json:"next_cursor"`
 }
 
-// listTokens returns the browser tokens that the caller's key has made and that can be used now. The
-// scope admin lists those of all keys.
+// listTokens returns the browser tokens that the caller's key has made and that can be used now.
+// The scope admin lists those of all keys.
 func (s *api) listTokens(w http.ResponseWriter, r *call.Request) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -88,8 +88,8 @@ func (l *link) passChunk(to net.Conn, c Chunk) bool {
 	return err == nil
 }
 
-// waitToPass returns when data may pass: neither a delay nor a freeze is active. It returns false if the
-// link was reset meanwhile.
+// waitToPass returns when data may pass: neither a delay nor a freeze is active. It returns false
+// if the link was reset meanwhile.
 func (l *link) waitToPass(delay time.Duration) bool {
 	frozen, all := l.proxy.freezeState()
 	if delay += all; delay > 0 {
