@@ -73,8 +73,7 @@ func ExampleClient_Follow() {
 		read(frame)
 	}
 	fmt.Println(answer)
-	// Output: 0.......... 1.......... 2.......... 3.......... 4.......... 5.......... 6..........
-	// 7..........
+	// Output: 0.......... 1.......... 2.......... 3.......... 4.......... 5.......... 6.......... 7..........
 }
 
 // Decide an approval while the stream waits with its turn.
