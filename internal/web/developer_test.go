@@ -40,6 +40,7 @@ func TestTokensOfDevelopers(t *testing.T) {
 		t.Error("the page shows the token again")
 	}
 	viewer.Review("tokens")
+	unhurt(t, viewer)
 
 	owner := w.signIn(t, account.NewUser{Email: "olga@halden.example", Name: "Olga Berg"}, apikey.Owner)
 	owner.Go(settings)

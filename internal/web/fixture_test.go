@@ -83,15 +83,21 @@ func (w *world) signIn(t *testing.T, n account.NewUser, role apikey.Role) *brows
 	return p
 }
 
-// say sends a message with more members of its body, and waits until its turn has ended. Without a
-// text they name a skill.
+// say sends a message with more members of its body, and waits until its turn has ended.
 func (w *world) say(t *testing.T, text, members string) {
 	t.Helper()
-	body := `{"command":` + apitest.Quote(text) + `,` + members + `}`
-	if text == "" {
-		body = "{" + members + "}"
+	stream := w.begin(t, text, members)
+	defer stream.Close()
+	if _, err := readAll(stream); err != nil {
+		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(strings.Replace(body, ",}", "}", 1)))
+}
+
+// begin sends a message and returns the stream of its turn.
+func (w *world) begin(t *testing.T, text, members string) io.ReadCloser {
+	t.Helper()
+	body := strings.Replace(`{"command":`+apitest.Quote(text)+`,`+members+`}`, ",}", "}", 1)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +107,12 @@ func (w *world) say(t *testing.T, text, members string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	text, err = readAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted {
-		t.Fatal(res.Status, text, err)
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted {
+		text, _ := readAll(res.Body)
+		res.Body.Close()
+		t.Fatal(res.Status, text)
 	}
+	return res.Body
 }
 
 func readAll(r io.Reader) (string, error) {

@@ -35,6 +35,7 @@ func TestAgentsAreStopped(t *testing.T) {
 	p.See("tr", "callbacks")
 	p.See("li", "connection refused")
 	p.See(".note.bad", "parley 37")
+	unhurt(t, p)
 	p.Press("td button.danger", "Stop")
 	p.See("td", "Stopped")
 	if ws, err := w.Workspaces.Find(t.Context(), "demo"); err != nil || ws.Paused.At == nil {

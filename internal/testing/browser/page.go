@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-rod/rod"
 	"github.com/go-rod/rod/lib/proto"
@@ -20,7 +21,8 @@ import (
 // Page is a tab.
 type Page struct {
 	*rod.Page
-	t testing.TB
+	t     testing.TB
+	plain bool // without scripts
 
 	mu        sync.Mutex
 	origin    string // of the first document
@@ -126,10 +128,14 @@ func (p *Page) describe() {
 // Go opens an address and waits until it is loaded.
 func (p *Page) Go(address string) *Page {
 	p.t.Helper()
+	wait := p.Loaded
+	if p.plain {
+		wait = p.leave()
+	}
 	if err := p.Navigate(address); err != nil {
 		p.t.Fatalf("open %s: %v", address, err)
 	}
-	p.Loaded()
+	wait()
 	return p
 }
 
@@ -155,7 +161,13 @@ func (p *Page) See(selector, text string) *rod.Element {
 func (p *Page) Fill(selector, text string) {
 	p.t.Helper()
 	element, err := p.Element(selector)
-	if err == nil {
+	switch {
+	case err != nil:
+	case p.plain:
+		if _, err = element.Eval(`() => { this.focus(); this.select() }`); err == nil {
+			err = p.InsertText(text)
+		}
+	default:
 		if err = element.SelectAllText(); err == nil {
 			err = element.Input(text)
 		}
@@ -169,11 +181,63 @@ func (p *Page) Fill(selector, text string) {
 func (p *Page) Press(selector, text string) {
 	p.t.Helper()
 	element := p.See(selector, text)
-	wait := p.WaitNavigation(proto.PageLifecycleEventNameLoad)
-	if err := element.Click(proto.InputMouseButtonLeft, 1); err != nil {
+	wait := p.leave()
+	if !p.plain {
+		wait = p.WaitNavigation(proto.PageLifecycleEventNameLoad)
+	}
+	if err := p.click(element); err != nil {
 		p.t.Fatalf("click %s %q: %v", selector, text, err)
 	}
 	wait()
+}
+
+// click clicks an element. Without scripts there are no frames of animation to wait for.
+func (p *Page) click(element *rod.Element) error {
+	if !p.plain {
+		return element.Click(proto.InputMouseButtonLeft, 1)
+	}
+	if err := (proto.DOMScrollIntoViewIfNeeded{ObjectID: element.Object.ObjectID}).Call(p); err != nil {
+		return err
+	}
+	shape, err := element.Shape()
+	if err != nil {
+		return err
+	}
+	if err := p.Mouse.MoveTo(*shape.OnePointInside()); err != nil {
+		return err
+	}
+	return p.Mouse.Click(proto.InputMouseButtonLeft, 1)
+}
+
+// Choose selects an option of a select element by its value.
+func (p *Page) Choose(selector, value string) {
+	p.t.Helper()
+	element, err := p.Element(selector)
+	if err == nil {
+		_, err = element.Eval(`value => { this.value = value }`, value)
+	}
+	if err != nil {
+		p.t.Fatalf("choose %s in %s: %v", value, selector, err)
+	}
+}
+
+// leave marks the document and returns a function that waits until another one is complete. It asks
+// for the state, because a promise or a listener of a page without scripts never ends.
+func (p *Page) leave() (wait func()) {
+	if !p.plain {
+		return nil
+	}
+	_, _ = p.Eval(`() => { document.documentElement.dataset.left = "yes" }`)
+	return func() {
+		p.t.Helper()
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			done, err := p.Eval(`() => document.readyState === "complete" && !document.documentElement.dataset.left`)
+			if err == nil && done.Value.Bool() { // an error: the document is being replaced
+				return
+			}
+		}
+		p.t.Fatal("no other document was loaded")
+	}
 }
 
 // Path returns the path of the page.
@@ -197,6 +261,15 @@ func (p *Page) Size(width, height int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// WithoutScripts turns off the scripts of pages that are opened from now on.
+func (p *Page) WithoutScripts() {
+	p.t.Helper()
+	if err := (proto.EmulationSetScriptExecutionDisabled{Value: true}).Call(p); err != nil {
+		p.t.Fatal(err)
+	}
+	p.plain = true
 }
 
 // Theme makes the system prefer light or dark colours.
