@@ -22,7 +22,7 @@ type place struct {
 	start string // lock: one process decides between joining and starting
 	users string // lock: shared by all users of the server; the guard waits for it
 	peers string // lock: the same without the guard; by it the last process knows that it is the last
-	guard string // lock: held by the guard; its text is PostgreSQL's version
+	guard string // lock: held by the guard; its text is the guard's task
 	as    account
 }
 

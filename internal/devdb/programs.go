@@ -104,7 +104,7 @@ func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (progra
 	}
 	found := versionText.FindStringSubmatch(string(out))
 	if found == nil {
-		return programs{}, fmt.Errorf("postgres --version says %q", strings.TrimSpace(string(out)))
+		return programs{}, fmt.Errorf("postgres --version printed %q", strings.TrimSpace(string(out)))
 	}
 	major, err := strconv.Atoi(found[1])
 	return programs{dir: dir, version: found[0], major: major}, err
