@@ -18,10 +18,10 @@ func (c *command) sessionsErase() *cobra.Command {
 		Short:   "delete the content and files of a session permanently",
 		Example: `  parley sessions delete 0192f0aa-0000-7000-8000-000000000001
   parley sessions delete 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
-		Long: `Removes the messages, events, files, callbacks and caller id of a session directly from the
-database, so it needs no running server. A running turn is canceled. A record remains that the
-session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
-PostgreSQL's own files and in backups.`,
+		Long: `Removes the messages, events, files, callbacks and caller id of a session. On the database it needs
+no running server. A running turn is canceled. A record remains that the session existed, when, and
+which user or key erased it; docs/guides/retention.md describes the copies in PostgreSQL's own files
+and in backups.`,
 		Args: exactArguments("SESSION"),
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			id, err := uuid.Parse(args[0])

@@ -199,10 +199,10 @@ func (c *command) workspaceDelete() *cobra.Command {
 		Short: "delete a workspace with its sessions, files and keys permanently",
 		Example: `  parley workspace delete sales
   parley workspace delete sales --yes      without asking`,
-		Long: `Deletes a workspace directly in the database, so it needs no running server. Its keys are
-revoked, running turns are canceled, and its sessions, files, documents, skills, secrets, rules and
-callbacks are deleted. The log keeps the kinds and times of events, without content, until
-the audit retention ends. After an error, run the command again.`,
+		Long: `Deletes a workspace. On the database it needs no running server. Its keys are revoked, running turns
+are canceled, and its sessions, files, documents, skills, secrets, rules and callbacks are deleted.
+The log keeps the kinds and times of events, without content, until the audit retention ends. After
+an error, run the command again.`,
 		Args: exactArguments("NAME"),
 		RunE: c.administerServer(func(ctx context.Context, a *administration, args []string) error {
 			w, err := findWorkspace(ctx, a, args[0])
