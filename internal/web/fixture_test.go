@@ -93,10 +93,13 @@ func (w *world) say(t *testing.T, text, members string) {
 	}
 }
 
-// begin sends a message and returns the stream of its turn.
+// begin sends a message and returns the stream of its turn. Without a text the members name a skill.
 func (w *world) begin(t *testing.T, text, members string) io.ReadCloser {
 	t.Helper()
 	body := strings.Replace(`{"command":`+apitest.Quote(text)+`,`+members+`}`, ",}", "}", 1)
+	if text == "" {
+		body = "{" + members + "}"
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
