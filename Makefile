@@ -32,7 +32,7 @@ build-bench: ## build bin/parley-bench
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test -parallel $(PARALLEL) -timeout 15m ./...
 
-test-short: ## run the quick tests, in about two minutes on two cores; slow ones are skipped
+test-short: ## run the quick tests, in about a minute on two cores; slow ones are skipped
 	$(POSTGRES) $(GO) test -short -parallel $(PARALLEL) -timeout 5m ./...
 
 # Programs with the race detector sleep for a second at their end, and many tests wait for processes.

@@ -97,7 +97,7 @@ var ours = map[string]string{
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
 	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sse internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn",
-	"internal/testing/browser":              "",
+	"internal/testing/browser":              "internal/testing/slow",
 	"internal/testing/dbtest":               "internal/devdb internal/testing/dbtest/faultproxy migrations",
 	"internal/testing/dbtest/bulk":          "",
 	"internal/testing/dbtest/canary":        "internal/testing/dbtest",

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/parley-server/parley/internal/testing/browser"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // document is a page as a browser parses it.
@@ -74,6 +75,7 @@ func fetch(t *testing.T, address string, header ...string) document {
 // link leads to a page or a file of the repository, each anchor to an id.
 func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "reads every page of the manual")
 	w := newWorld(t)
 	pages := make(map[string]document)
 	anchors := 0
@@ -154,6 +156,7 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 // OpenAPI document.
 func TestEveryExampleIsShown(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "reads every page of the manual")
 	w := newWorld(t)
 	m, err := w.app.manual()
 	if err != nil {

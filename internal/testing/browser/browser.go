@@ -17,6 +17,8 @@ import (
 	"github.com/go-rod/rod/lib/launcher"
 	"github.com/go-rod/rod/lib/launcher/flags"
 	"github.com/go-rod/rod/lib/proto"
+
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // limit is how long a test may use a page.
@@ -86,6 +88,7 @@ func find() (string, bool) {
 // or fails it if PARLEY_TEST_REQUIRE is all.
 func New(t testing.TB) *Page {
 	t.Helper()
+	slow.Test(t, "runs Chromium")
 	bin, found := find()
 	if !found {
 		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -23,6 +24,7 @@ const mib = 1 << 20
 // left.
 func TestLimitsKill(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "uses up each limit")
 	s := open(t, sandbox.Config{})
 	for name, c := range map[string]struct {
 		argv   []string

@@ -235,6 +235,7 @@ func TestErasingAFolder(t *testing.T) {
 // Stored bytes that differ from the saved ones are not returned.
 func TestBrokenBytesAreNotRestored(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "needs a database for each fault")
 	for name, sql := range map[string]string{
 		"a bit":         `UPDATE work_chunks SET data = set_byte(data, 5, 7)`,
 		"a part":        `UPDATE work_chunks SET data = substring(data FROM 1 FOR octet_length(data) - 1)`,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -22,6 +23,7 @@ func hole(t testing.TB, dir, path string, size int64) {
 // amount and the remedy.
 func TestLimits(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "fills folders")
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("n", 249)+"/", 16), "/")
 	for name, c := range map[string]struct {
 		opt    workdir.Options
