@@ -49,6 +49,17 @@ type ToolReply struct {
 	Key       string `json:"key,omitempty"` // id of the API key that posted it
 }
 
+// QuestionKind returns what an encoded Question requests; "": nothing that this release knows.
+func QuestionKind(data []byte) Input {
+	var q struct {
+		Kind Input `json:"kind"`
+	}
+	if json.Unmarshal(data, &q) != nil {
+		return ""
+	}
+	return q.Kind
+}
+
 // Wait implements Question.
 func (b InputRequired) Wait() (uuid.UUID, Input) { return b.ApprovalID, b.What }
 

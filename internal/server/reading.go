@@ -40,6 +40,9 @@ type Reading struct {
 	Again bool
 	// Through keeps the reading open when a secret is requested.
 	Through bool
+	// Tools ends the reading with calls of the caller's own tools. Otherwise it stays open: another
+	// client posts their results.
+	Tools bool
 	// Then is read when the turn has ended; nil: nothing.
 	Then *Reading
 
@@ -80,13 +83,14 @@ func (s *Server) readTurn(ctx context.Context, c Caller, rd Reading, yield func(
 				yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
 				return false
 			}
-			if ask, ok := row.Body.(event.InputRequired); ok {
+			if ask, ok := row.Body.(event.Question); ok {
 				if row.Pending, err = s.endsAtQuestion(ctx, c, rd, ask, seen); err != nil {
 					yield(nil, err)
 					return false
 				}
 				row.Seen = seen && !row.Pending
-				seen = seen && ask.ApprovalID != rd.After
+				id, _ := ask.Wait()
+				seen = seen && id != rd.After
 			}
 			if rows = append(rows, row); row.Pending {
 				yield(rows, nil)
@@ -102,12 +106,15 @@ func (s *Server) readTurn(ctx context.Context, c Caller, rd Reading, yield func(
 
 // endsAtQuestion reports whether a reading ends with a question: it is pending, and the reader has
 // not received it before.
-func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
-	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
+func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask event.Question, seen bool) (bool, error) {
+	id, kind := ask.Wait()
+	switch {
+	case seen && !(rd.Again && id == rd.After),
+		kind == event.InputSecret && rd.Through, kind == event.InputTool && !rd.Tools, kind == event.InputResult:
 		return false, nil
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
+	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, id)
 	return err == nil && a.Status == "pending", err
 }

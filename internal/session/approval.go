@@ -21,6 +21,11 @@ type Pending struct {
 	ExpiresAt  time.Time   `json:"expires_at"`
 }
 
+// IsForUser reports whether a user answers the question, and not a program; false for nil.
+func (p *Pending) IsForUser() bool {
+	return p != nil && (p.Kind == event.InputApproval || p.Kind == event.InputSecret)
+}
+
 // pendingQuestion returns the question that a turn waits for, or nil.
 func (tx *Tx) pendingQuestion(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	row, err := tx.q.ApprovalPending(ctx, turn)

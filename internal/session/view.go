@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
 )
 
 // ErrNoTurn is returned for a turn that is not in the workspace.
@@ -21,7 +22,7 @@ type View struct {
 	Turn     Turn
 	Asked    Message         // the user's
 	Answer   Message         // the agent's; empty until the turn has ended
-	Question json.RawMessage // data of the input_required event of a waiting turn; nil: the turn does not wait
+	Question json.RawMessage // data of the input_required or tool_required event of a waiting turn; nil: the turn does not wait
 }
 
 // Turn returns a turn of a workspace, or ErrNoTurn.
@@ -85,5 +86,9 @@ func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p 
 }
 
 func viewOf(r db.TurnViewsRow) View {
-	return View{Turn: turnOf(r.Turn), Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
+	v := View{Turn: turnOf(r.Turn), Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
+	if event.QuestionKind(r.Question) == event.InputResult { // for callers a server's tool is still running
+		v.Turn.State, v.Question = Running, nil
+	}
+	return v
 }

@@ -85,20 +85,12 @@ func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte
 func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
 	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
 	o := Outcome{SessionID: t.SessionID, Rejected: t.Rejected}
-	if isToolQuestion(asked) {
+	if event.QuestionKind(asked) == event.InputTool {
 		o.Error, o.ToolRequired = new(string(event.KindToolRequired)), asked
 	} else {
 		o.Error, o.InputRequired = new(string(event.KindInputRequired)), asked
 	}
 	return o, err
-}
-
-// isToolQuestion reports whether the data of a question is that of a tool_required event.
-func isToolQuestion(asked json.RawMessage) bool {
-	var q struct {
-		Kind event.Input `json:"kind"`
-	}
-	return json.Unmarshal(asked, &q) == nil && q.Kind == event.InputTool
 }
 
 // encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may

@@ -106,7 +106,7 @@ func (s *api) busyError(w http.ResponseWriter, in input, err error) error {
 	}
 	busy, _ := f.Detail.Turn.(*session.ActiveTurn)
 	told := *f
-	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending != nil {
+	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending.IsForUser() {
 		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() + ", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
 	}
 	return s.writeFailedRun(w, in, &told, map[string]any{"turn": busy})

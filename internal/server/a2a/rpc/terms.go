@@ -43,7 +43,7 @@ func Translate(f *fault.Error, places map[string]string) *fault.Error {
 		told.Detail.Turn = nil // its addresses are of no use to this protocol's clients
 		told.Message = "This context is still working on an earlier task. Wait for it, cancel it, or send the message " +
 			"with multitask_strategy enqueue or interrupt in its metadata."
-		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {
+		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending.IsForUser() {
 			told.Message = "This context has an earlier task that waits for an answer. Answer it, cancel it, or send the message " +
 				"with multitask_strategy enqueue or interrupt in its metadata."
 		}

@@ -32,10 +32,41 @@ func questionMessage(base string, t *Task, q event.InputRequired) *Message {
 		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
 		text.WriteString(render.Approval(q))
 	}
-	m := agentMessage(t, 0, textPart(strings.TrimSpace(text.String())))
-	m.MessageID = q.ApprovalID.String()
+	return askMessage(t, q, text.String())
+}
+
+// callsMessage returns the calls of the caller's own tools that a task waits for.
+func callsMessage(base string, t *Task, q event.ToolRequired) *Message {
+	q.ReplyURL = server.AbsoluteURL(base, q.ReplyURL)
+	return askMessage(t, q, fmt.Sprintf("The agent waits for results of tools of the program that sent the message. That program posts them to %s .", q.ReplyURL))
+}
+
+// askMessage returns a message with a question as text and as data.
+func askMessage(t *Task, q event.Question, text string) *Message {
+	m := agentMessage(t, 0, textPart(strings.TrimSpace(text)))
+	id, _ := q.Wait()
+	m.MessageID = id.String()
 	if data, err := event.Encode(q); err == nil { // it was encoded before
 		m.Parts = append(m.Parts, dataPart(publicData(data)))
 	}
 	return m
+}
+
+// readQuestion returns an encoded question of a task, nil if this release does not know it.
+func readQuestion(base string, t *Task, data []byte) *Message {
+	kind := event.KindInputRequired
+	if event.QuestionKind(data) == event.InputTool {
+		kind = event.KindToolRequired
+	}
+	body, err := event.Decode(kind, data)
+	if err != nil {
+		return nil
+	}
+	switch q := body.(type) {
+	case event.InputRequired:
+		return questionMessage(base, t, q)
+	case event.ToolRequired:
+		return callsMessage(base, t, q)
+	}
+	return nil
 }

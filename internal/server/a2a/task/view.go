@@ -24,10 +24,9 @@ var Whole = Shape{Modes: Modes{true, true}, History: -1, Artifacts: true}
 func Of(base string, v session.View, files filestore.Files, s Shape) *Task {
 	t := &Task{ID: v.Turn.ID, ContextID: v.Turn.SessionID, Status: Status{State: StateOf(v.Turn), Timestamp: Stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
 	t.History = History(base, v, files.In, s.History)
-	var q event.InputRequired
 	switch {
-	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
-		t.Status.Message = questionMessage(base, t, q)
+	case v.Question != nil:
+		t.Status.Message = readQuestion(base, t, v.Question)
 	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
 		t.Status.Message = agentMessage(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}

@@ -81,7 +81,7 @@ func withAbsoluteURLs(base string, question json.RawMessage) json.RawMessage {
 	if json.Unmarshal(question, &q) != nil {
 		return question
 	}
-	for _, name := range []string{"decide_url", "secret_url"} {
+	for _, name := range []string{"decide_url", "secret_url", "reply_url"} {
 		var address string
 		if json.Unmarshal(q[name], &address) == nil && address != "" {
 			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // a string cannot fail
@@ -113,6 +113,18 @@ func questionTexts(o turn.Outcome) (texts []string) {
 		text = joinParagraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
 	}
 	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
+}
+
+// callTexts describes the calls of the caller's own tools that the turn waits for. The program that
+// sent the message runs them: this protocol has no message for their results.
+func callTexts(o turn.Outcome) []string {
+	var q event.ToolRequired
+	if json.Unmarshal(o.ToolRequired, &q) != nil {
+		return nil
+	}
+	text := fmt.Sprintf("The agent waits until %s for results of tools of the program that sent the message. That program posts them to %s . Call get_messages later.",
+		formatClock(q.ExpiresAt), q.ReplyURL)
+	return []string{text, fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
 
 // formatClock formats a time of the current day.

@@ -121,7 +121,7 @@ func (s Tools) startTurn(ctx context.Context, c *tools.Call, req turn.Request) (
 		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
 			"or send this message with the multitask_strategy enqueue or interrupt."
 	}
-	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending.IsForUser() {
 		f.Message += " It waits for a person: list_pending shows what for."
 	}
 	return started, f

@@ -57,7 +57,7 @@ func (w *wait) awaitResult(ctx context.Context) (tools.Result, error) {
 // followTurn reports progress until the turn asks an unanswered question or ends; then it returns
 // nil. The events of a turn that has ended may be removed: its outcome is still stored.
 func (w *wait) followTurn(ctx context.Context, p *progress) (*server.Row, error) {
-	reading := server.Reading{Turn: w.started.Turn, From: w.started.From, After: w.after}
+	reading := server.Reading{Turn: w.started.Turn, From: w.started.From, After: w.after, Tools: true}
 	for rows, err := range w.TurnRows(ctx, w.call.Caller, reading) {
 		if errors.Is(err, eventlog.ErrGone) {
 			return nil, nil
@@ -107,6 +107,8 @@ func (w *wait) resultOf(o turn.Outcome) tools.Result {
 		res.Texts = answerTexts(o)
 	case o.InputRequired != nil:
 		res.Texts = questionTexts(o)
+	case o.ToolRequired != nil:
+		res.Texts = callTexts(o)
 	case o.Error != nil:
 		res.Failed = true
 		res.Texts = failureTexts(o)
