@@ -12,11 +12,11 @@ import (
 // Approval is a request of a turn for an approval or a secret.
 type Approval struct {
 	ApprovalID  string          `json:"approval_id"`
-	Kind        string          `json:"kind"`   // approval, secret
+	Kind        string          `json:"kind"`   // approval, secret, tool
 	Status      string          `json:"status"` // pending, allowed, denied, provided, skipped, expired, canceled
 	SessionID   string          `json:"session_id"`
 	TurnID      string          `json:"turn_id"`
-	Request     json.RawMessage `json:"request"` // the data of its input_required frame; null once the session is erased
+	Request     json.RawMessage `json:"request"` // the data of its input_required or tool_required frame; null once the session is erased
 	CreatedAt   time.Time       `json:"created_at"`
 	ExpiresAt   time.Time       `json:"expires_at"`
 	SecondsLeft int             `json:"seconds_left"`

@@ -16,6 +16,7 @@ const (
 	KindToolUse            Kind = "tool_use"
 	KindToolResult         Kind = "tool_result"
 	KindInputRequired      Kind = "input_required"
+	KindToolRequired       Kind = "tool_required"
 	KindUsage              Kind = "usage"
 	KindStructured         Kind = "structured"
 	KindAttachment         Kind = "attachment"
@@ -24,8 +25,8 @@ const (
 	KindDone               Kind = "done"
 )
 
-// Body is the decoded data of a frame: Open, Text, ToolUse, ToolResult, InputRequired, TurnUsage,
-// Structured, Attachment, AttachmentRejected, TurnError or Done.
+// Body is the decoded data of a frame: Open, Text, ToolUse, ToolResult, InputRequired,
+// ToolRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError or Done.
 type Body interface {
 	// Kind returns the kind of the frames that carry this body.
 	Kind() Kind
@@ -139,6 +140,9 @@ func (ToolResult) Kind() Kind { return KindToolResult }
 // Kind returns KindInputRequired.
 func (InputRequired) Kind() Kind { return KindInputRequired }
 
+// Kind returns KindToolRequired.
+func (ToolRequired) Kind() Kind { return KindToolRequired }
+
 // Kind returns KindUsage.
 func (TurnUsage) Kind() Kind { return KindUsage }
 
@@ -159,7 +163,7 @@ func (Done) Kind() Kind { return KindDone }
 
 var decoders = map[Kind]func(data []byte) (Body, error){
 	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
-	KindInputRequired: decodeBody[InputRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
+	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
 	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError], KindDone: decodeBody[Done],
 }
 

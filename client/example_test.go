@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 
@@ -109,4 +110,40 @@ func ExampleClient_Decide() {
 	// approve: write wiki page tea (8 bytes)
 	// allowed
 	// Written.
+}
+
+// Give the agent a function of this program as a tool. Send runs it when the agent calls it, posts the
+// result and continues the stream.
+func ExampleCallerTool() {
+	c, err := client.New(options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	weather := client.CallerTool{
+		Name:        "get_weather",
+		Description: "The weather of a city.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+		Call: func(_ context.Context, input json.RawMessage) (any, error) {
+			var in struct{ City string }
+			if err := json.Unmarshal(input, &in); err != nil {
+				return nil, err
+			}
+			return map[string]any{"city": in.City, "celsius": 21}, nil
+		},
+	}
+	message := client.Message{Command: `Use get_weather with {"city":"Paris"}`, Tools: []client.CallerTool{weather}}
+	for frame, err := range c.Send(context.Background(), message) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		body, err := frame.Body()
+		if err != nil {
+			log.Fatal(err)
+		}
+		if result, ok := body.(client.ToolResult); ok {
+			fmt.Println(result.Output)
+		}
+	}
+	// Output: {"celsius":21,"city":"Paris"}
 }

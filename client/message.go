@@ -20,7 +20,9 @@ type Message struct {
 	// frame.
 	ResponseSchema json.RawMessage `json:"response_schema,omitempty"`
 	Attachments    []Attached      `json:"attachments,omitempty"`
-	Callback       *Receiver       `json:"callback,omitempty"`
+	// Tools are tools of the caller. They belong to this message: set them again in the next one.
+	Tools    []CallerTool `json:"tools,omitempty"`
+	Callback *Receiver    `json:"callback,omitempty"`
 	// MultitaskStrategy decides what happens to a message sent while a turn is running: reject,
 	// enqueue or interrupt. The server's default is reject.
 	MultitaskStrategy string  `json:"multitask_strategy,omitempty"`

@@ -13,7 +13,7 @@ import (
 
 // Send sends a message and yields the frames of the answer; the last one is done. If the connection
 // drops, Send resumes after the last frame. At input_required the stream waits with its turn until
-// the approval is decided. Leaving the loop does not end the turn on the server. The error is an
+// the approval is decided. At tool_required Send runs the tools of the message. Leaving the loop does not end the turn on the server. The error is an
 // *Error, an *Unreachable, a *Broken or the context's.
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	body, err := m.encodeBody(true)
@@ -33,7 +33,7 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 		}
 		return req, nil
 	}}
-	return s.allFrames(ctx)
+	return c.runTools(ctx, s, m)
 }
 
 // Answer is the complete answer to a message.
@@ -49,6 +49,9 @@ type Answer struct {
 	// InputRequired is the approval or secret that the turn waits for, if Error is
 	// input_required. The turn keeps waiting.
 	InputRequired json.RawMessage `json:"input_required,omitempty"`
+	// ToolRequired are the calls of the caller's tools that the turn waits for, if Error is
+	// tool_required: post their results and Follow the session.
+	ToolRequired *ToolRequired `json:"tool_required,omitempty"`
 
 	Raw json.RawMessage `json:"-"` // the whole response, unchanged
 }

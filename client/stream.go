@@ -79,6 +79,7 @@ type stream struct {
 	pacer
 
 	attached bool // the caller has the open frame
+	replayed bool // an earlier request has started the turn
 	session  string
 	lastID   string
 	seq      int64
@@ -133,6 +134,7 @@ func (s *stream) readConnection(ctx context.Context, yield func(Frame) bool) (en
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 		return false, decodeFailure(res, body)
 	}
+	s.replayed = s.replayed || !s.started && res.Header.Get("Idempotent-Replayed") == "true"
 	s.started = true
 	reader := sse.NewReader(&watched{res.Body, watch})
 	for {
