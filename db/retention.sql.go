@@ -354,7 +354,7 @@ WITH ended AS (
     SELECT t.workspace_id, t.state, coalesce(t.key_id, '') AS key_id, coalesce(t.end_user, '') AS end_user,
            coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END, '') AS agent,
            coalesce(m.usage ->> 'model', '') AS model, coalesce((m.usage ->> 'input_tokens')::bigint, 0) AS input_tokens,
-           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd
+           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd, m.tool_calls
     FROM workspaces w CROSS JOIN LATERAL (
         SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools FROM turns o
         WHERE o.workspace_id = w.id AND o.state IN ('completed', 'failed', 'canceled')
@@ -366,10 +366,15 @@ SELECT e.workspace_id, k.kind, k.subject, $1::date, count(*), count(*) FILTER (W
        sum(e.input_tokens), sum(e.output_tokens), sum(e.cost_usd)
 FROM ended e CROSS JOIN LATERAL (VALUES ('model', e.model), ('agent', e.agent), ('key', e.key_id), ('user', e.end_user)) AS k (kind, subject)
 GROUP BY e.workspace_id, k.kind, k.subject
+UNION ALL
+SELECT e.workspace_id, 'tool', coalesce(left(c ->> 'tool', 100), ''), $1::date, count(*), count(*) FILTER (WHERE c ->> 'ok' IS DISTINCT FROM 'false'), 0, 0, NULL
+FROM ended e CROSS JOIN LATERAL json_array_elements(e.tool_calls) c
+GROUP BY 1, 3
 ON CONFLICT DO NOTHING
 `
 
-// UsageDaySum stores the sums of the turns that ended in a day.
+// UsageDaySum stores the sums of the turns that ended in a day, and of the calls in them. Models write
+// the names of tools, so they are cut.
 func (q *Queries) UsageDaySum(ctx context.Context, day pgtype.Date) error {
 	_, err := q.db.Exec(ctx, usageDaySum, day)
 	return err

@@ -110,12 +110,13 @@ SELECT d.day::date AS day, (now() > ((d.day + 1)::timestamp AT TIME ZONE 'UTC') 
 FROM (SELECT coalesce((SELECT max(s.day) + 1 FROM usage_summed s), (now() AT TIME ZONE 'UTC')::date - 90) AS day) d;
 
 -- name: UsageDaySum :exec
--- UsageDaySum stores the sums of the turns that ended in a day.
+-- UsageDaySum stores the sums of the turns that ended in a day, and of the calls in them. Models write
+-- the names of tools, so they are cut.
 WITH ended AS (
     SELECT t.workspace_id, t.state, coalesce(t.key_id, '') AS key_id, coalesce(t.end_user, '') AS end_user,
            coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END, '') AS agent,
            coalesce(m.usage ->> 'model', '') AS model, coalesce((m.usage ->> 'input_tokens')::bigint, 0) AS input_tokens,
-           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd
+           coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd, m.tool_calls
     FROM workspaces w CROSS JOIN LATERAL (
         SELECT * FROM turns o
         WHERE o.workspace_id = w.id AND o.state IN ('completed', 'failed', 'canceled')
@@ -127,6 +128,10 @@ SELECT e.workspace_id, k.kind, k.subject, sqlc.arg(day)::date, count(*), count(*
        sum(e.input_tokens), sum(e.output_tokens), sum(e.cost_usd)
 FROM ended e CROSS JOIN LATERAL (VALUES ('model', e.model), ('agent', e.agent), ('key', e.key_id), ('user', e.end_user)) AS k (kind, subject)
 GROUP BY e.workspace_id, k.kind, k.subject
+UNION ALL
+SELECT e.workspace_id, 'tool', coalesce(left(c ->> 'tool', 100), ''), sqlc.arg(day)::date, count(*), count(*) FILTER (WHERE c ->> 'ok' IS DISTINCT FROM 'false'), 0, 0, NULL
+FROM ended e CROSS JOIN LATERAL json_array_elements(e.tool_calls) c
+GROUP BY 1, 3
 ON CONFLICT DO NOTHING;
 
 -- name: UsageDaySummed :exec

@@ -48,12 +48,8 @@ func (s *Store) Usage(ctx context.Context, workspace uuid.UUID, since time.Time,
 	since = since.UTC().Truncate(24 * time.Hour)
 	edge := since
 	if unit != ByHour {
-		next, err := s.q.UsageDayNext(ctx)
-		if err != nil {
-			return u, fmt.Errorf("find the days that are summed: %w", err)
-		}
-		if next.Day.Time.After(since) {
-			edge = next.Day.Time
+		if edge, err = s.firstUnsummed(ctx, since); err != nil {
+			return u, err
 		}
 	}
 	rows, err := replan.Fresh{Pool: s.pool}.Query(ctx, usageReport, workspace, since, edge, string(unit), limit)
@@ -78,6 +74,18 @@ func (s *Store) Usage(ctx context.Context, workspace uuid.UUID, since time.Time,
 	return u, nil
 }
 
+// firstUnsummed returns the first day since a time that is not in usage_days.
+func (s *Store) firstUnsummed(ctx context.Context, since time.Time) (time.Time, error) {
+	next, err := s.q.UsageDayNext(ctx)
+	if err != nil {
+		return since, fmt.Errorf("find the days that are summed: %w", err)
+	}
+	if next.Day.Time.After(since) {
+		return next.Day.Time, nil
+	}
+	return since, nil
+}
+
 // usageReport has the arguments workspace, first day, first day that is counted from the turns,
 // unit and limit.
 const usageReport = `SELECT kind, at, name, turns, completed, input_tokens, output_tokens, cost_usd::float8 FROM (
@@ -86,7 +94,7 @@ const usageReport = `SELECT kind, at, name, turns, completed, input_tokens, outp
                sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd
         FROM (
             SELECT kind, day::timestamp AT TIME ZONE 'UTC' AS at, subject AS name, turns, completed, input_tokens, output_tokens, cost_usd
-            FROM usage_days WHERE workspace_id = $1 AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
+            FROM usage_days WHERE workspace_id = $1 AND kind <> 'tool' AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
             UNION ALL
             SELECT k.kind, date_trunc($4, t.state_at, 'UTC'), k.subject, count(*), count(*) FILTER (WHERE t.state = 'completed'),
                    coalesce(sum((m.usage ->> 'input_tokens')::bigint), 0), coalesce(sum((m.usage ->> 'output_tokens')::bigint), 0), sum((m.usage ->> 'cost_usd')::numeric)

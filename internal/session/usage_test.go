@@ -21,14 +21,15 @@ const endedTurns = `WITH d AS (
 ), s AS (
     INSERT INTO sessions (id, workspace_id, created_at, updated_at) SELECT session_id, $1, at, at FROM d
 ), m AS (
-    INSERT INTO messages (id, session_id, turn_id, workspace_id, role, status, usage, first_seq, last_seq, created_at)
+    INSERT INTO messages (id, session_id, turn_id, workspace_id, role, status, tool_calls, usage, first_seq, last_seq, created_at)
     SELECT gen_random_uuid(), session_id, id, $1, 'assistant', 'completed',
+           json_build_array(json_build_object('tool', 'bash', 'ok', n % 3 > 0), json_build_object('tool', repeat('x', 5000), 'ok', true)),
            json_build_object('model', 'm' || n % 2, 'input_tokens', 100 + n, 'output_tokens', 10, 'cost_usd', CASE WHEN n % 2 = 0 THEN 0.25 END), n, n, at FROM d
 )
 INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, end_user, agent, agent_version, created_at, finished_at, state_at)
 SELECT id, session_id, $1, CASE WHEN n % 4 = 0 THEN 'failed' ELSE 'completed' END, 600, 50, 'key0000' || n % 3, 'user-' || n % 2, 'default', n % 2, at, at, at FROM d`
 
-// TestUsageIsSummedByDays compares the report from the turns with the one from the sums of days.
+// TestUsageIsSummedByDays compares the reports from the turns with those from the sums of days.
 // Erasing a session removes its user from the sums, and the rest of them stays.
 func TestUsageIsSummedByDays(t *testing.T) {
 	t.Parallel()
@@ -50,7 +51,18 @@ func TestUsageIsSummedByDays(t *testing.T) {
 		}
 		return u
 	}
-	before := report()
+	tools := func() []session.ToolUse {
+		t.Helper()
+		list, err := store.ToolUses(t.Context(), ws.ID, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	before, called := report(), tools()
+	if len(called) != 2 || called[0].Tool != "bash" || called[0].Calls < 30 || called[0].Failed < 10 || called[0].Failed > 11 {
+		t.Fatalf("the calls are %+v", called)
+	}
 	if len(before.Times) < 30 || len(before.Keys) != 3 || len(before.Users) != 2 || len(before.Agents) != 2 || before.Agents[0].Name == "" {
 		t.Fatalf("the report is %+v", before)
 	}
@@ -64,6 +76,9 @@ func TestUsageIsSummedByDays(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, report()); diff != "" {
 		t.Errorf("the sums differ from the turns:\n%s", diff)
+	}
+	if diff := cmp.Diff(called, tools()); diff != "" {
+		t.Errorf("the sums of calls differ from the turns:\n%s", diff)
 	}
 	if _, err := pool.Exec(t.Context(), `UPDATE turns SET key_id = 'changed' WHERE state_at < now() - interval '3 days'`); err != nil {
 		t.Fatal(err)
