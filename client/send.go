@@ -41,6 +41,8 @@ type Answer struct {
 	Success          bool            `json:"success"`
 	Output           *string         `json:"output"`
 	SessionID        string          `json:"session_id"`
+	Agent            string          `json:"agent,omitempty"`
+	AgentVersion     json.RawMessage `json:"agent_version,omitempty"` // a number, or "draft"
 	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
 	References       json.RawMessage `json:"references,omitempty"`
 	Attachments      []OutputFile    `json:"attachments,omitempty"`

@@ -14,17 +14,19 @@ import (
 
 // Outcome is the result of a turn, as blocking calls and callbacks return it.
 type Outcome struct {
-	Success          bool            `json:"success"`
-	Output           *string         `json:"output"`
-	SessionID        uuid.UUID       `json:"session_id"`
-	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
-	References       json.RawMessage `json:"references,omitempty"`
-	Attachments      []event.File    `json:"attachments,omitempty"`
-	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
-	Truncated        bool            `json:"truncated,omitempty"` // the provider cut the answer at its token limit
-	Error            *string         `json:"error"`
-	InputRequired    json.RawMessage `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
-	ToolRequired     json.RawMessage `json:"tool_required,omitempty"`  // the calls that the turn waits for, if Error is tool_required
+	Success          bool                `json:"success"`
+	Output           *string             `json:"output"`
+	SessionID        uuid.UUID           `json:"session_id"`
+	Agent            string              `json:"agent,omitempty"` // "": a turn of an earlier release
+	AgentVersion     *event.AgentVersion `json:"agent_version,omitempty"`
+	StructuredResult json.RawMessage     `json:"structured_result,omitempty"`
+	References       json.RawMessage     `json:"references,omitempty"`
+	Attachments      []event.File        `json:"attachments,omitempty"`
+	Rejected         json.RawMessage     `json:"rejected_attachments,omitempty"`
+	Truncated        bool                `json:"truncated,omitempty"` // the provider cut the answer at its token limit
+	Error            *string             `json:"error"`
+	InputRequired    json.RawMessage     `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
+	ToolRequired     json.RawMessage     `json:"tool_required,omitempty"`  // the calls that the turn waits for, if Error is tool_required
 }
 
 // Outcome reads the result of a turn; ok is false while it has not ended.
@@ -47,7 +49,15 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	if o.Success {
 		o.Output = answer.Output
 	}
-	return o, true, nil
+	return o.withAgent(t), true, nil
+}
+
+// withAgent adds the agent of a turn and its version.
+func (o Outcome) withAgent(t session.Turn) Outcome {
+	if t.Agent != "" {
+		o.Agent, o.AgentVersion = t.Agent, new(event.AgentVersion(t.AgentVersion))
+	}
+	return o
 }
 
 // callbackBody returns the body of a callback: the body of a blocking call, or the one defined by
@@ -90,7 +100,7 @@ func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked j
 	} else {
 		o.Error, o.InputRequired = new(string(event.KindInputRequired)), asked
 	}
-	return o, err
+	return o.withAgent(t), err
 }
 
 // encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may

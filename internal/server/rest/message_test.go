@@ -72,6 +72,9 @@ func TestBlockingAnswer(t *testing.T) {
 	if !a.Success || a.Output == nil || *a.Output == "" || a.Error != nil || uuid.Validate(a.SessionID) != nil {
 		t.Errorf("%s", r.text)
 	}
+	if !strings.Contains(r.text, `"agent":"default","agent_version":1`) {
+		t.Errorf("the answer has no agent: %s", r.text)
+	}
 	for _, absent := range []string{"references", "structured_result", "attachments", "rejected_attachments"} {
 		if strings.Contains(r.text, absent) {
 			t.Errorf("%s in %s", absent, r.text)

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server/openai/chat"
@@ -15,10 +16,11 @@ type Encoder struct {
 	n      int    // events so far
 }
 
-// Thread is the predecessor of a response.
+// Thread is the predecessor of a response, and what the response repeats of its request.
 type Thread struct {
-	Previous     string // id of the previous response; "": none
-	Conversation string // "": no name
+	Previous     string          // id of the previous response; "": none
+	Conversation string          // "": no name
+	Metadata     json.RawMessage // of the request; nil: none
 }
 
 // NewEncoder returns an encoder.
@@ -136,9 +138,13 @@ func (p *Encoder) wholePart() map[string]any {
 
 // responseObject returns the response so far.
 func (p *Encoder) responseObject(status string) map[string]any {
+	metadata := p.thread.Metadata
+	if metadata == nil {
+		metadata = json.RawMessage("{}")
+	}
 	r := map[string]any{
 		"id": p.ID, "object": "response", "created_at": p.Created, "status": status, "model": p.Model, "output": []any{},
-		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": false, "temperature": nil,
+		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": metadata, "parallel_tool_calls": false, "temperature": nil,
 		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.Session,
 	}
 	if p.thread.Previous != "" {

@@ -45,6 +45,7 @@ func Handler(s chat.Service) chat.Handler {
 			if rd.Spoken { // not the response that started the turn
 				a.ID += "_" + uuid.Must(uuid.NewV7()).String()
 			}
+			thread.Metadata = in.Given["metadata"]
 			return NewEncoder(a, thread)
 		})
 	}
