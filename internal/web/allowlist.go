@@ -23,18 +23,19 @@ type allowlistView struct {
 	All    bool         // shows revoked patterns, too
 	Hidden int
 	Form   *form
+	Covers string // what the pattern in the form would cover
 }
 
 func (a *App) allowlistPage(w http.ResponseWriter, p *page) error {
-	return a.showAllowlist(w, p, http.StatusOK, emptyForm())
+	return a.showAllowlist(w, p, http.StatusOK, emptyForm(), "")
 }
 
-func (a *App) showAllowlist(w http.ResponseWriter, p *page, status int, f *form) error {
+func (a *App) showAllowlist(w http.ResponseWriter, p *page, status int, f *form, covers string) error {
 	list, err := a.Permissions.List(p.Context(), p.Workspace.ID)
 	if err != nil {
 		return err
 	}
-	view, names := allowlistView{Form: f, All: p.URL.Query().Get("all") == "1"}, newAsker(p)
+	view, names := allowlistView{Form: f, Covers: covers, All: p.URL.Query().Get("all") == "1"}, newAsker(p)
 	for _, e := range slices.Backward(list) {
 		if e.RevokedAt != nil && !view.All {
 			view.Hidden++
@@ -55,12 +56,23 @@ func (a *App) showAllowlist(w http.ResponseWriter, p *page, status int, f *form)
 func (a *App) changeAllowlist(w http.ResponseWriter, p *page) error {
 	f := newForm(p)
 	switch f.Value("do") {
+	case "preview":
+		pattern, err := permission.Parse(strings.TrimSpace(f.Value("pattern")))
+		if err != nil {
+			f.fail("pattern", reasonOf(err))
+			return a.showAllowlist(w, p, http.StatusUnprocessableEntity, f, "")
+		}
+		covers, err := a.coverage(p.Context(), p, pattern)
+		if err != nil {
+			return err
+		}
+		return a.showAllowlist(w, p, http.StatusOK, f, covers)
 	case "add":
 		rule := permission.Rule{Workspace: p.Workspace.ID, Key: p.Visitor.ID, Pattern: strings.TrimSpace(f.Value("pattern"))}
 		stored, err := a.Permissions.AddRule(p.Context(), rule)
 		if problem := fault.From(err); problem != nil && problem.Code.Status() < 500 {
 			f.fail("pattern", problem.Message)
-			return a.showAllowlist(w, p, http.StatusUnprocessableEntity, f)
+			return a.showAllowlist(w, p, http.StatusUnprocessableEntity, f, "")
 		}
 		if err != nil {
 			return err

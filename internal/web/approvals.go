@@ -2,20 +2,16 @@ package web
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -198,83 +194,6 @@ func (p *page) answer() (turn.Answer, error) {
 	}
 	ans.Approval, ans.Key, ans.Scopes, ans.Actor = id, p.member(), p.Scopes.Expand().Strings(), p.Visitor.Name
 	return ans, nil
-}
-
-// previewPattern describes the calls that a pattern would allow: the calls of this request, and those of the
-// requests before it.
-func (a *App) previewPattern(w http.ResponseWriter, p *page) error {
-	id, err := p.approvalID()
-	if err != nil {
-		return err
-	}
-	asked, err := a.srv.Sessions.Approval(p.Context(), p.Workspace.ID, id)
-	if err != nil {
-		return err
-	}
-	pattern, err := permission.Parse(p.PostForm.Get("pattern"))
-	if err != nil {
-		return server.WriteJSON(w, http.StatusOK, patternPreview{Text: reasonOf(err)})
-	}
-	own := matching(pattern, asked)
-	if len(own) == 0 {
-		return server.WriteJSON(w, http.StatusOK, patternPreview{Text: "It matches none of the operations above, so it cannot be added here."})
-	}
-	recent, err := a.srv.Sessions.Approvals(p.Context(), p.Workspace.ID, session.ApprovalQuery{Limit: 200})
-	if err != nil {
-		return err
-	}
-	var others []string
-	for _, before := range recent.Data {
-		if before.ApprovalID != id {
-			others = append(others, matching(pattern, before)...)
-		}
-	}
-	words := "Covers " + strings.Join(own[:min(3, len(own))], ", ") + "."
-	if n := len(others); n > 0 {
-		words += fmt.Sprintf(" Of the latest requests it would also have allowed %s: %s", plural(n, "call", "calls"), strings.Join(others[:min(n, 3)], ", "))
-		if n > 3 {
-			words += " …"
-		}
-	} else {
-		words += " No other request of late matches it."
-	}
-	return server.WriteJSON(w, http.StatusOK, patternPreview{OK: true, Text: words})
-}
-
-// patternPreview is the response to a pattern that is being written.
-type patternPreview struct {
-	OK   bool   `json:"ok"`
-	Text string `json:"text"`
-}
-
-// matching returns the summaries of the operations of a request that a pattern covers.
-func matching(pattern permission.Pattern, a session.Approval) (found []string) {
-	var req event.InputRequired
-	if json.Unmarshal(a.Request, &req) != nil {
-		return nil
-	}
-	for _, op := range req.Operations {
-		if pattern.Matches(op.Tool, op.Input) {
-			found = append(found, flat(inline(op.Tool+" "+op.Summary)))
-		}
-	}
-	return found
-}
-
-// reasonOf returns the sentences of a fault.
-func reasonOf(err error) string {
-	f := fault.From(err)
-	if f == nil {
-		return "This pattern cannot be read."
-	}
-	var all []string
-	for _, v := range f.Detail.Violations {
-		all = append(all, v.Message)
-	}
-	if len(all) == 0 {
-		return f.Message
-	}
-	return strings.Join(all, " ")
 }
 
 // member returns the id under which the visitor's answers are recorded.

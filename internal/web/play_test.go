@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"strings"
@@ -26,7 +27,7 @@ import (
 func playWorld(t *testing.T, window time.Duration) *world {
 	t.Helper()
 	s := apitest.New(t, apitest.Options{
-		Tools: func(*apitest.Service) []tool.Tool { return []tool.Tool{apitest.Touch{}} },
+		Tools: func(*apitest.Service) []tool.Tool { return []tool.Tool{apitest.Touch{}, gitTool{}} },
 		Turns: func(c *turn.Config) {
 			if window > 0 {
 				apitest.Asking(c)
@@ -207,6 +208,28 @@ func TestApprovalsInOtherWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.See(".asked[data-status=expired]", "without an answer")
+
+	send(t, p, "@call bash {\"command\":\"git status\"}\n@call bash {\"command\":\"git log\"}")
+	find(t, p, ".ask[data-armed] [value=allow]").MustClick()
+	p.MustWait(`() => document.querySelectorAll(".asked[data-status=allowed]").length === 1`)
+	find(t, p, ".ask[data-id] [name=always]").MustClick()
+	find(t, p, ".ask [name=pattern]").MustSelectAllText().MustInput("bash(git log)")
+	p.See(".ask [data-preview]", "It covers 1 of the 2 calls of bash in the last 30 days")
+	find(t, p, ".ask .why summary").MustClick()
+	find(t, p, ".ask [name=reason]").MustInput("Not on Mondays.")
+	find(t, p, ".ask[data-armed] [value=deny]").MustClick()
+	p.See(".asked[data-status=denied]:last-of-type", "“Not on Mondays.”")
+}
+
+// gitTool is a tool whose calls the allow-list has patterns for.
+type gitTool struct{}
+
+func (gitTool) Spec() tool.Spec {
+	return tool.Spec{Name: "bash", Description: "Runs a command.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: true}
+}
+
+func (gitTool) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{OK: true, Output: "Clean."}, nil
 }
 
 // pending returns the id of the request whose card is on the page.

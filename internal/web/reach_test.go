@@ -39,7 +39,11 @@ func TestReachOfTools(t *testing.T) {
 	}
 	p.Review("credentials")
 
+	w.say(t, `@call bash {"command":"git status"} bash {"command":"git log"}`, "")
 	p.Go(settings + "allowlist")
+	p.Fill("#f-pattern", "bash(git status)")
+	p.Press("button.btn", "Show what it covers")
+	p.See("#covers", `It covers 1 of the 2 calls of bash in the last 30 days: bash {"command":"git status"}`)
 	p.Fill("#f-pattern", "bash(")
 	p.Press("button.primary", "Add pattern")
 	p.See(".err", "in parentheses")

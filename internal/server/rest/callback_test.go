@@ -156,6 +156,9 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	got := wait.Receive(t, "a request at the hook", h.got)
 	c := s.await(t, id, "delivered", 1)
 	d := got.Data
+	if !strings.Contains(string(got.raw), `"agent":"default","agent_version":1`) {
+		t.Errorf("the report has no agent: %s", got.raw)
+	}
 	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.Workspace.ID.String() || d.Metadata["order"] != "17" || d.Seq == 0 {
 		t.Errorf("%s", got.raw)
 	}

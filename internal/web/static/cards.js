@@ -44,7 +44,9 @@ function body(view) {
     view.pattern ? el("div.pat", {},
       el("label.check", {}, el("input", { type: "checkbox", name: "always", value: "1" }), el("span", {}, "Always allow calls like this")),
       el("input.in.mono", { name: "pattern", "aria-label": "Pattern to always allow", value: view.pattern, spellcheck: "false", autocomplete: "off" }),
-      el("p.hint", { "data-preview": true }, view.pattern_hint)) : null, err,
+      el("p.hint", { "data-preview": true }, view.pattern_hint)) : null,
+    view.deny ? el("details.why", {}, el("summary", {}, "Give a reason for a denial"),
+      el("input.in", { name: "reason", maxlength: 500, "aria-label": "Reason for a denial, which the agent reads", autocomplete: "off" })) : null, err,
   ];
 }
 
@@ -163,6 +165,7 @@ export function enhance(node, ctx) {
       if (!answer.value) { fail("Enter the value, or skip.", form.elements.value); return; }
     }
     if (decision === "allow" && always?.checked) Object.assign(answer, { always: "1", pattern: pattern.value });
+    if (decision === "deny" && form.elements.reason?.value) answer.reason = form.elements.reason.value;
     busy = true; disarm(); fail("");
     button.setAttribute("aria-busy", "true");
     let view = null;
