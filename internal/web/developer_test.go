@@ -1,9 +1,15 @@
 package web
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -75,4 +81,69 @@ func TestTokensOfDevelopers(t *testing.T) {
 	if status := w.use(t, text); status != http.StatusUnauthorized {
 		t.Errorf("the revoked token: %d", status)
 	}
+}
+
+// TestSnippetsRun creates a key, tests it with the button of its page, and runs the programs of the
+// page: with the new key, and those of the page of clients with a key from the environment.
+func TestSnippetsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.signIn(t, account.NewUser{Email: "olga@halden.example", Name: "Olga Berg"}, apikey.Owner)
+	p.Go(w.URL + "/w/demo/settings/developer")
+	p.Fill("#f-name", "web site")
+	p.Press("button.primary[type=submit]", "Create key")
+	key := p.MustElement("#once").MustProperty("value").Str()
+	p.See("[data-try] button", "Test it now").MustClick()
+	p.See("[data-try] [role=status]", "The key works")
+	p.Review("key-once")
+	fresh := p.MustEval(`() => Object.fromEntries([...document.querySelectorAll("pre[id^=once-]")].map((pre) => [pre.id.slice(5), pre.textContent]))`)
+	if got := fresh.Get("env").Str(); got != "PARLEY_URL="+w.URL+"\nPARLEY_WORKSPACE=demo\nPARLEY_API_KEY="+key {
+		t.Errorf(".env: %s", got)
+	}
+	p.Go(w.URL + "/w/demo/settings/developer/connect")
+	usual := p.MustEval(`() => Object.fromEntries([...document.querySelectorAll("pre[id^=c-]")].map((pre) => [pre.id.slice(2), pre.textContent]))`)
+	for id, program := range map[string][]string{
+		"curl": {"sh", "-c"}, "js": {"node", "--input-type=module", "-e"}, "python": {"python3", "-c", "import ast,sys; ast.parse(sys.argv[1]); print('parsed')"},
+	} {
+		for env, text := range map[string]string{"PARLEY_API_KEY=wrong": fresh.Get(id).Str(), "PARLEY_API_KEY=" + key: usual.Get(id).Str()} {
+			out := run(t, env, append(program, text)...)
+			if want := map[string]string{"curl": "event: done", "python": "parsed"}[id]; strings.TrimSpace(out) == "" || !strings.Contains(out, want) {
+				t.Errorf("%s with %s:\n%s\n%s", id, env, text, out)
+			}
+		}
+	}
+	for _, text := range []string{fresh.Get("mcp").Str(), usual.Get("mcp").Str()} {
+		var config struct {
+			Servers map[string]struct {
+				URL     string            `json:"url"`
+				Headers map[string]string `json:"headers"`
+			} `json:"mcpServers"`
+		}
+		if err := json.Unmarshal([]byte(text), &config); err != nil || config.Servers["parley"].URL != w.URL+"/mcp" || !strings.HasPrefix(config.Servers["parley"].Headers["Authorization"], "Bearer ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	packages, _ := filepath.Abs("../../compat/clients")
+	if _, err := os.Stat(filepath.Join(packages, "node_modules/ai")); err == nil {
+		if out := run(t, "PARLEY_API_KEY="+key, "sh", "-c", "cd "+packages+" && node --input-type=module -e \"$0\"", usual.Get("ai").Str()); strings.TrimSpace(out) == "" {
+			t.Errorf("ai: %s", out)
+		}
+	}
+}
+
+// run returns the output of a program that is installed, or skips the test.
+func run(t *testing.T, env string, argv ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		t.Skip("no " + argv[0])
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", argv[0], err, out)
+	}
+	return string(out)
 }

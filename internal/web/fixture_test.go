@@ -9,6 +9,7 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -32,7 +33,13 @@ func newWorld(t *testing.T) *world {
 // serveWorld listens with the application and the API.
 func serveWorld(t *testing.T, s *apitest.Service) *world {
 	t.Helper()
-	srv := s.Server(t, nil)
+	return serveConfigured(t, s, nil)
+}
+
+// serveConfigured is serveWorld with a changed configuration.
+func serveConfigured(t *testing.T, s *apitest.Service, change func(*server.Config)) *world {
+	t.Helper()
+	srv := s.Server(t, change)
 	api, err := rest.New(srv, nil)
 	if err != nil {
 		t.Fatal(err)

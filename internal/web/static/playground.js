@@ -127,6 +127,7 @@ async function ended() {
 /** vanished shows what is left of a session whose events are not available any more. */
 async function vanished(replay) {
   await refreshed();
+  if (gone) return;
   if (conversation.active && replay) { follow({ replay: "" }); return; }
   gone = Boolean(conversation.active) || !conversation.turns.length;
   badge();
@@ -163,6 +164,15 @@ async function refresh() {
   older ??= page.next_cursor;
   conversation.load(page.data.toReversed());
   conversation.finish();
+  if (page.data.some((m) => m.erased)) erased();
+}
+
+/** erased says that the session cannot go on. What the page still shows is not for another session. */
+function erased() {
+  gone = true;
+  note(icon("warn"), el("div", {}, el("p", {}, "This session was erased. It takes no message.")),
+    el("button.btn", { type: "button", onclick: () => open("") }, "Start a new session"));
+  badge();
 }
 
 /** refreshed is refresh that waits for a server that is away. */
@@ -201,6 +211,7 @@ async function open(id, push = true) {
     $("earlier").hidden = !older;
     seenAtLoad = Math.max(0, ...messages.map((m) => m.last_seq));
     conversation.load(messages);
+    if (messages.some((m) => m.erased)) erased();
     const from = conversation.turns.at(-replayed) ?? conversation.turns[0];
     for (const t of conversation.turns) { if (t === from) break; t.settle(t.message); }
     if (!from) { await list(); return; }
@@ -353,6 +364,8 @@ async function queue(body, headers, begin) {
     reset();
     conversation.begin(new Turn(conversation, begin));
     await refresh();
+    // The turn before may have ended while this message was stored.
+    if (phase.phase === "closed" && conversation.active) follow({ cursor: stream?.cursor ?? "" });
   } catch (err) { showProblem(err); }
   badge();
 }
