@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/turn"
@@ -59,6 +60,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
+	s.toolset = toolset.NewStore(s.pool)
 	err = s.retryStep(ctx, func(ctx context.Context) error {
 		s.secrets, err = s.openVault(ctx)
 		return err
@@ -114,7 +116,7 @@ func (s *service) buildTurns() (err error) {
 	s.banner.printModel(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.agentTools, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.agentTools, OwnTools: s.ownTools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,

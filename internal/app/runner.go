@@ -7,11 +7,14 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/files"
 	"github.com/parley-server/parley/internal/tool/knowledge"
+	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/tool/shell"
 	"github.com/parley-server/parley/internal/tool/web"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -105,6 +108,20 @@ func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 // agentTools returns the agent's tools in a run.
 func (s *service) agentTools(run *toolenv.Run) []tool.Tool {
 	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
+}
+
+// ownTools returns the tools that a workspace has added, in a run.
+func (s *service) ownTools(ctx context.Context, workspace uuid.UUID, run *toolenv.Run) ([]tool.Tool, error) {
+	servers, err := s.toolset.Usable(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return mcptool.Tools(run, mcptool.Record{Store: s.toolset, Workspace: workspace, Log: s.Log}, servers), nil
+}
+
+// probeOf connects to tool servers for administrators.
+func probeOf(runner *toolenv.Runner) mcptool.Probe {
+	return mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }}
 }
 
 // toolSpecs describes the agent's tools.

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -67,6 +68,7 @@ type service struct {
 	workspaces *workspace.Store
 	wiki       *wiki.Store
 	skills     *skill.Store
+	toolset    *toolset.Store
 	secrets    *vault.Store
 	files      *filestore.Store
 	callbacks  *callback.Store

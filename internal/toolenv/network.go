@@ -32,12 +32,22 @@ type network struct {
 	env     []string          // for commands
 }
 
-// openNetwork opens the run's credentials. It fails if one does not open: a row that was changed
-// without the service is not a credential.
+// openNetwork opens the network of the run's own requests.
 func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if x.net != nil {
 		return x.net, nil
 	}
+	policy, err := x.r.Policy(ctx, x.t.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	x.net, err = x.newNetwork(ctx, x.t.Credentials, policy)
+	return x.net, err
+}
+
+// newNetwork opens credentials. It fails if one does not open: a row that was changed without the
+// service is not a credential.
+func (x *Run) newNetwork(ctx context.Context, names []string, policy Policy) (*network, error) {
 	list, err := x.r.cfg.Vault.List(ctx, x.t.Workspace)
 	if err != nil {
 		return nil, err
@@ -45,7 +55,7 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	n := &network{stands: make(map[string]string)}
 	var mine, others []string
 	for _, c := range list {
-		switch named := slices.Contains(x.t.Credentials, c.Name); {
+		switch named := slices.Contains(names, c.Name); {
 		case c.HasValue && named:
 			mine = append(mine, c.Name)
 		case c.HasValue:
@@ -64,10 +74,6 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	}
 	n.buildRedactors(slices.Concat(opened, x.openOthers(ctx, others)))
 
-	policy, err := x.r.Policy(ctx, x.t.Workspace)
-	if err != nil {
-		return nil, err
-	}
 	credentials := make([]egress.Credential, len(opened))
 	for i, o := range opened {
 		stands := x.r.placeholderOf(x.t.Turn, o.Name)
@@ -81,7 +87,6 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the network of a run: %w", err)
 	}
-	x.net = n
 	return n, nil
 }
 
@@ -116,10 +121,16 @@ func (x *Run) openOthers(ctx context.Context, names []string) (list []vault.Open
 // Redact removes the values of credentials from a text for the log. Before a run has opened its
 // credentials, the texts of its process contain none. A nil run has no values.
 func (x *Run) Redact(s string) string {
-	if x == nil || x.net == nil {
+	if x == nil {
 		return s
 	}
-	return x.net.records.String(s)
+	if x.net != nil {
+		return x.net.records.String(s)
+	}
+	for _, n := range x.routes { // each has all values of the workspace
+		return n.records.String(s)
+	}
+	return s
 }
 
 func secretsOf(opened []vault.Opened) []redact.Secret {

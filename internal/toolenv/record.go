@@ -187,7 +187,7 @@ func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	id, err = x.r.q.EgressRequestInsert(ctx, db.EgressRequestInsertParams{
-		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.call,
+		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.callOf(ctx),
 		Method: req.Method, Scheme: req.Scheme, Host: req.Host, Path: req.Path, Credentials: used, Refused: refused, Decision: req.Decision,
 	})
 	if err != nil {

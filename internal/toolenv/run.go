@@ -23,6 +23,8 @@ type Run struct {
 	dirty       bool   // the folder has unsaved changes
 	attachments string // files that users sent; "" before a command needs them
 	net         *network
+	routes      map[string]*network // to tool servers, by host and credentials
+	closers     []func()
 	refused     refusals
 }
 
@@ -40,11 +42,12 @@ func (x *Run) Close() {
 	if x == nil {
 		return
 	}
+	x.closeRoutes()
 	if x.net != nil {
 		x.net.run.Close()
 		x.net = nil
-		x.flushRefusals()
 	}
+	x.flushRefusals()
 	if x.attachments != "" {
 		if err := x.r.removeDir(x.attachments); err != nil {
 			x.log.Warn("remove attachments; they are swept at the next start", "err", err)

@@ -67,6 +67,10 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)
 	}
+	if err := s.addOwnTools(ctx, ag, claimed, run); err != nil {
+		run.Close()
+		return nil, conv, nil, err
+	}
 	offerTools(ag, claimed.Agent.Tools)
 	if err := addCallerTools(ag, t.Tools); err != nil {
 		return nil, conv, nil, err
@@ -75,6 +79,54 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 		return s.cfg.Sessions.AwaitCalls(ctx, t, event.InputResult, toolUseID)
 	}
 	return ag, conv, run, nil
+}
+
+// addOwnTools adds the workspace's own tools, and makes the denied tools unavailable.
+func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed session.Claimed, run *toolenv.Run) error {
+	var rules permission.Rules
+	if claimed.HasTools {
+		if s.cfg.OwnTools != nil && run != nil {
+			own, err := s.cfg.OwnTools(ctx, claimed.Turn.WorkspaceID, run)
+			if err != nil {
+				return err
+			}
+			ag.Tools = append(ag.Tools, own...)
+		}
+		if s.cfg.Permissions != nil {
+			var err error
+			if rules, err = s.cfg.Permissions.Rules(ctx, claimed.Turn.WorkspaceID); err != nil {
+				return err
+			}
+		}
+	}
+	rules = rules.WithAgent(claimed.Agent.Tools, claimed.Agent.Rules)
+	for i, t := range ag.Tools {
+		if reason := rules.Denied(t.Spec().Name); reason != "" && s.cfg.Permissions != nil {
+			ag.Tools[i] = deniedTool{t, reason}
+		}
+	}
+	return nil
+}
+
+// deniedTool is a tool that the model is not offered, because the rules deny every call.
+type deniedTool struct {
+	tool.Tool
+	reason string
+}
+
+// Spec implements tool.Tool.
+func (t deniedTool) Spec() tool.Spec {
+	spec := t.Tool.Spec()
+	spec.Unavailable = t.reason
+	return spec
+}
+
+// Summary implements tool.Summarizer.
+func (t deniedTool) Summary(input json.RawMessage) string {
+	if s, ok := t.Tool.(tool.Summarizer); ok {
+		return s.Summary(input)
+	}
+	return "call " + t.Spec().Name
 }
 
 // offerTools leaves only the tools of the agent's version; labels is nil if it offers every tool.

@@ -53,6 +53,8 @@ type Config struct {
 	// Tools returns the tools of a run, which is nil without a Runner.
 	Tools  func(*toolenv.Run) []tool.Tool
 	Runner *toolenv.Runner // nil: tools cannot run
+	// OwnTools returns the tools that a workspace has added, in a run; nil: there are none.
+	OwnTools func(ctx context.Context, workspace uuid.UUID, run *toolenv.Run) ([]tool.Tool, error)
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run

@@ -3,6 +3,7 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -37,6 +38,9 @@ func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verd
 	}
 	if label, own := r.own[tool]; own && label == "" {
 		return Deny, fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)
+	}
+	if !known && strings.Contains(tool, "__") {
+		return Deny, fmt.Sprintf("The tool %s was removed.", tool)
 	}
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {

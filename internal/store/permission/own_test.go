@@ -27,7 +27,7 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 			}
 		}
 	}
-	expect("by default", map[string]permission.Verdict{"crm__find": permission.Allow, "crm__rename": permission.Ask, "crm__off": permission.Deny, "crm__changed": permission.Deny, "crm__none": permission.Ask})
+	expect("by default", map[string]permission.Verdict{"crm__find": permission.Allow, "crm__rename": permission.Ask, "crm__off": permission.Deny, "crm__changed": permission.Deny, "crm__none": permission.Deny})
 	for tool, v := range map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow, "crm__off": permission.Allow} {
 		if err := w.Set(t.Context(), w.id, tool, v); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package toolset
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -27,6 +28,11 @@ var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
 // ownHeaders are set by the connection.
 var ownHeaders = []string{"accept", "accept-encoding", "connection", "content-length", "content-type", "expect", "host", "last-event-id",
 	"mcp-protocol-version", "mcp-session-id", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -42,6 +48,9 @@ func (e Entry) Violations() (vs []fault.Violation) {
 	u, err := url.Parse(e.URL)
 	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user and without a fragment.")
+	}
+	if err == nil && isAddress(u.Hostname()) {
+		wrong("url", "format", "The host of a tool server is a name, not an address.")
 	}
 	if e.Timeout != 0 && (e.Timeout < time.Second || e.Timeout > MaxTimeout) {
 		wrong("timeout_seconds", "range", "The time for a call is 1 to %d seconds.", MaxTimeout/time.Second)

@@ -1,0 +1,134 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// useID is the member of a call's _meta with its tool_use_id, so that a server can recognize a
+// repetition.
+const useID = "parley/tool-use-id"
+
+// errTime ends a call that takes too long.
+const errTime = tool.Refusal("the time of the call is over")
+
+// unknown begins the result of a call that may have had an effect.
+const unknown = "interrupted, outcome unknown: "
+
+// cancelTime is how long a call waits until the server has been sent its cancellation.
+const cancelTime = time.Second
+
+// retryPause is the pause before a repetition.
+const retryPause = 200 * time.Millisecond
+
+// Call implements tool.Tool.
+func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	whole := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, t.peer.server.Timeout, errTime)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		res, sent, err := t.attempt(ctx, call)
+		if err == nil {
+			t.peer.note(ctx, "")
+			return t.result(whole, call, res)
+		}
+		if ctx.Err() != nil {
+			return t.interrupt(whole, sent)
+		}
+		if errors.Is(err, errChanged) {
+			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.", t.peer.server.Name, t.def.Name)), nil
+		}
+		if t.peer.link == nil { // a refusal, or no database
+			return tool.Result{}, err
+		}
+		why, rejected := t.peer.explain(err)
+		gone := errors.Is(err, mcp.ErrSessionMissing)
+		if gone || !rejected {
+			t.peer.drop()
+		}
+		if attempt == 1 && (gone || !rejected && (!sent || t.def.IsRepeatable())) && pause(ctx) {
+			continue
+		}
+		t.peer.note(whole, why)
+		if sent && !rejected && !t.def.IsRepeatable() {
+			why = unknown + why
+		}
+		return tool.Reject(why), nil
+	}
+}
+
+// attempt makes one call. sent reports whether the server may have received it.
+func (t serverTool) attempt(ctx context.Context, call tool.Call) (res *mcp.CallToolResult, sent bool, err error) {
+	if err := t.peer.open(ctx, call.ID); err != nil {
+		return nil, false, err
+	}
+	if err := t.peer.refresh(ctx); err != nil {
+		return nil, false, err
+	}
+	if !t.peer.isUsable(t.def.Name) {
+		return nil, false, errChanged
+	}
+	t.peer.link.beginCall(call.ID)
+	ctx, cancel := context.WithCancel(ctx) // ends a stream that goes on after the result
+	defer cancel()
+	res, err = t.peer.session.CallTool(ctx, &mcp.CallToolParams{Name: t.def.OwnName, Arguments: json.RawMessage(call.Input), Meta: mcp.Meta{useID: call.ID}})
+	if err == nil && res.NeedsInput() {
+		return nil, true, &jsonrpc.Error{Message: "It asks for further input, which tool servers do not get here."}
+	}
+	return res, true, err
+}
+
+var errChanged = errors.New("the definition of the tool has changed")
+
+// interrupt returns the result of a call whose time is over, or that was canceled.
+func (t serverTool) interrupt(ctx context.Context, sent bool) (tool.Result, error) {
+	if sent {
+		t.peer.awaitCancellation()
+	} else {
+		t.peer.drop()
+	}
+	if ctx.Err() != nil {
+		return tool.Result{}, context.Cause(ctx)
+	}
+	why := fmt.Sprintf("The tool server %s gave no result within %d seconds.", t.peer.server.Name, t.peer.server.Timeout/time.Second)
+	t.peer.note(ctx, why)
+	if sent && !t.def.IsRepeatable() {
+		why = unknown + why
+	}
+	return tool.Reject(why), nil
+}
+
+// awaitCancellation waits until the server has been sent the cancellation of the call, which the
+// client sends beside it.
+func (p *peer) awaitCancellation() {
+	p.link.mu.Lock()
+	canceled := p.link.canceled
+	p.link.mu.Unlock()
+	late := time.NewTimer(cancelTime)
+	defer late.Stop()
+	select {
+	case <-canceled:
+	case <-late.C:
+		p.drop()
+	}
+}
+
+// pause waits before a repetition, and reports whether there is time for it.
+func pause(ctx context.Context) bool {
+	wait := time.NewTimer(retryPause)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wait.C:
+		return true
+	}
+}

@@ -1,0 +1,178 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// The limits of one call, and of the calls that open a session or list tools.
+const (
+	maxAnswer   = 10 << 20 // bytes of all answers
+	maxRequests = 64       // a server can make the client send more, with questions and broken streams
+)
+
+// link sends the requests of a session. It counts those of a call, and keeps the reason why one of
+// them failed: the client's own error repeats text of the server.
+type link struct {
+	send   func(call string, req *http.Request) (*http.Response, error)
+	header map[string]string
+	name   string // of the server
+	ended  context.Context
+	end    context.CancelFunc
+
+	mu       sync.Mutex
+	call     string
+	requests int
+	left     int64 // bytes
+	failure  error
+	status   int           // of the answer that is the failure; 0: another failure, or none
+	canceled chan struct{} // closed when the server has been sent the cancellation of the call
+	told     bool          // canceled is closed
+}
+
+// beginCall starts the limits of a call.
+func (l *link) beginCall(call string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.call, l.requests, l.left, l.failure, l.status, l.canceled, l.told = call, 0, maxAnswer, nil, 0, make(chan struct{}), false
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
+	call, err := l.countRequest()
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	defer l.noteCancellation(req)()
+	ctx, cancel := context.WithCancel(req.Context())
+	unlink := context.AfterFunc(l.ended, cancel)
+	out := req.Clone(ctx)
+	for name, value := range l.header {
+		out.Header.Set(name, value)
+	}
+	res, err := l.send(call, out)
+	if err != nil {
+		unlink()
+		cancel()
+		return nil, l.fail(err)
+	}
+	l.noteStatus(req, res)
+	res.Body = &answer{ReadCloser: res.Body, link: l, end: func() { unlink(); cancel() }}
+	return res, nil
+}
+
+// countRequest counts a request of the call.
+func (l *link) countRequest() (call string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests++; l.requests > maxRequests {
+		l.keep(tool.Refusal(fmt.Sprintf("The tool server %s asked for more than %d requests.", l.name, maxRequests)))
+		return "", l.failure
+	}
+	return l.call, nil
+}
+
+// noteCancellation returns a function that reports that a cancellation has been sent.
+func (l *link) noteCancellation(req *http.Request) func() {
+	if req.GetBody == nil {
+		return func() {}
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return func() {}
+	}
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(body, head)
+	body.Close()
+	if !bytes.Contains(head[:n], []byte(`"notifications/cancelled"`)) {
+		return func() {}
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.told {
+			l.told = true
+			close(l.canceled)
+		}
+	}
+}
+
+// noteStatus keeps the reason for an answer that is no result.
+func (l *link) noteStatus(req *http.Request, res *http.Response) {
+	if req.Method != http.MethodPost || res.StatusCode < 300 {
+		return
+	}
+	why := fmt.Sprintf("The tool server %s answers HTTP %d %s.", l.name, res.StatusCode, http.StatusText(res.StatusCode))
+	switch {
+	case res.StatusCode < 400:
+		why += " Redirects are not followed."
+	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
+		why += " An administrator can check the secret of the server."
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure == nil {
+		l.failure, l.status = tool.Refusal(why), res.StatusCode
+	}
+}
+
+func (l *link) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keep(err)
+	return err
+}
+
+// keep requires the lock.
+func (l *link) keep(err error) {
+	if l.failure == nil {
+		l.failure = err
+	}
+}
+
+// reason returns why a request of the call failed, nil if none did, and the status of an answer that
+// is the failure.
+func (l *link) reason() (failure error, status int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failure, l.status
+}
+
+// answer is the body of a response, within the limit of the call.
+type answer struct {
+	io.ReadCloser
+	link *link
+	end  func()
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	a.link.mu.Lock()
+	left := a.link.left
+	a.link.mu.Unlock()
+	if left <= 0 {
+		return 0, a.link.fail(tool.Refusal(fmt.Sprintf("The answer of the tool server %s is larger than %d MiB.", a.link.name, maxAnswer>>20)))
+	}
+	n, err := a.ReadCloser.Read(p[:min(int64(len(p)), left)])
+	a.link.mu.Lock()
+	a.link.left -= int64(n)
+	a.link.mu.Unlock()
+	if err != nil && err != io.EOF {
+		a.link.fail(err)
+	}
+	return n, err
+}
+
+func (a *answer) Close() error {
+	err := a.ReadCloser.Close()
+	a.end()
+	return err
+}

@@ -1,0 +1,60 @@
+// Package mcptool calls the tools of MCP servers. Other packages decide where requests may go, insert
+// the credentials and remove them from answers.
+//
+// It promises: a server that is down, slow or hostile makes a call fail with a reason for the model,
+// and never the turn. A call has limits of time, bytes and requests. A call is repeated only if it
+// cannot have had an effect, or if its tool may be repeated. The server gets no answer to questions.
+package mcptool
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// Env is what the tools of a run act with.
+type Env interface {
+	// Route opens the way to one host, name:port, for requests that may carry the named credentials.
+	// stands are their placeholders.
+	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	// Write writes a file of the session's folder.
+	Write(ctx context.Context, call tool.Call, name string, content []byte) error
+	// AtClose registers a function that runs before the environment closes.
+	AtClose(f func())
+}
+
+// Registry stores the state of servers.
+type Registry interface {
+	// NoteUse records the outcome of a use; reason is "" after a success.
+	NoteUse(ctx context.Context, server toolset.Server, reason string)
+	// Refresh compares what a server offers now with the accepted definitions. It returns the names of
+	// the usable tools, or nil if it fails.
+	Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) (usable []string)
+}
+
+// Tools returns the tools of servers. The tools of one server share a session with it.
+func Tools(env Env, registry Registry, servers []toolset.Server) (tools []tool.Tool) {
+	for _, s := range servers {
+		if s.Kind != toolset.MCP {
+			continue
+		}
+		p := &peer{server: s, env: env, registry: registry}
+		for _, t := range s.Tools {
+			tools = append(tools, serverTool{p, t})
+		}
+	}
+	return tools
+}
+
+// serverTool is one tool of a server.
+type serverTool struct {
+	peer *peer
+	def  toolset.Tool
+}
+
+// Spec implements tool.Tool. The definition is the accepted one.
+func (t serverTool) Spec() tool.Spec {
+	return tool.Spec{Name: t.def.Name, Description: t.def.Definition.Description, Schema: t.def.Definition.Schema, Idempotent: t.def.IsRepeatable()}
+}

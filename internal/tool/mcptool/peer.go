@@ -1,0 +1,222 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxListed    = 1000 // tools that a server lists
+	maxMessage   = 2000 // characters of a server's error
+	refreshEvery = time.Hour
+)
+
+// peer is a server in a run. Its session opens with the first call, and ends with the run.
+type peer struct {
+	server   toolset.Server
+	env      Env
+	registry Registry
+
+	link    *link
+	session *mcp.ClientSession
+	noted   bool     // the use is on record
+	usable  []string // names of tools, if the definitions were refreshed in this run
+	closing bool     // close is registered
+}
+
+// open opens the session, if there is none.
+func (p *peer) open(ctx context.Context, call string) error {
+	if p.session != nil {
+		p.link.beginCall(call)
+		return nil
+	}
+	if err := p.openLink(ctx); err != nil {
+		return err
+	}
+	p.link.beginCall(call)
+	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: p.server.URL, DisableStandaloneSSE: true, MaxRetries: -1, MaxEventSize: maxAnswer,
+		HTTPClient: &http.Client{Transport: p.link, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}, &mcp.ClientSessionOptions{ProtocolVersion: p.server.Protocol})
+	if err != nil {
+		p.link.end()
+		return err
+	}
+	p.session = session
+	if !p.closing {
+		p.closing = true
+		p.env.AtClose(p.close)
+	}
+	return nil
+}
+
+// openLink opens the way to the server.
+func (p *peer) openLink(ctx context.Context) error {
+	p.link = nil
+	host, err := hostOf(p.server.URL)
+	if err != nil {
+		return err
+	}
+	send, stands, err := p.env.Route(ctx, host, p.server.Secrets())
+	if err != nil {
+		return err
+	}
+	p.link = &link{send: send, name: p.server.Name, header: p.server.FillHeaders(func(name string) string { return stands[name] })}
+	p.link.ended, p.link.end = context.WithCancel(context.Background())
+	return nil
+}
+
+// hostOf returns the host of an address, with its port.
+func hostOf(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", tool.Refusal("The address of the tool server cannot be parsed.")
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
+}
+
+// close ends the session. The environment bounds its requests.
+func (p *peer) close() {
+	if p.session != nil {
+		p.link.beginCall("")
+		_ = p.session.Close() // the server forgets the session by itself
+		p.link.end()
+		p.session = nil
+	}
+}
+
+// drop ends a session that does not work, without a request.
+func (p *peer) drop() {
+	if p.session != nil {
+		p.link.end()
+		_ = p.session.Close()
+		p.session = nil
+	}
+}
+
+// explain returns the reason of a failure of the link for the model and for the administrator. isAnswer reports
+// that the server has rejected the call, so it had no effect.
+func (p *peer) explain(err error) (why string, isAnswer bool) {
+	failure, status := p.link.reason()
+	if refused, ok := errors.AsType[tool.Refusal](failure); ok {
+		return string(refused), status != 0 && status < 500 && status != http.StatusTooManyRequests
+	}
+	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok && failure == nil && !errors.Is(err, mcp.ErrConnectionClosed) {
+		return fmt.Sprintf("The tool server %s answers: %s", p.server.Name, text.Truncate(answered.Message, maxMessage)), true
+	}
+	return p.invalid(), false
+}
+
+func (p *peer) invalid() string {
+	return fmt.Sprintf("The tool server %s sent an answer that is not valid MCP.", p.server.Name)
+}
+
+// note records the outcome of a call: each failure, and the first success of the run.
+func (p *peer) note(ctx context.Context, reason string) {
+	if p.registry != nil && (reason != "" || !p.noted) {
+		p.noted = reason == ""
+		p.registry.NoteUse(ctx, p.server, text.Truncate(reason, maxMessage))
+	}
+}
+
+// refresh compares the server's definitions with the accepted ones if that was long ago.
+func (p *peer) refresh(ctx context.Context) error {
+	if p.registry == nil || p.usable != nil || p.server.RefreshedAt != nil && time.Since(*p.server.RefreshedAt) < refreshEvery {
+		return nil
+	}
+	offers, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	p.usable = p.registry.Refresh(ctx, p.server, p.protocol(), offers)
+	return nil
+}
+
+// isUsable reports whether the model may still use a tool.
+func (p *peer) isUsable(name string) bool { return p.usable == nil || slices.Contains(p.usable, name) }
+
+func (p *peer) protocol() string {
+	if r := p.session.InitializeResult(); r != nil {
+		return r.ProtocolVersion
+	}
+	return ""
+}
+
+// list lists the tools of the server.
+func (p *peer) list(ctx context.Context) ([]toolset.Offer, error) {
+	offers := []toolset.Offer{}
+	params := &mcp.ListToolsParams{}
+	for {
+		res, err := p.session.ListTools(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range res.Tools {
+			if t != nil {
+				offers = append(offers, offerOf(t))
+			}
+		}
+		if res.NextCursor == "" || res.NextCursor == params.Cursor || len(offers) >= maxListed {
+			return offers, nil
+		}
+		params.Cursor = res.NextCursor
+	}
+}
+
+func offerOf(t *mcp.Tool) toolset.Offer {
+	o := toolset.Offer{OwnName: t.Name, Definition: toolset.Definition{Title: t.Title, Description: t.Description}}
+	if schema, err := json.Marshal(t.InputSchema); err == nil {
+		o.Schema = schema
+	}
+	if a := t.Annotations; a != nil {
+		o.Annotations = toolset.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint, Idempotent: a.IdempotentHint, OpenWorld: a.OpenWorldHint}
+	}
+	return o
+}
+
+// listTime limits how long List takes.
+const listTime = 30 * time.Second
+
+// List connects to a server and lists its tools. A failure is a tool.Refusal with the reason.
+func List(ctx context.Context, env Env, server toolset.Server) (offers []toolset.Offer, protocol string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	server.Protocol = "" // it may have changed
+	p := &peer{server: server, env: env}
+	defer p.close()
+	if err = p.open(ctx, "refresh"); err == nil {
+		offers, err = p.list(ctx)
+	}
+	switch {
+	case err == nil:
+		return offers, p.protocol(), nil
+	case ctx.Err() != nil:
+		p.drop()
+		return nil, "", tool.Refusal(fmt.Sprintf("The tool server %s did not list its tools within %d seconds.", server.Name, listTime/time.Second))
+	case p.link == nil: // a refusal, or no database
+		return nil, "", err
+	}
+	why, _ := p.explain(err)
+	return nil, "", tool.Refusal(why)
+}

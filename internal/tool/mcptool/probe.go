@@ -1,0 +1,36 @@
+package mcptool
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// ClosingEnv is an Env for requests of an administrator.
+type ClosingEnv interface {
+	Env
+	Close()
+}
+
+// Probe connects to servers for administrators.
+type Probe struct {
+	// Open opens an environment without a turn, which keeps no files.
+	Open func(workspace uuid.UUID) ClosingEnv
+}
+
+// List lists the tools that a server offers. A failure is a tool.Refusal with the reason.
+func (p Probe) List(ctx context.Context, workspace uuid.UUID, server toolset.Server) ([]toolset.Offer, string, error) {
+	env := p.Open(workspace)
+	defer env.Close()
+	return List(ctx, env, server)
+}
+
+// Call calls an accepted tool.
+func (p Probe) Call(ctx context.Context, workspace uuid.UUID, server toolset.Server, t toolset.Tool, input []byte) (tool.Result, error) {
+	env := p.Open(workspace)
+	defer env.Close()
+	return serverTool{&peer{server: server, env: env}, t}.Call(ctx, tool.Call{ID: "test", Workspace: workspace, Input: input})
+}
