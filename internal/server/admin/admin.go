@@ -18,10 +18,12 @@ import (
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
@@ -30,6 +32,8 @@ type Stores struct {
 	Log         *adminlog.Store
 	Permissions *permission.Store
 	Budgets     *budget.Store
+	Toolset     *toolset.Store
+	Probe       mcptool.Probe // connects to tool servers
 	Vault       *vault.Store
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
@@ -108,9 +112,18 @@ func (s *api) operations() []operation {
 		{id: "getCallbackSecret", method: "GET", path: own + "/callback-secret", scope: apikey.Admin, do: s.getCallbackSecret},
 		{id: "rollCallbackSecret", method: "POST", path: own + "/callback-secret/roll", scope: apikey.Admin, body: []string{"overlap_seconds"}, status: http.StatusCreated, do: s.rollCallbackSecret},
 
-		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ConfigRead, query: pageQuery, do: s.listTools},
+		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ToolsRead, query: pageQuery, do: s.listTools},
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
 		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
+		{id: "listToolServers", method: "GET", path: own + "/tool-servers", scope: apikey.ConfigRead, query: pageQuery, do: s.listToolServers},
+		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "url", "headers", "allow", "timeout_seconds"}, status: http.StatusCreated, do: s.addToolServer},
+		{id: "getToolServer", method: "GET", path: own + "/tool-servers/{server}", scope: apikey.ConfigRead, do: s.getToolServer},
+		{id: "updateToolServer", method: "PATCH", path: own + "/tool-servers/{server}", scope: apikey.ConfigWrite, body: []string{"enabled"}, do: s.updateToolServer},
+		{id: "deleteToolServer", method: "DELETE", path: own + "/tool-servers/{server}", scope: apikey.ConfigWrite, do: s.deleteToolServer},
+		{id: "refreshToolServer", method: "POST", path: own + "/tool-servers/{server}/refresh", scope: apikey.ConfigWrite, do: s.refreshToolServer},
+		{id: "updateOwnTool", method: "PATCH", path: own + "/tool-servers/{server}/tools/{tool}", scope: apikey.ConfigWrite, body: []string{"label", "enabled"}, do: s.updateOwnTool},
+		{id: "acceptOwnTool", method: "POST", path: own + "/tool-servers/{server}/tools/{tool}/accept", scope: apikey.ConfigWrite, body: []string{"hash"}, do: s.acceptOwnTool},
+		{id: "testOwnTool", method: "POST", path: own + "/tool-servers/{server}/tools/{tool}/test", scope: apikey.ConfigWrite, body: []string{"input"}, do: s.testOwnTool},
 		{id: "listAllowlist", method: "GET", path: own + "/allowlist", scope: apikey.ConfigRead, query: pageQuery, do: s.listAllowlist},
 		{id: "addPattern", method: "POST", path: own + "/allowlist", scope: apikey.ConfigWrite, body: []string{"pattern"}, status: http.StatusCreated, do: s.addPattern},
 		{id: "previewPattern", method: "POST", path: own + "/allowlist/preview", scope: apikey.ConfigRead, body: []string{"pattern"}, do: s.previewPattern},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,9 +15,10 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/toolset"
 )
 
-// toolView is a built-in tool with its rule.
+// toolView is a tool with its rule, built in or the workspace's own.
 type toolView struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -25,6 +27,8 @@ type toolView struct {
 	Default     string          `json:"default_rule"`
 	Rule        *string         `json:"rule"` // null: the built-in one
 	Since       *time.Time      `json:"rule_since"`
+	Server      *string         `json:"server,omitempty"` // of a tool of the workspace's own
+	Label       *toolset.Label  `json:"label,omitempty"`
 }
 
 func (s *api) listTools(ctx context.Context, c *call) (any, error) {
@@ -38,6 +42,10 @@ func (s *api) listTools(ctx context.Context, c *call) (any, error) {
 // toolViews lists the tools by name. A tool without a specification is not offered on this server.
 func (s *api) toolViews(ctx context.Context, c *call) ([]toolView, error) {
 	settings, err := s.Permissions.Settings(ctx, c.Caller.Workspace.ID)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := s.Toolset.List(ctx, c.Caller.Workspace.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +64,34 @@ func (s *api) toolViews(ctx context.Context, c *call) ([]toolView, error) {
 				t.Unavailable = &spec.Unavailable
 			}
 		}
+		if set.Label != "" {
+			t.describeOwn(servers)
+		}
 		list[i] = t
 	}
+	slices.SortFunc(list, func(a, b toolView) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// describeOwn fills in the description of a tool of the workspace's own.
+func (t *toolView) describeOwn(servers []toolset.Server) {
+	for _, server := range servers {
+		for _, own := range server.Tools {
+			if own.Name != t.Name {
+				continue
+			}
+			t.Server, t.Label = &server.Name, &own.Label
+			if own.Definition != nil {
+				t.Description, t.Schema = own.Definition.Description, own.Definition.Schema
+			}
+			switch state := own.State(); {
+			case !server.Enabled:
+				t.Unavailable = new("Its tool server is disabled.")
+			case state != toolset.Usable:
+				t.Unavailable = new("It is " + string(state) + ".")
+			}
+		}
+	}
 }
 
 func (s *api) putToolRule(ctx context.Context, c *call) (any, error) {

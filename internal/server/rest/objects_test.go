@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/testing/apicheck"
 )
 
@@ -37,6 +38,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"name":                    aCredential,
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
+	"server":                  aToolServer,
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
 	"agent":                   anAgent,
@@ -72,6 +74,11 @@ var bodies = map[string]string{
 	"rollCallbackSecret": `{}`,
 	"putToolRule":        `{"rule":"ask"}`,
 	"putBudget":          `{"max_tokens":5}`,
+	"addToolServer":      `{"name":"another","url":"https://listen.invalid/"}`,
+	"updateToolServer":   `{"enabled":true}`,
+	"updateOwnTool":      `{"label":"changes"}`,
+	"acceptOwnTool":      `{"hash":"00"}`,
+	"testOwnTool":        `{"input":{}}`,
 	"addPattern":         `{"pattern":"bash(ls)"}`,
 	"previewPattern":     `{"pattern":"bash(ls)"}`,
 	"putEgress":          `{"hosts":[]}`,
@@ -160,6 +167,15 @@ func anAgent(t testing.TB, s *service) string {
 		return d, nil
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Name
+}
+
+// aToolServer registers a server that cannot be reached.
+func aToolServer(t testing.TB, s *service) string {
+	e := toolset.Entry{Name: "crm", URL: "https://listen.invalid/"}
+	if _, _, err := toolset.NewStore(s.Pool).Add(t.Context(), s.Workspace.ID, e, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	return e.Name

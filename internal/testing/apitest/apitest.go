@@ -36,6 +36,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -44,6 +45,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
+	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 	"github.com/parley-server/parley/internal/turn"
@@ -66,6 +68,7 @@ type Service struct {
 	Callbacks  *callback.Store
 	Limits     *ratelimit.Store
 	Turns      *turn.Service
+	Guard      *egress.Guard
 	Log        *slog.Logger
 
 	Workspace workspace.Workspace // the workspace demo
@@ -114,6 +117,7 @@ func New(t testing.TB, opt Options) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Guard = guard
 	s.Files = filestore.New(pool, s.Ring, filestore.Options{})
 	s.Callbacks = callback.NewStore(pool, s.Ring, guard)
 	s.EventLog = eventlog.New(pool, eventlog.Options{Log: log})
@@ -188,8 +192,10 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 
 // Administration returns the stores of the administration API.
 func (s *Service) Administration() admin.Stores {
+	runner := toolenv.New(toolenv.Config{Pool: s.Pool, Guard: s.Guard, Vault: s.Vault})
 	return admin.Stores{
-		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: toolenv.New(toolenv.Config{Pool: s.Pool}), Wiki: s.Wiki,
+		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Toolset: toolset.NewStore(s.Pool),
+		Probe: mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
 		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
 		System: func(context.Context) (admin.System, error) { // app describes a process
 			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{}, Settings: []admin.Setting{}}, nil

@@ -1,0 +1,204 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// toolServerView is an entry with its tools. It names secrets, and has no value of one.
+type toolServerView struct {
+	Name        string            `json:"name"`
+	Kind        toolset.Kind      `json:"kind"`
+	URL         string            `json:"url"`
+	Headers     map[string]string `json:"headers"`
+	Allow       []string          `json:"allow"` // null: every tool
+	Timeout     int               `json:"timeout_seconds"`
+	Enabled     bool              `json:"enabled"`
+	RefreshedAt *time.Time        `json:"refreshed_at"`
+	LastUsedAt  *time.Time        `json:"last_used_at"`
+	LastError   *string           `json:"last_error"`
+	LastErrorAt *time.Time        `json:"last_error_at"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	Tools       []ownToolView     `json:"tools"`
+	Skipped     []toolset.Skipped `json:"skipped,omitempty"`
+}
+
+// ownToolView is a tool of an entry, with the definition that waits for acceptance.
+type ownToolView struct {
+	Name       string              `json:"name"`
+	OwnName    string              `json:"own_name"`
+	State      toolset.State       `json:"state"`
+	Label      toolset.Label       `json:"label"`
+	Enabled    bool                `json:"enabled"`
+	Repeatable bool                `json:"repeatable"`
+	Definition *toolset.Definition `json:"definition"`
+	Offered    *toolset.Definition `json:"offered"`
+	Hash       *string             `json:"offered_hash"`
+}
+
+func viewToolServer(s toolset.Server, skipped []toolset.Skipped) toolServerView {
+	v := toolServerView{Name: s.Name, Kind: s.Kind, URL: s.URL, Headers: s.Headers, Allow: s.Allowed, Timeout: int(s.Timeout / time.Second), Enabled: s.Enabled,
+		RefreshedAt: s.RefreshedAt, LastUsedAt: s.LastUsedAt, LastErrorAt: s.LastErrorAt, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
+		Tools: make([]ownToolView, len(s.Tools)), Skipped: skipped}
+	if s.LastError != "" {
+		v.LastError = &s.LastError
+	}
+	for i, t := range s.Tools {
+		v.Tools[i] = ownToolView{Name: t.Name, OwnName: t.OwnName, State: t.State(), Label: t.Label, Enabled: t.Enabled, Repeatable: t.IsRepeatable(),
+			Definition: t.Definition, Offered: t.Offered}
+		if t.OfferedHash != "" {
+			v.Tools[i].Hash = &t.OfferedHash
+		}
+	}
+	return v
+}
+
+func (s *api) listToolServers(ctx context.Context, c *call) (any, error) {
+	list, err := s.Toolset.List(ctx, c.Caller.Workspace.ID)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]toolServerView, len(list))
+	for i, server := range list {
+		views[i] = viewToolServer(server, nil)
+	}
+	return paged(c, views, func(v toolServerView) string { return v.Name })
+}
+
+func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
+	server, err := s.Toolset.Find(ctx, c.Caller.Workspace.ID, c.PathValue("server"))
+	return viewToolServer(server, nil), err
+}
+
+// connectTime limits operations that connect to a tool server.
+const connectTime = 2 * time.Minute
+
+func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
+	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), URL: c.body.RequiredString("url", 2048)}
+	if c.body.Has("headers") && json.Unmarshal(c.body.Raw("headers"), &e.Headers) != nil {
+		c.Add(fault.Violation{Param: "/headers", Rule: "type", Message: "headers is an object of texts."})
+	}
+	if c.body.Has("allow") {
+		e.Allowed = append([]string{}, c.body.Strings("allow", toolset.MaxTools)...)
+	}
+	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1, int(toolset.MaxTimeout/time.Second))) * time.Second
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	if vs := e.Violations(); len(vs) > 0 {
+		return nil, fault.Invalid(vs...)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
+	defer cancel()
+	ws := c.Caller.Workspace.ID
+	offers, protocol, err := s.Probe.List(ctx, ws, e.Server())
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	server, skipped, err := s.Toolset.Add(ctx, ws, e, protocol, offers)
+	return viewToolServer(server, skipped), err
+}
+
+func (s *api) refreshToolServer(ctx context.Context, c *call) (any, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
+	defer cancel()
+	ws := c.Caller.Workspace.ID
+	server, err := s.Toolset.Find(ctx, ws, c.PathValue("server"))
+	if err != nil {
+		return nil, err
+	}
+	offers, protocol, err := s.Probe.List(ctx, ws, server)
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return nil, errors.Join(s.Toolset.NoteUse(ctx, server.ID, string(refused)), fault.New(fault.ObjectConflict, "%s", string(refused)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	server, skipped, err := s.Toolset.Refresh(ctx, ws, server.Name, protocol, offers)
+	return viewToolServer(server, skipped), err
+}
+
+func (s *api) updateToolServer(ctx context.Context, c *call) (any, error) {
+	c.body.Require("enabled")
+	enabled := c.body.Bool("enabled")
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.Toolset.Enable(ctx, c.Caller.Workspace.ID, c.PathValue("server"), enabled); err != nil {
+		return nil, err
+	}
+	return s.getToolServer(ctx, c)
+}
+
+func (s *api) deleteToolServer(ctx context.Context, c *call) (any, error) {
+	name := c.PathValue("server")
+	return deleted{name, true}, s.Toolset.Remove(ctx, c.Caller.Workspace.ID, name)
+}
+
+func (s *api) updateOwnTool(ctx context.Context, c *call) (any, error) {
+	c.notNull("label", "enabled")
+	var label *toolset.Label
+	if c.body.Has("label") {
+		label = new(toolset.Label(c.body.Enum("label", string(toolset.ReadOnly), string(toolset.Changes))))
+	}
+	enabled := c.optionalBool("enabled")
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	server, err := s.Toolset.SetTool(ctx, c.Caller.Workspace.ID, c.PathValue("server"), c.PathValue("tool"), label, enabled)
+	return viewToolServer(server, nil), err
+}
+
+func (s *api) acceptOwnTool(ctx context.Context, c *call) (any, error) {
+	hash := c.body.RequiredString("hash", 64)
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	server, err := s.Toolset.Accept(ctx, c.Caller.Workspace.ID, c.PathValue("server"), c.PathValue("tool"), hash)
+	return viewToolServer(server, nil), err
+}
+
+// toolTest is the result of a test call.
+type toolTest struct {
+	OK     bool   `json:"ok"`
+	Output string `json:"output"`
+}
+
+// testOwnTool calls a tool that is usable, without an approval.
+func (s *api) testOwnTool(ctx context.Context, c *call) (any, error) {
+	c.body.Require("input")
+	input := json.RawMessage(c.body.Raw("input"))
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
+	defer cancel()
+	ws := c.Caller.Workspace.ID
+	server, err := s.Toolset.Find(ctx, ws, c.PathValue("server"))
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(server.Tools, func(t toolset.Tool) bool { return t.Name == c.PathValue("tool") || t.OwnName == c.PathValue("tool") })
+	if i < 0 {
+		return nil, notFound("tool", c.PathValue("tool"))
+	}
+	if state := server.Tools[i].State(); state != toolset.Usable {
+		return nil, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
+	}
+	res, err := s.Probe.Call(ctx, ws, server, server.Tools[i], input)
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		res, err = tool.Reject(string(refused)), nil
+	}
+	return toolTest{res.OK, res.Output}, err
+}
