@@ -68,7 +68,10 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	guard, err := cfg.newGuard()
+	if err := s.startTickets(); err != nil {
+		return err
+	}
+	guard, err := s.Config.newGuard()
 	if err != nil {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}

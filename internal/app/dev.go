@@ -107,6 +107,9 @@ func (s *service) createDemo(ctx context.Context, dsn Secret) error {
 	if err != nil {
 		return fmt.Errorf("push the demo's skills: %w", err)
 	}
+	if err := s.demoTools(ctx, w); err != nil {
+		return fmt.Errorf("add the demo's tools: %w", err)
+	}
 	pages := 0
 	for _, d := range docs {
 		if _, ok := wiki.PageOf(d.Path); ok {

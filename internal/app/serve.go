@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
@@ -69,6 +70,7 @@ type service struct {
 	wiki       *wiki.Store
 	skills     *skill.Store
 	toolset    *toolset.Store
+	tickets    *demo.Tickets // of development mode
 	secrets    *vault.Store
 	files      *filestore.Store
 	callbacks  *callback.Store
@@ -118,6 +120,7 @@ func Serve(ctx context.Context, opt Options) error {
 	if err := s.retryStep(ctx, func(ctx context.Context) error { return s.prepareDatabase(ctx, dsn) }); err != nil {
 		return err
 	}
+	defer func() { _ = s.tickets.Close() }()
 	if err := s.buildParts(ctx); err != nil {
 		s.closeParts()
 		return err

@@ -22,9 +22,11 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -41,6 +43,7 @@ type Stores struct {
 	Agents      *agent.Store
 	Permissions *permission.Store
 	Budgets     *budget.Store
+	Toolset     *toolset.Store
 	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
 	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
 	Sessions    *session.Store   // with the retention of the settings
@@ -84,7 +87,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
 	s.Accounts = account.New(s.pool, nil)
 	s.Skills, s.Agents, s.Permissions = skill.New(s.pool), agent.New(s.pool), permission.New(s.pool)
-	s.Budgets = budget.New(s.pool)
+	s.Budgets, s.Toolset = budget.New(s.pool), toolset.NewStore(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})
@@ -101,6 +104,20 @@ func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 		return nil, &ConfigError{[]string{s.noKey}}
 	}
 	return openVault(ctx, s.pool, s.keys)
+}
+
+// OpenProbe returns the way to tool servers, with the master keys, which their secrets need, and the
+// destinations that the settings allow.
+func (s *Stores) OpenProbe(ctx context.Context, cfg Config) (mcptool.Probe, error) {
+	v, err := s.OpenVault(ctx)
+	if err != nil {
+		return mcptool.Probe{}, err
+	}
+	guard, err := cfg.newGuard()
+	if err != nil {
+		return mcptool.Probe{}, err
+	}
+	return probeOf(toolenv.New(toolenv.Config{Pool: s.pool, Guard: guard, Vault: v})), nil
 }
 
 // OpenCallbacks opens the callbacks with the master keys, which their signing secrets need.

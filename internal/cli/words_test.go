@@ -414,7 +414,7 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 }
 
 // verbs are the imperatives that the short help begins with.
-const verbs = "add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow forward generate list manage " +
+const verbs = "accept add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow forward generate list manage " +
 	"pause print provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use watch write"
 
 // TestHelpIsOneLinePerCommand reads every line of the lists of commands: an imperative verb in lower

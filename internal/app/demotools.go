@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/app/demo"
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// startTickets starts the demo's tool server and lets tools reach it, and nothing else on this
+// machine.
+func (s *service) startTickets() (err error) {
+	if s.DevDir == "" {
+		return nil
+	}
+	if s.tickets, err = demo.StartTickets(); err != nil {
+		return err
+	}
+	s.Config.EgressAllow = append([]string{s.tickets.Pin()}, s.Config.EgressAllow...)
+	return nil
+}
+
+// demoTools registers the demo's tool server in a workspace without tool servers.
+func (s *service) demoTools(ctx context.Context, w workspace.Workspace) error {
+	list, err := s.toolset.List(ctx, w.ID)
+	if err != nil || len(list) > 0 {
+		return err
+	}
+	e := toolset.Entry{Name: "tickets", URL: demo.TicketsURL}
+	offers, protocol, err := probeOf(s.runner).List(ctx, w.ID, e.Server())
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return fmt.Errorf("list the demo's tools: %s", string(refused))
+	}
+	if err != nil {
+		return err
+	}
+	if _, _, err := s.toolset.Add(ctx, w.ID, e, protocol, offers); err != nil {
+		return err
+	}
+	label := toolset.ReadOnly
+	_, err = s.toolset.SetTool(ctx, w.ID, e.Name, "list", &label, nil)
+	return err
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+func (c *command) toolsAccept() *cobra.Command {
+	return withWorkspace(&cobra.Command{
+		Use:   "accept SERVER TOOL",
+		Short: "accept the changed definition of a tool",
+		Example: `  parley tools show crm
+  parley tools accept crm find`,
+		Args: exactArguments("SERVER", "TOOL"),
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			t, err := findOwnTool(ctx, a, args)
+			if err != nil {
+				return err
+			}
+			if !c.json {
+				c.printOffer(t)
+			}
+			if _, err := a.Toolset.Accept(ctx, a.Workspace.ID, args[0], t.OwnName, t.OfferedHash); err != nil {
+				return err
+			}
+			return c.printDone(object{"name": t.Name}, "Accepted %s.", t.Name)
+		}),
+	})
+}
+
+// findOwnTool finds SERVER TOOL, by either name of the tool.
+func findOwnTool(ctx context.Context, a *admin, args []string) (toolset.Tool, error) {
+	s, err := a.Toolset.Find(ctx, a.Workspace.ID, args[0])
+	if err != nil {
+		return toolset.Tool{}, err
+	}
+	i := slices.IndexFunc(s.Tools, func(t toolset.Tool) bool { return t.OwnName == args[1] || t.Name == args[1] })
+	if i < 0 {
+		return toolset.Tool{}, &problem{Exit: exitUsage, Code: "REFUSED", What: "The server has no such tool.", Do: "See parley tools show " + s.Name + "."}
+	}
+	return s.Tools[i], nil
+}
+
+func (c *command) toolsLabel() *cobra.Command {
+	return withWorkspace(&cobra.Command{
+		Use:   "label SERVER TOOL read_only|changes",
+		Short: "set whether calls of a tool need approval by default",
+		Long:  "A tool with the label read_only runs without approval; one with changes asks. Rules of parley permissions apply first.",
+		Example: `  parley tools label crm find read_only
+  parley tools label crm rename changes`,
+		Args: exactArguments("SERVER", "TOOL", "read_only|changes"),
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			label := toolset.Label(args[2])
+			if _, err := a.Toolset.SetTool(ctx, a.Workspace.ID, args[0], args[1], &label, nil); err != nil {
+				return err
+			}
+			return c.printDone(object{"name": args[1], "label": label}, "%s of %s has the label %s.", args[1], args[0], label)
+		}),
+	})
+}
+
+func (c *command) toolsEnable(enabled bool) *cobra.Command {
+	word, done := "disable", "Disabled"
+	if enabled {
+		word, done = "enable", "Enabled"
+	}
+	return withWorkspace(&cobra.Command{
+		Use:     word + " SERVER [TOOL]",
+		Short:   map[bool]string{true: "allow the agent to use a tool or a server again", false: "deny the agent a tool or a server"}[enabled],
+		Example: "  parley tools " + word + " crm\n  parley tools " + word + " crm rename",
+		Args:    atLeastArguments(1, "SERVER", "TOOL"),
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			var err error
+			if len(args) > 1 {
+				_, err = a.Toolset.SetTool(ctx, a.Workspace.ID, args[0], args[1], nil, &enabled)
+			} else {
+				err = a.Toolset.Enable(ctx, a.Workspace.ID, args[0], enabled)
+			}
+			if err != nil {
+				return err
+			}
+			return c.printDone(object{"name": strings.Join(args, " "), "enabled": enabled}, "%s %s.", done, strings.Join(args, " "))
+		}),
+	})
+}
+
+func (c *command) toolsRemove() *cobra.Command {
+	return withWorkspace(&cobra.Command{
+		Use:     "remove SERVER",
+		Aliases: []string{"rm", "delete"},
+		Short:   "remove a tool server with its tools",
+		Example: `  parley tools remove crm
+  parley tools remove crm --workspace sales`,
+		Args: exactArguments("SERVER"),
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Toolset.Remove(ctx, a.Workspace.ID, args[0]); err != nil {
+				return err
+			}
+			return c.printDone(object{"name": args[0]}, "Removed %s.", args[0])
+		}),
+	})
+}
