@@ -19,7 +19,7 @@ type Tool struct {
 	RuleSince   *time.Time      `json:"rule_since"`
 }
 
-// Tools lists the built-in tools.
+// Tools lists the built-in tools and those of tool servers.
 func (a Admin) Tools(ctx context.Context) ([]Tool, error) {
 	return listAll[Tool](ctx, a, a.workspace(http.MethodGet, nil, "tools"))
 }

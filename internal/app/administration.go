@@ -39,7 +39,7 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Permissions: s.Permissions, Vault: secrets, Runner: s.Runner, Wiki: s.Wiki, CheckModel: CheckModel,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: s.Runner, Wiki: s.Wiki, CheckModel: CheckModel,
 		DeleteWorkspace: s.DeleteWorkspace,
 		Tools:           func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {

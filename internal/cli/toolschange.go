@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/store/toolset"
-	"github.com/parley-server/parley/internal/tool"
 )
 
 func (c *command) toolsAccept() *cobra.Command {

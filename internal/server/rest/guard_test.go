@@ -191,9 +191,9 @@ func TestGuard(t *testing.T) {
 // caller's own tools come with a message, so they need chat.
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
-	const files = "downloadFiles getFile listFiles listTools"
+	const files = "downloadFiles getFile listFiles"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers previewPattern"
+		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers listTools previewPattern"
 	const writes = "acceptOwnTool addPattern addToolServer archiveSkill createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
 	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
