@@ -61,6 +61,6 @@ func shared(ctx context.Context) (*devdb.Server, error) {
 		Dir:        filepath.Join(dir, "testdb"),
 		Disposable: true,
 		Linger:     time.Minute,
-		Settings:   map[string]string{"max_connections": "300"},
+		Settings:   map[string]string{"max_connections": "500"},
 	})
 }

@@ -48,7 +48,7 @@ func run() (err error) {
 		Repository:   "postgres",
 		Tag:          tag,
 		Env:          []string{"POSTGRES_USER=parley", "POSTGRES_DB=postgres", "POSTGRES_PASSWORD=" + password},
-		Cmd:          []string{"postgres", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=300"},
+		Cmd:          []string{"postgres", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=500"},
 		Labels:       map[string]string{"parley": "test"},
 		PortBindings: map[docker.Port][]docker.PortBinding{"5432/tcp": {{HostIP: "127.0.0.1", HostPort: "0"}}},
 	}, func(host *docker.HostConfig) { host.AutoRemove = true })
