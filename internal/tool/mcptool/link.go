@@ -141,10 +141,10 @@ func (l *link) keep(err error) {
 
 // reason returns why a request of the call failed, nil if none did, and the status of an answer that
 // is the failure.
-func (l *link) reason() (failure error, status int) {
+func (l *link) reason() (status int, failure error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failure, l.status
+	return l.status, l.failure
 }
 
 // answer is the body of a response, within the limit of the call.

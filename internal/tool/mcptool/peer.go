@@ -118,7 +118,7 @@ func (p *peer) drop() {
 // explain returns the reason of a failure of the link for the model and for the administrator. isAnswer reports
 // that the server has rejected the call, so it had no effect.
 func (p *peer) explain(err error) (why string, isAnswer bool) {
-	failure, status := p.link.reason()
+	status, failure := p.link.reason()
 	if refused, ok := errors.AsType[tool.Refusal](failure); ok {
 		return string(refused), status != 0 && status < 500 && status != http.StatusTooManyRequests
 	}
