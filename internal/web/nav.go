@@ -45,7 +45,7 @@ func navigation() []navGroup {
 			{Label: "Changes", Icon: "clock", Section: "log", path: "/w/{ws}/settings/log", scope: "admin"},
 		}},
 		{"Server", []navLink{
-			{Label: "Workspaces", Icon: "panel", Section: "workspaces", path: "/admin/workspaces"},
+			{Label: "Workspaces", Icon: "panel", Section: "workspaces", path: "/workspaces"},
 			{Label: "Users", Icon: "user", Section: "users", path: "/admin/users"},
 			{Label: "System", Icon: "system", Section: "system", path: "/admin/system"},
 			{Label: "Changes", Icon: "clock", Section: "serverlog", path: "/admin/log"},

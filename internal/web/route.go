@@ -41,7 +41,7 @@ func table() []route {
 		{path: "/logout", public: true, post: (*App).logout},
 		{path: "/password", public: true, get: (*App).passwordPage, post: (*App).setPassword},
 		{path: "/theme", public: true, post: (*App).setTheme},
-		{path: "/workspaces", get: (*App).workspacesPage, post: (*App).createWorkspace},
+		{path: "/workspaces", section: "workspaces", get: (*App).workspacesPage, post: (*App).createWorkspace},
 		{path: "/account", section: "account", get: (*App).accountPage, post: (*App).changeAccount},
 
 		{path: "/w/{ws}", get: (*App).workspaceStart},
