@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/browser"
 )
 
@@ -17,7 +19,7 @@ const password = "river stone lantern 42"
 // limited.
 func TestFirstRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := serveConfigured(t, apitest.New(t, apitest.Options{}), func(c *server.Config) { c.Local = true }) // as make run serves it
 	token, err := w.Accounts.NewSetupToken(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // setHeaders sets the headers of every page.
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()")
