@@ -93,8 +93,8 @@ func TestSnippetsRun(t *testing.T) {
 	p.Fill("#f-name", "web site")
 	p.Press("button.primary[type=submit]", "Create key")
 	key := p.MustElement("#once").MustProperty("value").Str()
-	p.See("[data-try] button", "Test it now").MustClick()
-	p.See("[data-try] [role=status]", "The key works")
+	p.See("[data-try-key] button", "Test it now").MustClick()
+	p.See("[data-try-key] [role=status]", "The key works")
 	p.Review("key-once")
 	fresh := p.MustEval(`() => Object.fromEntries([...document.querySelectorAll("pre[id^=once-]")].map((pre) => [pre.id.slice(5), pre.textContent]))`)
 	if got := fresh.Get("env").Str(); got != "PARLEY_URL="+w.URL+"\nPARLEY_WORKSPACE=demo\nPARLEY_API_KEY="+key {

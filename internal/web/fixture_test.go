@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/aisdk"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -50,7 +51,7 @@ func serveConfigured(t *testing.T, s *apitest.Service, change func(*server.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Serve(t, srv.NewRouter(app.routes(), api))
+	s.Serve(t, srv.NewRouter(app.routes(), api, aisdk.New(srv)))
 	return &world{s, app}
 }
 

@@ -44,14 +44,14 @@ document.addEventListener("click", async (e) => {
 });
 
 // A new key is tested with a request that changes nothing, without the session of the user.
-for (const row of document.querySelectorAll("[data-try]")) {
+for (const row of document.querySelectorAll("[data-try-key]")) {
   row.hidden = false;
   const button = row.querySelector("button"), status = row.querySelector("[role=status]");
   button.addEventListener("click", async () => {
     button.setAttribute("aria-busy", "true");
     const headers = { Authorization: "Bearer " + document.getElementById("once").value };
     try {
-      const res = await fetch(row.dataset.try, { headers, credentials: "omit", cache: "no-store" });
+      const res = await fetch(row.dataset.tryKey, { headers, credentials: "omit", cache: "no-store" });
       const missing = res.status === 403 && (await res.json()).error.required_scope;
       status.textContent = res.ok ? "The key works: the list of sessions was read."
         : missing ? `The key is valid. It lacks ${missing}, so it cannot list sessions.` : `The key was rejected with status ${res.status}.`;
