@@ -91,7 +91,9 @@ func (a *App) toolsPage(w http.ResponseWriter, p *page) error {
 	view := toolsView{Verdicts: verdictOptions}
 	for _, set := range settings {
 		row := toolRow{Setting: set, Fixed: permission.IsFixed(set.Tool)}
-		row.Label, _ = permission.LabelOf(set.Tool)
+		if label, known := permission.LabelOf(set.Tool); known {
+			row.Label = label
+		}
 		for _, spec := range a.Tools() {
 			if spec.Name == set.Tool {
 				row.Description, _, _ = strings.Cut(spec.Description, ". ")
