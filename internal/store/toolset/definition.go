@@ -60,6 +60,9 @@ func (d Definition) encode() (raw, hash []byte, err error) {
 	return raw, sum[:], nil
 }
 
+// foreignEscape matches escapes in JSON that jsonb of PostgreSQL may reject.
+var foreignEscape = regexp.MustCompile(`(?i)\\u(0000|d[89a-f])`)
+
 // cleanOffer returns an offer as it can be stored, or the reason why it cannot be used.
 func cleanOffer(o Offer) (_ Offer, wrong string) {
 	if o.OwnName == "" || len(o.OwnName) > maxOwnName || !text.IsStorable(o.OwnName) || strings.ContainsFunc(o.OwnName, unicode.IsControl) {
@@ -75,6 +78,8 @@ func cleanOffer(o Offer) (_ Offer, wrong string) {
 		return o, fmt.Sprintf("Its input schema is larger than %d KiB.", MaxSchema>>10)
 	case json.Compact(&compact, o.Schema) != nil || json.Unmarshal(o.Schema, &shape) != nil || shape.Type != "object" || !text.IsStorable(compact.String()):
 		return o, "Its input schema is not that of an object."
+	case foreignEscape.Match(compact.Bytes()):
+		return o, "Its input schema contains a NUL or half a surrogate pair, which cannot be stored."
 	}
 	o.Schema = compact.Bytes()
 	return o, ""

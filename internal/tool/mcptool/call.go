@@ -46,6 +46,9 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		if errors.Is(err, errChanged) {
 			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.", t.peer.server.Name, t.def.Name)), nil
 		}
+		if errors.Is(err, errNotCompared) {
+			return tool.Reject(fmt.Sprintf("The tools of the server %s could not be compared with those that were accepted, so the call was not made. Try again later.", t.peer.server.Name)), nil
+		}
 		if t.peer.link == nil { // a refusal, or no database
 			return tool.Result{}, err
 		}
@@ -86,7 +89,10 @@ func (t serverTool) attempt(ctx context.Context, call tool.Call) (res *mcp.CallT
 	return res, true, err
 }
 
-var errChanged = errors.New("the definition of the tool has changed")
+var (
+	errChanged     = errors.New("the definition of the tool has changed")
+	errNotCompared = errors.New("the definitions could not be compared")
+)
 
 // interrupt returns the result of a call whose time is over, or that was canceled.
 func (t serverTool) interrupt(ctx context.Context, sent bool) (tool.Result, error) {

@@ -30,8 +30,8 @@ type Registry interface {
 	// NoteUse records the outcome of a use; reason is "" after a success.
 	NoteUse(ctx context.Context, server toolset.Server, reason string)
 	// Refresh compares what a server offers now with the accepted definitions. It returns the names of
-	// the usable tools, or nil if it fails.
-	Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) (usable []string)
+	// the usable tools; ok is false if it could not compare them.
+	Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) (usable []string, ok bool)
 }
 
 // Tools returns the tools of servers. The tools of one server share a session with it.

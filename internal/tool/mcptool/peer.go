@@ -149,7 +149,11 @@ func (p *peer) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.usable = p.registry.Refresh(ctx, p.server, p.protocol(), offers)
+	usable, ok := p.registry.Refresh(ctx, p.server, p.protocol(), offers)
+	if !ok {
+		return errNotCompared
+	}
+	p.usable = usable
 	return nil
 }
 

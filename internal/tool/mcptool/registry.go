@@ -33,13 +33,13 @@ func (r Record) NoteUse(ctx context.Context, server toolset.Server, reason strin
 }
 
 // Refresh implements Registry.
-func (r Record) Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) []string {
+func (r Record) Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) ([]string, bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	fresh, _, err := r.Store.Refresh(ctx, r.Workspace, server.Name, protocol, offers)
 	if err != nil {
 		r.Log.WarnContext(ctx, "compare the tools of a tool server", "server", server.Name, "err", err)
-		return nil
+		return nil, false
 	}
 	usable := []string{}
 	for _, t := range fresh.Tools {
@@ -47,5 +47,5 @@ func (r Record) Refresh(ctx context.Context, server toolset.Server, protocol str
 			usable = append(usable, t.Name)
 		}
 	}
-	return usable
+	return usable, true
 }
