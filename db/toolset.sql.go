@@ -27,6 +27,16 @@ func (q *Queries) ToolDefinitionAccept(ctx context.Context, iD uuid.UUID, seen [
 	return result.RowsAffected(), nil
 }
 
+const toolDefinitionForget = `-- name: ToolDefinitionForget :exec
+DELETE FROM tool_definitions WHERE id = $1 AND definition IS NULL
+`
+
+// ToolDefinitionForget removes a tool that was never accepted and is not offered any more.
+func (q *Queries) ToolDefinitionForget(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, toolDefinitionForget, id)
+	return err
+}
+
 const toolDefinitionInsert = `-- name: ToolDefinitionInsert :execrows
 INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, offered, offered_hash)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

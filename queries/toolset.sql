@@ -71,3 +71,7 @@ WHERE id = $1 AND offered_hash = sqlc.arg(seen)::bytea;
 UPDATE tool_definitions
 SET label = coalesce(sqlc.narg(label), label), enabled = coalesce(sqlc.narg(enabled), enabled), updated_at = clock_timestamp()
 WHERE id = $1;
+
+-- name: ToolDefinitionForget :exec
+-- ToolDefinitionForget removes a tool that was never accepted and is not offered any more.
+DELETE FROM tool_definitions WHERE id = $1 AND definition IS NULL;

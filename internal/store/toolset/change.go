@@ -132,7 +132,9 @@ func (s *Store) Refresh(ctx context.Context, workspace uuid.UUID, name, protocol
 		chosen, skipped = chooseOffers(row.Allowed, offers)
 		for _, h := range held {
 			i := slices.IndexFunc(chosen, func(o Offer) bool { return o.OwnName == h.OwnName })
-			if i < 0 {
+			if i < 0 && h.Definition == nil { // no use of it can depend on an accepted definition
+				err = q.ToolDefinitionForget(ctx, h.ID)
+			} else if i < 0 {
 				err = q.ToolDefinitionOffered(ctx, h.ID, h.Offered, h.OfferedHash, true)
 			} else {
 				err = compareTool(ctx, q, h, chosen[i])

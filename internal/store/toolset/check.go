@@ -46,8 +46,8 @@ func (e Entry) Violations() (vs []fault.Violation) {
 		wrong("name", "format", "The name of a tool server is like crm or issue-tracker: a to z, 0 to 9, single - and _ between them, a letter first, at most %d characters.", MaxServerName)
 	}
 	u, err := url.Parse(e.URL)
-	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user and without a fragment.")
+	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user, a query and a fragment: a credential belongs into a header, as ${NAME}.")
 	}
 	if err == nil && isAddress(u.Hostname()) {
 		wrong("url", "format", "The host of a tool server is a name, not an address.")
@@ -76,7 +76,7 @@ func (e Entry) Violations() (vs []fault.Violation) {
 // isCredentialHeader reports whether a header carries a credential, which must be in the vault.
 func isCredentialHeader(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"authorization", "cookie", "api-key", "apikey", "token", "secret", "password"}, func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc([]string{"auth", "cookie", "key", "token", "secret", "password"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
 func (e Entry) allowedViolations() (vs []fault.Violation) {
