@@ -26,6 +26,9 @@ type operation struct {
 	body   []string // members of the body; nil: the operation takes none
 	large  bool     // the body has a document
 	status int      // of success; default 200
+	// calls: the operation sends requests to a server of the workspace. Such a call can take long and
+	// cannot be repeated without an effect, so there is no Idempotency-Key for it.
+	calls bool
 	do     func(context.Context, *call) (any, error)
 }
 
@@ -72,6 +75,9 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	var key string
 	if op.method == http.MethodPost {
 		key = c.Once(r.Header.Values("Idempotency-Key"))
+		if key != "" && op.calls {
+			c.Add(fault.Violation{Param: "/Idempotency-Key", Rule: "unknown", Message: "This operation calls a tool server, so it has no Idempotency-Key: read the state of the server before you repeat it."})
+		}
 	}
 	if err := c.Err(); err != nil {
 		return err
