@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"os/user"
 	"strings"
@@ -30,13 +29,13 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 		if err != nil {
 			return err
 		}
+		if cfg.Source("PARLEY_URL") != "" && cfg.APIKey != "" && cfg.Source("DATABASE_URL") == "" && cfg.Source("PARLEY_DATABASE_URL") == "" {
+			return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "`" + cmd.CommandPath() + "` works on the database only.",
+				Why: "PARLEY_URL and PARLEY_API_KEY name a server, and this command does not use its API.", Do: "Run it where DATABASE_URL is set."}
+		}
 		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
 		stores, err := app.OpenStores(ctx, cfg, c.devDir())
-		if _, ok := errors.AsType[*app.ConfigError](err); ok && cfg.Source("PARLEY_URL") != "" && cfg.APIKey != "" {
-			return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "`" + cmd.CommandPath() + "` works on the database only.",
-				Why: "PARLEY_URL and PARLEY_API_KEY name a server, and its API has no such call. " + errorSentence(err), Do: "Run it where DATABASE_URL is set."}
-		}
 		if err != nil {
 			return err
 		}
