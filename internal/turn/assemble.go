@@ -73,6 +73,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	}
 	offerTools(ag, claimed.Agent.Tools)
 	if err := addCallerTools(ag, t.Tools); err != nil {
+		run.Close()
 		return nil, conv, nil, err
 	}
 	ag.Await = func(ctx context.Context, toolUseID string) error {
