@@ -74,7 +74,7 @@ func (s *api) listToolServers(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
-	server, err := s.Toolset.Find(ctx, c.Caller.Workspace.ID, c.PathValue("server"))
+	server, err := s.Toolset.Find(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"))
 	return viewToolServer(server, nil), err
 }
 
@@ -114,7 +114,7 @@ func (s *api) refreshToolServer(ctx context.Context, c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
 	defer cancel()
 	ws := c.Caller.Workspace.ID
-	server, err := s.Toolset.Find(ctx, ws, c.PathValue("server"))
+	server, err := s.Toolset.Find(ctx, ws, c.PathValue("toolServer"))
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +135,14 @@ func (s *api) updateToolServer(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Toolset.Enable(ctx, c.Caller.Workspace.ID, c.PathValue("server"), enabled); err != nil {
+	if err := s.Toolset.Enable(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"), enabled); err != nil {
 		return nil, err
 	}
 	return s.getToolServer(ctx, c)
 }
 
 func (s *api) deleteToolServer(ctx context.Context, c *call) (any, error) {
-	name := c.PathValue("server")
+	name := c.PathValue("toolServer")
 	return deleted{name, true}, s.Toolset.Remove(ctx, c.Caller.Workspace.ID, name)
 }
 
@@ -156,7 +156,7 @@ func (s *api) updateOwnTool(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	server, err := s.Toolset.SetTool(ctx, c.Caller.Workspace.ID, c.PathValue("server"), c.PathValue("tool"), label, enabled)
+	server, err := s.Toolset.SetTool(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"), c.PathValue("tool"), label, enabled)
 	return viewToolServer(server, nil), err
 }
 
@@ -165,7 +165,7 @@ func (s *api) acceptOwnTool(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	server, err := s.Toolset.Accept(ctx, c.Caller.Workspace.ID, c.PathValue("server"), c.PathValue("tool"), hash)
+	server, err := s.Toolset.Accept(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"), c.PathValue("tool"), hash)
 	return viewToolServer(server, nil), err
 }
 
@@ -185,7 +185,7 @@ func (s *api) testOwnTool(ctx context.Context, c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
 	defer cancel()
 	ws := c.Caller.Workspace.ID
-	server, err := s.Toolset.Find(ctx, ws, c.PathValue("server"))
+	server, err := s.Toolset.Find(ctx, ws, c.PathValue("toolServer"))
 	if err != nil {
 		return nil, err
 	}

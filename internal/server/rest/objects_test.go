@@ -38,7 +38,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"name":                    aCredential,
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
-	"server":                  aToolServer,
+	"toolServer":              aToolServer,
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
 	"agent":                   anAgent,
