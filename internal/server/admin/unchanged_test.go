@@ -60,6 +60,7 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 		s.refused(t, "PRECONDITION_FAILED", call, body, since...)
 	}
 
+	s.must(t, "PUT tools/grep/rule", `{"rule":"deny"}`, nil)
 	// A transaction that is open while the position is read comes after it, though its entry has a
 	// lower number than others.
 	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
@@ -75,6 +76,13 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 	}
 	s.refused(t, "PRECONDITION_FAILED", "PUT tools/read/rule", `{"rule":"allow"}`, "Parley-Unchanged-Since", before)
 	s.must(t, "PUT tools/grep/rule", `{"rule":"allow"}`, nil, "Parley-Unchanged-Since", before)
+
+	// A restored dump has entries with the transactions of another cluster.
+	const foreign = `INSERT INTO admin_log (workspace_id, object, object_id, action, actor_kind, xact) VALUES ($1, 'tool_rules', 'grep', 'update', 'key', 1::bigint << 50)`
+	if _, err := s.Pool.Exec(t.Context(), foreign, s.Workspace.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "PUT tools/grep/rule", `{"rule":"ask"}`, nil, "Parley-Unchanged-Since", position())
 
 	before = position()
 	codes := make([]string, 8)

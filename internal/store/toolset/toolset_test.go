@@ -2,13 +2,16 @@ package toolset_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,6 +123,41 @@ func TestChangedDefinitionIsDisabledUntilAccepted(t *testing.T) {
 		WHERE object = 'tool_definitions' AND action = 'update' AND before ->> 'hash' <> after ->> 'hash'`).Scan(&before, &after)
 	if err != nil || before != "Find a customer." || after != evil.Description {
 		t.Errorf("the log has %q and %q, %v", before, after, err)
+	}
+}
+
+// TestFlagOfToolsIsRightAfterConcurrentChanges adds the first server while the last rule is removed.
+func TestFlagOfToolsIsRightAfterConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	_, pool, ws := newStore(t)
+	ctx := t.Context()
+	if _, err := pool.Exec(ctx, `INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, 'bash', 'ask')`, ws); err != nil {
+		t.Fatal(err)
+	}
+	var removed atomic.Bool
+	failed := make(chan error, 1)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		const add = `INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/mcp', 10)`
+		if _, err := tx.Exec(ctx, add, ws); err != nil {
+			return err
+		}
+		go func() {
+			_, err := pool.Exec(ctx, `DELETE FROM tool_rules WHERE workspace_id = $1`, ws)
+			removed.Store(true)
+			failed <- err
+		}()
+		wait.For(t, "the removal waits or ends", func() (waits bool) {
+			err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+			return err == nil && waits || removed.Load()
+		})
+		return nil
+	})
+	if err := errors.Join(err, wait.Receive(t, "the removal", failed)); err != nil {
+		t.Fatal(err)
+	}
+	var has bool
+	if err := pool.QueryRow(ctx, `SELECT has_tools FROM workspaces WHERE id = $1`, ws).Scan(&has); err != nil || !has {
+		t.Errorf("the flag is %v beside a server, %v", has, err)
 	}
 }
 
