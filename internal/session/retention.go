@@ -48,7 +48,7 @@ func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 		return done, err
 	}
 	if err := s.SumUsage(ctx); err != nil { // before sessions are removed
-		return done, err
+		s.log.ErrorContext(ctx, "the usage could not be summed; another try follows in an hour", "err", err)
 	}
 	done.Sessions, err = s.forgetSessions(ctx)
 	return done, err
