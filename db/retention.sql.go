@@ -400,14 +400,34 @@ func (q *Queries) UsageDaysDrop(ctx context.Context, auditSeconds float64) error
 }
 
 const usageErase = `-- name: UsageErase :exec
-DELETE FROM usage_days u
-WHERE u.workspace_id = $1 AND u.kind = 'user'
-  AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = $2 AND t.end_user IS NOT NULL)
+WITH named AS (
+    DELETE FROM usage_days u
+    WHERE u.workspace_id = $1 AND u.kind = 'user' AND u.subject <> ''
+      AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = $2 AND t.end_user IS NOT NULL)
+    RETURNING workspace_id, kind, subject, day, turns, completed, input_tokens, output_tokens, cost_usd
+)
+INSERT INTO usage_days AS d (workspace_id, kind, subject, day, turns, completed, input_tokens, output_tokens, cost_usd)
+SELECT n.workspace_id, n.kind, '', n.day, sum(n.turns), sum(n.completed), sum(n.input_tokens), sum(n.output_tokens), sum(n.cost_usd)
+FROM named n GROUP BY n.workspace_id, n.kind, n.day
+ON CONFLICT (workspace_id, kind, subject, day) DO UPDATE SET turns = d.turns + excluded.turns, completed = d.completed + excluded.completed,
+    input_tokens = d.input_tokens + excluded.input_tokens, output_tokens = d.output_tokens + excluded.output_tokens,
+    cost_usd = coalesce(d.cost_usd + excluded.cost_usd, d.cost_usd, excluded.cost_usd)
 `
 
-// UsageErase removes the sums of the users of a session that is erased. Sums by model, agent and key
-// keep its turns.
+// UsageErase adds the sums of the users of a session that is erased to those of the unknown user, so
+// that totals stay. Sums by model, agent and key keep its turns. UsageLock comes before it.
 func (q *Queries) UsageErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, usageErase, workspaceID, sessionID)
+	return err
+}
+
+const usageLock = `-- name: UsageLock :exec
+SELECT pg_advisory_xact_lock(20564, 2)
+`
+
+// UsageLock lets one transaction at a time sum usage or erase users from it, so that a sum sees
+// either a user's turns or their erasure.
+func (q *Queries) UsageLock(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, usageLock)
 	return err
 }

@@ -109,6 +109,11 @@ INSERT INTO erasures (session_id, workspace_id, by) VALUES ($1, $2, $3);
 SELECT d.day::date AS day, (now() > ((d.day + 1)::timestamp AT TIME ZONE 'UTC') + interval '1 hour')::boolean AS is_over
 FROM (SELECT coalesce((SELECT max(s.day) + 1 FROM usage_summed s), (now() AT TIME ZONE 'UTC')::date - 90) AS day) d;
 
+-- name: UsageLock :exec
+-- UsageLock lets one transaction at a time sum usage or erase users from it, so that a sum sees
+-- either a user's turns or their erasure.
+SELECT pg_advisory_xact_lock(20564, 2);
+
 -- name: UsageDaySum :exec
 -- UsageDaySum stores the sums of the turns that ended in a day, and of the calls in them. Models write
 -- the names of tools, so they are cut.
@@ -142,8 +147,17 @@ INSERT INTO usage_summed (day) VALUES ($1) ON CONFLICT DO NOTHING;
 DELETE FROM usage_days WHERE day < (now() - make_interval(secs => sqlc.arg(audit_seconds)::float8))::date;
 
 -- name: UsageErase :exec
--- UsageErase removes the sums of the users of a session that is erased. Sums by model, agent and key
--- keep its turns.
-DELETE FROM usage_days u
-WHERE u.workspace_id = sqlc.arg(workspace_id) AND u.kind = 'user'
-  AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = sqlc.arg(session_id) AND t.end_user IS NOT NULL);
+-- UsageErase adds the sums of the users of a session that is erased to those of the unknown user, so
+-- that totals stay. Sums by model, agent and key keep its turns. UsageLock comes before it.
+WITH named AS (
+    DELETE FROM usage_days u
+    WHERE u.workspace_id = sqlc.arg(workspace_id) AND u.kind = 'user' AND u.subject <> ''
+      AND u.subject IN (SELECT t.end_user FROM turns t WHERE t.session_id = sqlc.arg(session_id) AND t.end_user IS NOT NULL)
+    RETURNING *
+)
+INSERT INTO usage_days AS d (workspace_id, kind, subject, day, turns, completed, input_tokens, output_tokens, cost_usd)
+SELECT n.workspace_id, n.kind, '', n.day, sum(n.turns), sum(n.completed), sum(n.input_tokens), sum(n.output_tokens), sum(n.cost_usd)
+FROM named n GROUP BY n.workspace_id, n.kind, n.day
+ON CONFLICT (workspace_id, kind, subject, day) DO UPDATE SET turns = d.turns + excluded.turns, completed = d.completed + excluded.completed,
+    input_tokens = d.input_tokens + excluded.input_tokens, output_tokens = d.output_tokens + excluded.output_tokens,
+    cost_usd = coalesce(d.cost_usd + excluded.cost_usd, d.cost_usd, excluded.cost_usd);

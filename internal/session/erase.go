@@ -111,6 +111,9 @@ func (tx *Tx) eraseRows(ctx context.Context, upto int64, by string) (at time.Tim
 	if err := tx.s.events.Erase(ctx, tx.Tx, id, upto); err != nil {
 		return at, err
 	}
+	if err := tx.q.UsageLock(ctx); err != nil {
+		return at, fmt.Errorf("wait for the sums of usage: %w", err)
+	}
 	if err := tx.q.UsageErase(ctx, workspace, id); err != nil {
 		return at, fmt.Errorf("erase the usage of users: %w", err)
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -132,19 +133,31 @@ FROM (SELECT extract(epoch FROM e.at - t.created_at)::float8 AS s
 }
 
 // SumUsage stores the sums of the days that are over and not summed yet. One process at a time
-// calls it. Sums of old days are removed.
+// calls it. Sums of old days are removed, even if a day cannot be summed.
 func (s *Store) SumUsage(ctx context.Context) error {
+	err := s.sumDays(ctx)
+	if dropErr := s.q.UsageDaysDrop(ctx, s.opt.Audit.Seconds()); dropErr != nil {
+		err = errors.Join(err, fmt.Errorf("remove old sums: %w", dropErr))
+	}
+	return err
+}
+
+// sumDays stores the sums of the days that are over and not summed yet.
+func (s *Store) sumDays(ctx context.Context) error {
 	for {
 		next, err := s.q.UsageDayNext(ctx)
 		if err != nil {
 			return fmt.Errorf("find the days that are summed: %w", err)
 		}
 		if !next.IsOver {
-			break
+			return nil
 		}
 		err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 			q := s.q.WithTx(tx)
 			if err := q.RetentionPatience(ctx, int32(time.Second.Milliseconds())); err != nil {
+				return err
+			}
+			if err := q.UsageLock(ctx); err != nil {
 				return err
 			}
 			if err := q.UsageDaySum(ctx, next.Day); err != nil {
@@ -156,8 +169,4 @@ func (s *Store) SumUsage(ctx context.Context) error {
 			return fmt.Errorf("sum the usage of %s: %w", next.Day.Time.Format(time.DateOnly), err)
 		}
 	}
-	if err := s.q.UsageDaysDrop(ctx, s.opt.Audit.Seconds()); err != nil {
-		return fmt.Errorf("remove old sums: %w", err)
-	}
-	return nil
 }

@@ -2,17 +2,21 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // endedTurns stores a turn of each of the last forty days, in two states, by two users.
@@ -30,7 +34,7 @@ INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, ma
 SELECT id, session_id, $1, CASE WHEN n % 4 = 0 THEN 'failed' ELSE 'completed' END, 600, 50, 'key0000' || n % 3, 'user-' || n % 2, 'default', n % 2, at, at, at FROM d`
 
 // TestUsageIsSummedByDays compares the reports from the turns with those from the sums of days.
-// Erasing a session removes its user from the sums, and the rest of them stays.
+// Erasing a session makes its user unknown in the sums, and the totals stay.
 func TestUsageIsSummedByDays(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -97,8 +101,66 @@ func TestUsageIsSummedByDays(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM usage_days WHERE subject = 'user-1'`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d sums name an erased user, %v", left, err)
 	}
-	if diff := cmp.Diff(before.Times, report().Times); diff != "" {
+	after := report()
+	if diff := cmp.Diff(before.Times, after.Times); diff != "" {
 		t.Errorf("the erasure changed the sums:\n%s", diff)
+	}
+	totals := func(users []session.UsageRow) (all session.UsageRow) {
+		for _, u := range users {
+			all.Turns, all.InputTokens = all.Turns+u.Turns, all.InputTokens+u.InputTokens
+		}
+		return all
+	}
+	if diff := cmp.Diff(totals(before.Users), totals(after.Users)); diff != "" {
+		t.Errorf("the erasure changed the totals of users:\n%s", diff)
+	}
+}
+
+// TestASumDoesNotKeepAnErasedUser erases a session while its day is summed.
+func TestASumDoesNotKeepAnErasedUser(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store := session.New(pool, eventlog.New(pool, eventlog.Options{}), session.Options{})
+	ws, err := workspace.New(pool).Create(t.Context(), "demo", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), endedTurns, ws.ID); err != nil {
+		t.Fatal(err)
+	}
+	var id uuid.UUID
+	err = pool.QueryRow(t.Context(), `WITH t AS (UPDATE turns SET end_user = 'anna' WHERE id = (SELECT id FROM turns ORDER BY state_at LIMIT 1) RETURNING *),
+		s AS (INSERT INTO usage_summed SELECT (state_at AT TIME ZONE 'UTC')::date - 1 FROM t) SELECT session_id FROM t`).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := func(kind string) bool {
+		var n int
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted AND locktype = $1`, kind).Scan(&n)
+		return err == nil && n > 0
+	}
+	ended := make(chan error, 2)
+	var erased atomic.Bool
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "LOCK TABLE usage_summed IN SHARE MODE"); err != nil {
+			return err
+		}
+		go func() { ended <- store.SumUsage(t.Context()) }()
+		wait.For(t, "the sum to be stored", func() bool { return waits("relation") })
+		go func() {
+			_, err := store.EraseContent(t.Context(), id, "test")
+			erased.Store(true)
+			ended <- err
+		}()
+		wait.For(t, "the erasure waits or ends", func() bool { return waits("advisory") || erased.Load() })
+		return nil
+	})
+	if err := errors.Join(err, wait.Receive(t, "the first", ended), wait.Receive(t, "the second", ended)); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM usage_days WHERE subject = 'anna'`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d sums name an erased user, %v", left, err)
 	}
 }
 
