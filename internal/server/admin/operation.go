@@ -29,7 +29,7 @@ type operation struct {
 	// calls: the operation sends requests to a server of the workspace. Such a call can take long and
 	// cannot be repeated without an effect, so there is no Idempotency-Key for it.
 	calls bool
-	do     func(context.Context, *call) (any, error)
+	do    func(context.Context, *call) (any, error)
 }
 
 // The results of do besides plain values, which are sent in {"data": …}.
