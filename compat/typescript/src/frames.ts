@@ -11,6 +11,7 @@ interface Data {
   tool_use: Schemas["ToolUseData"];
   tool_result: Schemas["ToolResultData"];
   input_required: Schemas["InputRequired"];
+  tool_required: Schemas["ToolRequired"];
   usage: Schemas["UsageData"];
   structured: Schemas["StructuredData"];
   attachment: Schemas["AttachmentData"];

@@ -24,6 +24,9 @@ export function show(frame: Frame): void {
     case "structured":
       console.log(`  ${JSON.stringify(frame.data.result)}`);
       break;
+    case "tool_required":
+      for (const call of frame.data.calls) console.log(`  ${call.tool} waits for its result`);
+      break;
     case "attachment":
       for (const file of frame.data.attachments) console.log(`  ${file.filename}, ${file.size} bytes: ${file.download_url}`);
       break;

@@ -32,14 +32,14 @@ func TestBrowserPage(t *testing.T) {
 	s := w.serve(t, env)
 	address, _ := w.runBackend(t, s.url, port, map[string]string{"page.html": code["html"], "server.mjs": strings.Replace(code["js"], "/demo`", "/w`", 1)})
 
-	tab := browser.MustPage(address)
+	tab := browser.MustPage(address).MustWaitLoad()
 	send := func(command string) {
 		t.Helper()
 		tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click() }`, command)
 	}
 	shows := func(text string) {
 		t.Helper()
-		tab.MustWait(`text => document.querySelector("pre").innerText.includes(text)`, text)
+		tab.MustWait(`text => document.querySelector("pre")?.innerText.includes(text)`, text)
 	}
 	send("What is 12*7+3?")
 	shows("87")
