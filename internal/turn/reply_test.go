@@ -161,13 +161,13 @@ func TestResultsComeTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))
 	w.model = builtin.New()
-	r := w.replica(t, func(c *turn.Config) { c.Window = 300 * time.Millisecond })
+	r := w.replica(t, func(c *turn.Config) { c.Window = 5 * time.Second })
 	st, q := w.need(t, r, "@call mine mine\n@say Done.")
 	if _, err := r.turns.PostResults(t.Context(), w.workspace.ID, st.Session, "k", result(q.Calls[1].ToolUseID, "2")); err != nil {
 		t.Fatal(err)
 	}
 	list := results(read(t, r, st))
-	if len(list) != 2 || list[0].OK || list[0].Output != "The tool gave no result in time." || !list[1].OK {
+	if len(list) != 2 || list[0].OK || list[0].Output != "The tool gave no result within 5 seconds." || !list[1].OK {
 		t.Errorf("%+v", list)
 	}
 	_, err := r.turns.PostResults(t.Context(), w.workspace.ID, st.Session, "k", result(q.Calls[0].ToolUseID, "1"))
