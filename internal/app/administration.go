@@ -16,13 +16,14 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // Administration returns an HTTP client for a command: its requests do not leave the process, the
 // handlers of the administration API serve them on the stores. by names the user in records. The
 // master keys are opened for the first request that needs them.
 func (s *Stores) Administration(by string) *http.Client {
-	return &http.Client{Transport: &ownAPI{stores: s, by: by, plain: s.administration(by, s.Secrets, s.Callbacks)}}
+	return &http.Client{Transport: &ownAPI{stores: s, by: by, plain: s.administration(by, s.Secrets, s.Callbacks, s.Runner)}}
 }
 
 // AdministrationURL is the address of requests for the client of Administration. No name resolves
@@ -33,13 +34,13 @@ const AdministrationURL = "http://database.invalid"
 const commandTimeout = time.Minute
 
 // administration returns the handlers of the administration API.
-func (s *Stores) administration(by string, secrets *vault.Store, callbacks *callback.Store) http.Handler {
+func (s *Stores) administration(by string, secrets *vault.Store, callbacks *callback.Store, runner *toolenv.Runner) http.Handler {
 	srv := server.NewForCommand(server.Config{
 		Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Skills: s.Skills, Agents: s.Agents, Files: s.Files,
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: s.Runner, Wiki: s.Wiki, CheckModel: CheckModel,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), Wiki: s.Wiki, CheckModel: CheckModel,
 		DeleteWorkspace: s.DeleteWorkspace,
 		Tools:           func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {
@@ -80,9 +81,16 @@ func (a *ownAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// needsMasterKeys reports whether a request seals or signs.
+// needsMasterKeys reports whether a request seals or signs, or calls a tool server.
 func needsMasterKeys(r *http.Request) bool {
-	return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/credentials/") || strings.HasSuffix(r.URL.Path, "/callback-secret/roll")
+	switch r.Method {
+	case http.MethodPut:
+		return strings.Contains(r.URL.Path, "/credentials/")
+	case http.MethodPost:
+		return strings.HasSuffix(r.URL.Path, "/callback-secret/roll") || strings.HasSuffix(r.URL.Path, "/tool-servers") ||
+			strings.Contains(r.URL.Path, "/tool-servers/") && (strings.HasSuffix(r.URL.Path, "/refresh") || strings.HasSuffix(r.URL.Path, "/test"))
+	}
+	return false
 }
 
 // openSealed returns the handlers with the master keys.
@@ -94,7 +102,12 @@ func (a *ownAPI) openSealed(ctx context.Context) (http.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.sealed = a.stores.administration(a.by, secrets, callback.NewStore(a.stores.pool, secrets.Keyring(), a.stores.guard))
+		guard, err := a.stores.config.newGuard()
+		if err != nil {
+			return nil, err
+		}
+		runner := toolenv.New(toolenv.Config{Pool: a.stores.pool, Guard: guard, Vault: secrets})
+		a.sealed = a.stores.administration(a.by, secrets, callback.NewStore(a.stores.pool, secrets.Keyring(), a.stores.guard), runner)
 	}
 	return a.sealed, nil
 }

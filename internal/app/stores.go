@@ -26,7 +26,6 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
-	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -51,17 +50,18 @@ type Stores struct {
 	Folders     *workdir.Store   // the files of sessions' agents
 	Runner      *toolenv.Runner  // for its records; it runs no commands
 
-	pool  *pgxpool.Pool
-	guard *egress.Guard
-	keys  Secret // master keys; "" if there are none
-	noKey string // how to create one
-	dev   *devdb.Server
+	config Config
+	pool   *pgxpool.Pool
+	guard  *egress.Guard
+	keys   Secret // master keys; "" if there are none
+	noKey  string // how to create one
+	dev    *devdb.Server
 }
 
 // OpenStores connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary.
 func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err error) {
-	s := &Stores{DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
+	s := &Stores{config: cfg, DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -104,20 +104,6 @@ func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 		return nil, &ConfigError{[]string{s.noKey}}
 	}
 	return openVault(ctx, s.pool, s.keys)
-}
-
-// OpenProbe returns the way to tool servers, with the master keys, which their secrets need, and the
-// destinations that the settings allow.
-func (s *Stores) OpenProbe(ctx context.Context, cfg Config) (mcptool.Probe, error) {
-	v, err := s.OpenVault(ctx)
-	if err != nil {
-		return mcptool.Probe{}, err
-	}
-	guard, err := cfg.newGuard()
-	if err != nil {
-		return mcptool.Probe{}, err
-	}
-	return probeOf(toolenv.New(toolenv.Config{Pool: s.pool, Guard: guard, Vault: v})), nil
 }
 
 // OpenCallbacks opens the callbacks with the master keys, which their signing secrets need.

@@ -38,14 +38,30 @@ func (c *command) administerServer(work administerWork) func(*cobra.Command, []s
 	return c.administerIn(func(context.Context, *adminTarget, []string) (string, error) { return "", nil }, work)
 }
 
-func (c *command) administerIn(choose func(context.Context, *adminTarget, []string) (string, error), work administerWork) func(*cobra.Command, []string) error {
+// administerTools is administer for a command that may call a tool server: where a server of Parley is
+// known, it makes the calls, because it may reach hosts that this process cannot.
+func (c *command) administerTools(work administerWork) func(*cobra.Command, []string) error {
+	return c.administerOn(c.openToolTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) { return on.chosenWorkspace(ctx) }, work)
+}
+
+// openTarget finds the target of a command.
+type openTarget func(context.Context, *cobra.Command) (*adminTarget, error)
+
+// chooseWorkspace returns the workspace of a command.
+type chooseWorkspace func(context.Context, *adminTarget, []string) (string, error)
+
+func (c *command) administerIn(choose chooseWorkspace, work administerWork) func(*cobra.Command, []string) error {
+	return c.administerOn(c.openAdminTarget, choose, work)
+}
+
+func (c *command) administerOn(open openTarget, choose chooseWorkspace, work administerWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := checkUTF8(cmd); err != nil {
 			return err
 		}
 		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
-		on, err := c.openAdminTarget(ctx, cmd)
+		on, err := open(ctx, cmd)
 		if err != nil {
 			return err
 		}
@@ -83,6 +99,27 @@ func (c *command) openAdminTarget(ctx context.Context, cmd *cobra.Command) (*adm
 		on.stores, err = app.OpenStores(ctx, cfg, c.devDir())
 	}
 	return on, err
+}
+
+// openToolTarget is openAdminTarget, but prefers the server of serve --dev to its database for the
+// workspace of its key: only that process reaches the demo's tool servers.
+func (c *command) openToolTarget(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) {
+	cfg, err := c.loadSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Source("PARLEY_URL") != "" && cfg.APIKey != "" {
+		if cfg.Workspace == c.envValue("PARLEY_WORKSPACE") {
+			return &adminTarget{config: cfg, by: c.actorName()}, nil
+		}
+		return c.openAdminTarget(ctx, cmd)
+	}
+	dev, err := app.ReadDevEnv(c.devDir())
+	if err != nil || cfg.DatabaseURL != "" || dev.APIKey == "" || dev.CheckURL() != nil || cfg.Workspace != "" && cfg.Workspace != dev.Workspace {
+		return c.openAdminTarget(ctx, cmd)
+	}
+	cfg.URL, cfg.APIKey, cfg.Workspace = dev.URL, app.Secret(dev.APIKey), dev.Workspace
+	return &adminTarget{config: cfg, by: c.actorName()}, nil
 }
 
 func (on *adminTarget) close() {

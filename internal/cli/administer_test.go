@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
 )
@@ -81,8 +82,41 @@ budget list
 budget delete user anna
 budget delete user anna
 sessions delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --yes
+tools add tickets --mcp http://tickets.demo.internal/mcp --allow list --timeout 5s
+tools add tickets --mcp http://tickets.demo.internal/mcp
+tools add Tickets --mcp https://127.0.0.1/
+tools add intranet --mcp http://intranet.internal/mcp
+tools add bad --mcp http://bad_host:99999/mcp?x
+tools add crm --mcp http://tickets.demo.internal/mcp --secret CRM_TOKEN
+tools list
+tools label tickets list read_only
+tools label tickets list purple
+tools label tickets nothing changes
+tools show tickets
+tools show tickets --json
+tools test tickets list --input {"state":"closed"}
+tools test tickets list --input {"state":1}
+tools test tickets nothing
+tools refresh tickets
+tools accept tickets list
+tools disable tickets list
+tools test tickets list
+tools disable tickets
+tools enable tickets
+tools remove tickets
+tools remove tickets
 server pause
 server resume`
+
+// administeredSentences are parts of what some of the commands print, with the exit code at the end.
+var administeredSentences = map[string]string{
+	"tools add intranet --mcp http://intranet.internal/mcp":                   "The URL's host is not a public name.",
+	"tools add bad --mcp http://bad_host:99999/mcp?x":                         "The address of a tool server is like",
+	`tools test tickets list --input {"state":"closed"}`:                      `"Coffee machine is loud"`,
+	`tools test tickets list --input {"state":1}`:                             "The call failed.",
+	"tools add tickets --mcp http://tickets.demo.internal/mcp":                `There is a tool server "tickets" already.`,
+	"tools add crm --mcp http://tickets.demo.internal/mcp --secret CRM_TOKEN": "The secret CRM_TOKEN",
+}
 
 // TestAdministrationIsEqualOverTheAPI runs the commands for administrators on the database and with a
 // key on a server: they print the same and exit with the same codes. The log names the key, or the
@@ -91,7 +125,13 @@ func TestAdministrationIsEqualOverTheAPI(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs a server")
 	dsn := dbtest.DSN(t)
-	srv, pool := serve(t, dsn, "127.0.0.1:0"), dbtest.Pool(t, dsn)
+	tickets, err := demo.StartTickets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tickets.Close() })
+	reach := "PARLEY_EGRESS_ALLOW=" + tickets.Pin()
+	srv, pool := serve(t, dsn, "127.0.0.1:0", reach), dbtest.Pool(t, dsn)
 	plain := []struct {
 		pattern *regexp.Regexp
 		with    string
@@ -107,7 +147,7 @@ func TestAdministrationIsEqualOverTheAPI(t *testing.T) {
 	}
 	printed := make(map[string][]string)
 	for mode, ws := range map[string]string{"database": "zulu", "server": "yoke"} {
-		base := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=" + ws, "PARLEY_VAULT_KEY=" + vaultKey, "USER=anna"}}
+		base := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=" + ws, "PARLEY_VAULT_KEY=" + vaultKey, "USER=anna", reach}}
 		fileOf(t, base, "page.md", "# A page\n")
 		base.must("workspace", "create", ws)
 		key := base.must("keys", "create", "--name", "admin", "--scope", "all", "--scope", "admin", "--scope", "server:admin")
@@ -126,6 +166,9 @@ func TestAdministrationIsEqualOverTheAPI(t *testing.T) {
 				text = r.pattern.ReplaceAllString(text, r.with)
 			}
 			printed[mode] = append(printed[mode], text)
+			if want := administeredSentences[strings.TrimSpace(line)]; !strings.Contains(text, want) {
+				t.Errorf("%s: parley %sprints\n%s\nwithout %s", mode, line, text, want)
+			}
 		}
 		kind := map[string]string{"database": "command", "server": "key"}[mode]
 		var all, named int

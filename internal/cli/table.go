@@ -123,3 +123,11 @@ func formatDay(t *time.Time) string {
 	}
 	return t.Local().Format("2006-01-02 15:04 MST")
 }
+
+// orEmpty returns a text, or "" without one.
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) toolsCommand() *cobra.Command {
@@ -24,41 +23,13 @@ pinned: when the server changes one, the tool is disabled until parley tools acc
 	}, c.toolsAdd(), c.toolsList(), c.toolsShow(), c.toolsTest(), c.toolsRefresh(), c.toolsAccept(), c.toolsLabel(), c.toolsEnable(true), c.toolsEnable(false), c.toolsRemove())
 }
 
-// toolServerShown is a tool server in --json.
-type toolServerShown struct {
-	Name      string            `json:"name"`
-	URL       string            `json:"url"`
-	Headers   map[string]string `json:"headers"`
-	Enabled   bool              `json:"enabled"`
-	LastError string            `json:"last_error"`
-	Tools     []ownToolShown    `json:"tools"`
-	Skipped   []toolset.Skipped `json:"skipped,omitempty"`
-}
-
-type ownToolShown struct {
-	Name       string              `json:"name"`
-	OwnName    string              `json:"own_name"`
-	State      toolset.State       `json:"state"`
-	Label      toolset.Label       `json:"label"`
-	Definition *toolset.Definition `json:"definition"`
-	Offered    *toolset.Definition `json:"offered"`
-}
-
-func showToolServer(s toolset.Server, skipped []toolset.Skipped) toolServerShown {
-	shown := toolServerShown{s.Name, s.URL, s.Headers, s.Enabled, s.LastError, make([]ownToolShown, len(s.Tools)), skipped}
-	for i, t := range s.Tools {
-		shown.Tools[i] = ownToolShown{t.Name, t.OwnName, t.State(), t.Label, t.Definition, t.Offered}
-	}
-	return shown
-}
-
 // printToolServer prints a server after a change, with what the administrator should see.
-func (c *command) printToolServer(s toolset.Server, skipped []toolset.Skipped, done string, args ...any) error {
+func (c *command) printToolServer(s client.ToolServer, done string, args ...any) error {
 	if c.json {
-		return c.printData(showToolServer(s, skipped))
+		return c.printData(s)
 	}
-	for _, k := range skipped {
-		fmt.Fprintf(c.Stderr, "Skipped %s: %s\n", k.OwnName, k.Reason)
+	for _, k := range s.Skipped {
+		fmt.Fprintf(c.Stderr, "Skipped %s: %s\n", plainLine(k.Name), plainLine(k.Reason))
 	}
 	for _, t := range s.Tools {
 		c.printOffer(t)
@@ -67,23 +38,19 @@ func (c *command) printToolServer(s toolset.Server, skipped []toolset.Skipped, d
 }
 
 // printOffer prints the difference between the accepted definition of a tool and the offered one.
-func (c *command) printOffer(t toolset.Tool) {
+func (c *command) printOffer(t client.OwnTool) {
 	if t.Offered == nil {
 		return
 	}
-	fmt.Fprintf(c.Stdout, "%s is %s\n", t.Name, t.State())
+	fmt.Fprintf(c.Stdout, "%s is %s\n", t.Name, t.State)
 	if t.Definition != nil {
 		fmt.Fprint(c.Stdout, prefixed("- ", definitionText(*t.Definition)))
 	}
 	fmt.Fprint(c.Stdout, prefixed("+ ", definitionText(*t.Offered)))
 }
 
-func definitionText(d toolset.Definition) string {
-	hints, err := json.Marshal(d.Annotations)
-	if err != nil {
-		hints = nil
-	}
-	return escapeControls(d.Description) + "\ninput: " + escapeControls(string(d.Schema)) + "\nhints: " + string(hints)
+func definitionText(d client.ToolDefinition) string {
+	return escapeControls(d.Description) + "\ninput: " + escapeControls(string(d.InputSchema)) + "\nhints: " + escapeControls(string(d.Annotations))
 }
 
 func prefixed(prefix, s string) string {
@@ -97,24 +64,20 @@ func (c *command) toolsList() *cobra.Command {
 		Example: `  parley tools list
   parley tools list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			list, err := a.Toolset.List(ctx, a.Workspace.ID)
+		RunE: c.administerTools(func(ctx context.Context, a *administration, _ []string) error {
+			list, err := a.ToolServers(ctx)
 			if err != nil {
 				return err
 			}
-			shown := make([]toolServerShown, len(list))
-			for i, s := range list {
-				shown[i] = showToolServer(s, nil)
-			}
-			return c.printList(shown, len(shown), "No tool servers. Add one: parley tools add NAME --mcp URL",
+			return c.printList(list, len(list), "No tool servers. Add one: parley tools add NAME --mcp URL",
 				[]string{"SERVER", "URL", "TOOLS", "USABLE", "LAST ERROR"}, func(i int) []string {
-					s, usable := shown[i], 0
+					s, usable := list[i], 0
 					for _, t := range s.Tools {
-						if s.Enabled && t.State == toolset.Usable {
+						if s.Enabled && t.State == "usable" {
 							usable++
 						}
 					}
-					return []string{s.Name, s.URL, fmt.Sprint(len(s.Tools)), fmt.Sprint(usable), shortText(s.LastError, 60)}
+					return []string{s.Name, s.URL, fmt.Sprint(len(s.Tools)), fmt.Sprint(usable), shortText(orEmpty(s.LastError), 60)}
 				})
 		}),
 	})
@@ -127,22 +90,21 @@ func (c *command) toolsShow() *cobra.Command {
 		Example: `  parley tools show crm
   parley tools show crm --json`,
 		Args: exactArguments("SERVER"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			s, err := a.Toolset.Find(ctx, a.Workspace.ID, args[0])
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+			s, err := a.ToolServer(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			shown := showToolServer(s, nil)
 			if c.json {
-				return c.printData(shown)
+				return c.printData(s)
 			}
-			err = c.printList(shown.Tools, len(shown.Tools), "The server has no tools.", []string{"TOOL", "STATE", "LABEL", "DESCRIPTION"}, func(i int) []string {
-				t := shown.Tools[i]
+			err = c.printList(s.Tools, len(s.Tools), "The server has no tools.", []string{"TOOL", "STATE", "LABEL", "DESCRIPTION"}, func(i int) []string {
+				t := s.Tools[i]
 				text := ""
 				if t.Definition != nil {
 					text = shortText(t.Definition.Description, 60)
 				}
-				return []string{t.Name, string(t.State), string(t.Label), text}
+				return []string{t.Name, t.State, t.Label, text}
 			})
 			for _, t := range s.Tools {
 				c.printOffer(t)

@@ -2,21 +2,22 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/store/toolset"
-	"github.com/parley-server/parley/internal/tool"
 )
 
 func (c *command) toolsAdd() *cobra.Command {
-	var e toolset.Entry
+	var s client.NewToolServer
 	var secret string
 	var headers []string
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "add NAME --mcp URL",
 		Short: "add an MCP server and accept its tools",
@@ -28,46 +29,35 @@ workspace whose hosts include the server; its value is sent as a bearer token.`,
   parley tools add erp --mcp https://erp.example.com/mcp --header 'X-Api-Key: ${ERP_KEY}'`,
 		Args: exactArguments("NAME"),
 	}
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-		e.Name, e.Headers = args[0], make(map[string]string)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if timeout != timeout.Truncate(time.Second) {
+			return usageError(cmd, fmt.Sprintf("--timeout %s is not a number of whole seconds.", timeout), "Give a time such as 90s.")
+		}
+		return nil
+	}
+	cmd.RunE = c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		s.Name, s.Timeout, s.Headers = args[0], int(timeout/time.Second), make(map[string]string)
 		for _, h := range headers {
 			name, value, _ := strings.Cut(h, ":")
-			e.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+			s.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
 		if secret != "" {
-			e.Headers["Authorization"] = "Bearer ${" + secret + "}"
+			s.Headers["Authorization"] = "Bearer ${" + secret + "}"
 		}
-		offers, protocol, err := c.askToolServer(ctx, a, e.Server())
+		added, err := a.AddToolServer(ctx, s)
 		if err != nil {
 			return err
 		}
-		server, skipped, err := a.Toolset.Add(ctx, a.Workspace.ID, e, protocol, offers)
-		if err != nil {
-			return err
-		}
-		return c.printToolServer(server, skipped, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", server.Name, len(server.Tools), server.Name)
+		return c.printToolServer(added, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", added.Name, len(added.Tools), added.Name)
 	})
 	workspaceFlag(cmd)
-	cmd.Flags().StringVar(&e.URL, "mcp", "", "the address of the server, which speaks MCP over Streamable HTTP")
+	cmd.Flags().StringVar(&s.URL, "mcp", "", "the address of the server, which speaks MCP over Streamable HTTP")
 	cmd.Flags().StringVar(&secret, "secret", "", "a secret to send as a bearer token")
 	cmd.Flags().StringArrayVar(&headers, "header", nil, "a header of each request, 'NAME: VALUE' with ${SECRET}; may be repeated")
-	cmd.Flags().StringSliceVar(&e.Allowed, "allow", nil, "a tool to take, as the server names it; may be repeated")
-	cmd.Flags().DurationVar(&e.Timeout, "timeout", toolset.DefaultTimeout, "how long a call may take")
+	cmd.Flags().StringSliceVar(&s.Allow, "allow", nil, "a tool to take, as the server names it; may be repeated")
+	cmd.Flags().DurationVar(&timeout, "timeout", toolset.DefaultTimeout, "how long a call may take")
 	_ = cmd.MarkFlagRequired("mcp")
 	return cmd
-}
-
-// askToolServer lists the tools that a server offers now.
-func (c *command) askToolServer(ctx context.Context, a *admin, s toolset.Server) (offers []toolset.Offer, protocol string, err error) {
-	probe, err := a.OpenProbe(ctx, a.Config)
-	if err != nil {
-		return nil, "", err
-	}
-	offers, protocol, err = probe.List(ctx, a.Workspace.ID, s)
-	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return nil, "", &problem{Exit: exitFailed, Code: "UNREACHABLE", What: "The tool server does not list its tools.", Why: string(refused), Do: "Check the address, the secret and PARLEY_EGRESS_ALLOW."}
-	}
-	return offers, protocol, err
 }
 
 func (c *command) toolsRefresh() *cobra.Command {
@@ -77,16 +67,8 @@ func (c *command) toolsRefresh() *cobra.Command {
 		Example: `  parley tools refresh crm
   parley tools refresh crm --json`,
 		Args: exactArguments("SERVER"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			s, err := a.Toolset.Find(ctx, a.Workspace.ID, args[0])
-			if err != nil {
-				return err
-			}
-			offers, protocol, err := c.askToolServer(ctx, a, s)
-			if err != nil {
-				return err
-			}
-			s, skipped, err := a.Toolset.Refresh(ctx, a.Workspace.ID, s.Name, protocol, offers)
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+			s, err := a.RefreshToolServer(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -97,9 +79,10 @@ func (c *command) toolsRefresh() *cobra.Command {
 				}
 			}
 			if waiting > 0 {
-				return c.printToolServer(s, skipped, "%d definitions wait for acceptance. Next: parley tools accept %s TOOL", waiting, s.Name)
+				return c.printToolServer(s, "%d %s for acceptance. Next: parley tools accept %s TOOL", waiting,
+					pluralize(waiting, "definition waits", "definitions wait"), s.Name)
 			}
-			return c.printToolServer(s, skipped, "No definition of %s has changed.", s.Name)
+			return c.printToolServer(s, "No definition of %s has changed.", s.Name)
 		}),
 	})
 }
@@ -113,42 +96,28 @@ func (c *command) toolsTest() *cobra.Command {
   parley tools test crm find --input @input.json`,
 		Args: exactArguments("SERVER", "TOOL"),
 	}
-	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-		raw, err := c.flagArgument(input)
+	cmd.RunE = c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		text, err := c.flagArgument(input)
 		if err != nil {
 			return err
 		}
-		t, err := findOwnTool(ctx, a, args)
-		if err != nil {
-			return err
-		}
-		if t.Definition == nil {
-			return &problem{Exit: exitUsage, Code: "REFUSED", What: "The tool was never accepted.", Do: "Accept it: parley tools accept " + args[0] + " " + t.OwnName}
-		}
-		server, err := a.Toolset.Find(ctx, a.Workspace.ID, args[0])
-		if err != nil {
-			return err
-		}
-		probe, err := a.OpenProbe(ctx, a.Config)
-		if err != nil {
-			return err
+		if !json.Valid([]byte(text)) {
+			return usageError(cmd, fmt.Sprintf("The input %q is not JSON.", shortText(text, 40)), "--input takes a JSON object or @FILE.")
 		}
 		began := time.Now()
-		res, err := probe.Call(ctx, a.Workspace.ID, server, t, []byte(raw))
-		if refused, ok := errors.AsType[tool.Refusal](err); ok {
-			res, err = tool.Reject(string(refused)), nil
-		}
+		res, err := a.TestOwnTool(ctx, args[0], args[1], json.RawMessage(text))
 		if err != nil {
 			return err
 		}
-		if !res.OK && !c.json {
-			fmt.Fprintln(c.Stderr, "The call failed.")
-		}
 		if c.json {
-			return c.printData(object{"ok": res.OK, "output": res.Output, "milliseconds": time.Since(began).Milliseconds()})
+			err = c.printData(object{"ok": res.OK, "output": res.Output, "milliseconds": time.Since(began).Milliseconds()})
+		} else if res.OK {
+			fmt.Fprintln(c.Stdout, escapeControls(res.Output))
 		}
-		fmt.Fprintln(c.Stdout, escapeControls(res.Output))
-		return nil
+		if err == nil && !res.OK {
+			err = &problem{Exit: exitFailed, Code: "TOOL_FAILED", What: "The call failed.", Why: plainLine(res.Output)}
+		}
+		return err
 	})
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&input, "input", "{}", "the input, a JSON object or @FILE")

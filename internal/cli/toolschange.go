@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) toolsAccept() *cobra.Command {
@@ -17,7 +17,7 @@ func (c *command) toolsAccept() *cobra.Command {
 		Example: `  parley tools show crm
   parley tools accept crm find`,
 		Args: exactArguments("SERVER", "TOOL"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
 			t, err := findOwnTool(ctx, a, args)
 			if err != nil {
 				return err
@@ -25,7 +25,7 @@ func (c *command) toolsAccept() *cobra.Command {
 			if !c.json {
 				c.printOffer(t)
 			}
-			if _, err := a.Toolset.Accept(ctx, a.Workspace.ID, args[0], t.OwnName, t.OfferedHash); err != nil {
+			if _, err := a.AcceptOwnTool(ctx, args[0], t.OwnName, orEmpty(t.OfferedHash)); err != nil {
 				return err
 			}
 			return c.printDone(object{"name": t.Name}, "Accepted %s.", t.Name)
@@ -34,14 +34,14 @@ func (c *command) toolsAccept() *cobra.Command {
 }
 
 // findOwnTool finds SERVER TOOL, by either name of the tool.
-func findOwnTool(ctx context.Context, a *admin, args []string) (toolset.Tool, error) {
-	s, err := a.Toolset.Find(ctx, a.Workspace.ID, args[0])
+func findOwnTool(ctx context.Context, a *administration, args []string) (client.OwnTool, error) {
+	s, err := a.ToolServer(ctx, args[0])
 	if err != nil {
-		return toolset.Tool{}, err
+		return client.OwnTool{}, err
 	}
-	i := slices.IndexFunc(s.Tools, func(t toolset.Tool) bool { return t.OwnName == args[1] || t.Name == args[1] })
+	i := slices.IndexFunc(s.Tools, func(t client.OwnTool) bool { return t.OwnName == args[1] || t.Name == args[1] })
 	if i < 0 {
-		return toolset.Tool{}, &problem{Exit: exitUsage, Code: "REFUSED", What: "The server has no such tool.", Do: "See parley tools show " + s.Name + "."}
+		return client.OwnTool{}, &problem{Exit: exitUsage, Code: "REFUSED", What: "The server has no such tool.", Do: "See parley tools show " + s.Name + "."}
 	}
 	return s.Tools[i], nil
 }
@@ -54,12 +54,11 @@ func (c *command) toolsLabel() *cobra.Command {
 		Example: `  parley tools label crm find read_only
   parley tools label crm rename changes`,
 		Args: exactArguments("SERVER", "TOOL", "read_only|changes"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			label := toolset.Label(args[2])
-			if _, err := a.Toolset.SetTool(ctx, a.Workspace.ID, args[0], args[1], &label, nil); err != nil {
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+			if _, err := a.UpdateOwnTool(ctx, args[0], args[1], client.OwnToolChange{Label: &args[2]}); err != nil {
 				return err
 			}
-			return c.printDone(object{"name": args[1], "label": label}, "%s of %s has the label %s.", args[1], args[0], label)
+			return c.printDone(object{"name": args[1], "label": args[2]}, "%s of %s has the label %s.", args[1], args[0], args[2])
 		}),
 	})
 }
@@ -74,12 +73,12 @@ func (c *command) toolsEnable(enabled bool) *cobra.Command {
 		Short:   map[bool]string{true: "allow the agent to use a tool or a server again", false: "deny the agent a tool or a server"}[enabled],
 		Example: "  parley tools " + word + " crm\n  parley tools " + word + " crm rename",
 		Args:    atLeastArguments(1, "SERVER", "TOOL"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
 			var err error
 			if len(args) > 1 {
-				_, err = a.Toolset.SetTool(ctx, a.Workspace.ID, args[0], args[1], nil, &enabled)
+				_, err = a.UpdateOwnTool(ctx, args[0], args[1], client.OwnToolChange{Enabled: &enabled})
 			} else {
-				err = a.Toolset.Enable(ctx, a.Workspace.ID, args[0], enabled)
+				_, err = a.EnableToolServer(ctx, args[0], enabled)
 			}
 			if err != nil {
 				return err
@@ -97,8 +96,8 @@ func (c *command) toolsRemove() *cobra.Command {
 		Example: `  parley tools remove crm
   parley tools remove crm --workspace sales`,
 		Args: exactArguments("SERVER"),
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			if err := a.Toolset.Remove(ctx, a.Workspace.ID, args[0]); err != nil {
+		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+			if err := a.DeleteToolServer(ctx, args[0]); err != nil {
 				return err
 			}
 			return c.printDone(object{"name": args[0]}, "Removed %s.", args[0])

@@ -1,0 +1,125 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// ToolServer is an entry of the workspace with the tools that it adds.
+type ToolServer struct {
+	Name        string            `json:"name"`
+	Kind        string            `json:"kind"` // mcp
+	URL         string            `json:"url"`
+	Headers     map[string]string `json:"headers"`         // ${NAME} in a value stands for a secret
+	Allow       []string          `json:"allow"`           // the server's names of the tools to take; nil: every tool
+	Timeout     int               `json:"timeout_seconds"` // of a call
+	Enabled     bool              `json:"enabled"`
+	RefreshedAt *time.Time        `json:"refreshed_at"`
+	LastUsedAt  *time.Time        `json:"last_used_at"`
+	LastError   *string           `json:"last_error"` // nil: the last use or refresh succeeded
+	LastErrorAt *time.Time        `json:"last_error_at"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	Tools       []OwnTool         `json:"tools"`
+	Skipped     []SkippedTool     `json:"skipped,omitempty"` // after AddToolServer and RefreshToolServer
+}
+
+// OwnTool is a tool of a tool server.
+type OwnTool struct {
+	Name        string          `json:"name"`     // as the model sees it
+	OwnName     string          `json:"own_name"` // as the server calls it
+	State       string          `json:"state"`    // usable, new, changed, missing or disabled
+	Label       string          `json:"label"`    // read_only or changes
+	Enabled     bool            `json:"enabled"`
+	Repeatable  bool            `json:"repeatable"`   // a call of unknown outcome may be made again
+	Definition  *ToolDefinition `json:"definition"`   // accepted; nil: never
+	Offered     *ToolDefinition `json:"offered"`      // the server's present one, if it waits for acceptance
+	OfferedHash *string         `json:"offered_hash"` // of Offered
+}
+
+// ToolDefinition describes a tool to the model. Annotations are hints of the server.
+type ToolDefinition struct {
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	Annotations json.RawMessage `json:"annotations"`
+}
+
+// SkippedTool is a tool of a server that the workspace cannot use.
+type SkippedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// NewToolServer is a tool server to add.
+type NewToolServer struct {
+	Name    string            `json:"name"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`         // ${NAME} in a value stands for a secret
+	Allow   []string          `json:"allow,omitempty"`           // nil: every tool
+	Timeout int               `json:"timeout_seconds,omitempty"` // of a call; 0: the server's default
+}
+
+// OwnToolChange changes a tool of a tool server. A nil field stays unchanged.
+type OwnToolChange struct {
+	Label   *string `json:"label,omitempty"` // read_only or changes
+	Enabled *bool   `json:"enabled,omitempty"`
+}
+
+// ToolTest is the result of a test call. If OK is false, Output is the reason.
+type ToolTest struct {
+	OK     bool   `json:"ok"`
+	Output string `json:"output"`
+}
+
+// ToolServers lists the tool servers of the workspace with their tools.
+func (a Admin) ToolServers(ctx context.Context) ([]ToolServer, error) {
+	return listAll[ToolServer](ctx, a, a.workspace(http.MethodGet, nil, "tool-servers"))
+}
+
+// ToolServer returns a tool server with its tools.
+func (a Admin) ToolServer(ctx context.Context, name string) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodGet, nil, "tool-servers", name))
+}
+
+// AddToolServer connects to a server, adds it and accepts the definitions of its tools, which have the
+// label changes.
+func (a Admin) AddToolServer(ctx context.Context, s NewToolServer) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, s, "tool-servers"))
+}
+
+// EnableToolServer enables or disables a tool server with all its tools.
+func (a Admin) EnableToolServer(ctx context.Context, name string, enabled bool) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPatch, object{"enabled": enabled}, "tool-servers", name))
+}
+
+// DeleteToolServer removes a tool server with its tools and their rules.
+func (a Admin) DeleteToolServer(ctx context.Context, name string) error {
+	_, err := administer[object](ctx, a, a.workspace(http.MethodDelete, nil, "tool-servers", name))
+	return err
+}
+
+// RefreshToolServer compares the tools that a server offers with the accepted ones. New and changed
+// definitions wait for AcceptOwnTool.
+func (a Admin) RefreshToolServer(ctx context.Context, name string) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, nil, "tool-servers", name, "refresh"))
+}
+
+// UpdateOwnTool labels, enables or disables a tool, which is named as the server or as the model sees
+// it.
+func (a Admin) UpdateOwnTool(ctx context.Context, server, tool string, change OwnToolChange) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPatch, change, "tool-servers", server, "tools", tool))
+}
+
+// AcceptOwnTool accepts the offered definition of a tool. hash is the OfferedHash that was read: if the
+// server has offered another definition since, it fails with PRECONDITION_FAILED.
+func (a Admin) AcceptOwnTool(ctx context.Context, server, tool, hash string) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, object{"hash": hash}, "tool-servers", server, "tools", tool, "accept"))
+}
+
+// TestOwnTool calls a usable tool with an input, without an approval.
+func (a Admin) TestOwnTool(ctx context.Context, server, tool string, input json.RawMessage) (ToolTest, error) {
+	return administer[ToolTest](ctx, a, a.workspace(http.MethodPost, object{"input": input}, "tool-servers", server, "tools", tool, "test"))
+}
