@@ -3,13 +3,10 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/toolset"
-	"github.com/parley-server/parley/internal/tool"
 )
 
 // toolServerView is an entry with its tools. It names secrets, and has no value of one.
@@ -78,9 +75,6 @@ func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
 	return viewToolServer(server, nil), err
 }
 
-// connectTime limits operations that connect to a tool server.
-const connectTime = 2 * time.Minute
-
 func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
 	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), URL: c.body.RequiredString("url", 2048)}
 	if c.body.Has("headers") && json.Unmarshal(c.body.Raw("headers"), &e.Headers) != nil {
@@ -93,39 +87,12 @@ func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if vs := e.Violations(); len(vs) > 0 {
-		return nil, fault.Invalid(vs...)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
-	defer cancel()
-	ws := c.Caller.Workspace.ID
-	offers, protocol, err := s.Probe.List(ctx, ws, e.Server())
-	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
-	}
-	if err != nil {
-		return nil, err
-	}
-	server, skipped, err := s.Toolset.Add(ctx, ws, e, protocol, offers)
+	server, skipped, err := s.AddToolServer(ctx, c.Caller.Workspace.ID, e)
 	return viewToolServer(server, skipped), err
 }
 
 func (s *api) refreshToolServer(ctx context.Context, c *call) (any, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
-	defer cancel()
-	ws := c.Caller.Workspace.ID
-	server, err := s.Toolset.Find(ctx, ws, c.PathValue("toolServer"))
-	if err != nil {
-		return nil, err
-	}
-	offers, protocol, err := s.Probe.List(ctx, ws, server)
-	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return nil, errors.Join(s.Toolset.NoteUse(ctx, server.ID, string(refused)), fault.New(fault.ObjectConflict, "%s", string(refused)))
-	}
-	if err != nil {
-		return nil, err
-	}
-	server, skipped, err := s.Toolset.Refresh(ctx, ws, server.Name, protocol, offers)
+	server, skipped, err := s.RefreshToolServer(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"))
 	return viewToolServer(server, skipped), err
 }
 
@@ -182,23 +149,6 @@ func (s *api) testOwnTool(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
-	defer cancel()
-	ws := c.Caller.Workspace.ID
-	server, err := s.Toolset.Find(ctx, ws, c.PathValue("toolServer"))
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(server.Tools, func(t toolset.Tool) bool { return t.Name == c.PathValue("tool") || t.OwnName == c.PathValue("tool") })
-	if i < 0 {
-		return nil, notFound("tool", c.PathValue("tool"))
-	}
-	if state := server.Tools[i].State(); state != toolset.Usable {
-		return nil, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
-	}
-	res, err := s.Probe.Call(ctx, ws, server, server.Tools[i], input)
-	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		res, err = tool.Reject(string(refused)), nil
-	}
+	res, err := s.TestTool(ctx, c.Caller.Workspace.ID, c.PathValue("toolServer"), c.PathValue("tool"), input)
 	return toolTest{res.OK, res.Output}, err
 }

@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// ConnectTime limits operations that connect to a tool server.
+const ConnectTime = 2 * time.Minute
+
+// AddToolServer connects to a server and adds it with the tools that it offers. The violation of a
+// server that cannot be reached names its url.
+func (s Stores) AddToolServer(ctx context.Context, workspace uuid.UUID, e toolset.Entry) (toolset.Server, []toolset.Skipped, error) {
+	if vs := e.Violations(); len(vs) > 0 {
+		return toolset.Server{}, nil, fault.Invalid(vs...)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
+	defer cancel()
+	offers, protocol, err := s.Probe.List(ctx, workspace, e.Server())
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return toolset.Server{}, nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
+	}
+	if err != nil {
+		return toolset.Server{}, nil, err
+	}
+	return s.Toolset.Add(ctx, workspace, e, protocol, offers)
+}
+
+// RefreshToolServer reads the tools that a server offers now. A server that cannot be reached is an
+// OBJECT_CONFLICT.
+func (s Stores) RefreshToolServer(ctx context.Context, workspace uuid.UUID, name string) (toolset.Server, []toolset.Skipped, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
+	defer cancel()
+	server, err := s.Toolset.Find(ctx, workspace, name)
+	if err != nil {
+		return server, nil, err
+	}
+	offers, protocol, err := s.Probe.List(ctx, workspace, server)
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return server, nil, errors.Join(s.Toolset.NoteUse(ctx, server.ID, string(refused)), fault.New(fault.ObjectConflict, "%s", string(refused)))
+	}
+	if err != nil {
+		return server, nil, err
+	}
+	return s.Toolset.Refresh(ctx, workspace, server.Name, protocol, offers)
+}
+
+// TestTool calls a tool that is usable, without an approval. The tool is named as the server or as
+// the model sees it.
+func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name string, input json.RawMessage) (tool.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
+	defer cancel()
+	of, err := s.Toolset.Find(ctx, workspace, server)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	i := slices.IndexFunc(of.Tools, func(t toolset.Tool) bool { return t.Name == name || t.OwnName == name })
+	if i < 0 {
+		return tool.Result{}, notFound("tool", name)
+	}
+	if state := of.Tools[i].State(); state != toolset.Usable {
+		return tool.Result{}, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
+	}
+	res, err := s.Probe.Call(ctx, workspace, of, of.Tools[i], input)
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return tool.Reject(string(refused)), nil
+	}
+	return res, err
+}
