@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -34,7 +35,7 @@ func (r exampleRunner) Run() int {
 	stop, err := startServer()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the examples have no server:", err)
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+		if need.All() {
 			return 1
 		}
 		_ = flag.Set("test.skip", "^Example")

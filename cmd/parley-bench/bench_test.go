@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
@@ -37,7 +38,7 @@ func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
 		}
 	}
 	for _, mode := range Modes {
-		if (mode == Walled || mode == Bare) && !slices.Contains(seen, mode) && os.Getenv("PARLEY_TEST_REQUIRE") != "all" {
+		if (mode == Walled || mode == Bare) && !slices.Contains(seen, mode) && !need.All() {
 			t.Log("no sandbox: the commands of the bench were left out")
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -70,7 +71,7 @@ func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 		}
 	}
 	err = wait.Result(t, "the end of the server", cmd.Wait)
-	if os.Getenv("PARLEY_TEST_REQUIRE") != "all" && cmd.ProcessState.ExitCode() == 5 {
+	if !need.All() && cmd.ProcessState.ExitCode() == 5 {
 		t.Skipf("no private PostgreSQL here: %v", err)
 	}
 	t.Fatalf("serve --dev: %v", err)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
-
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -32,7 +32,7 @@ func TestServeThroughPgBouncer(t *testing.T) {
 		program = "/usr/sbin/pgbouncer"
 	}
 	if _, err := os.Stat(program); err != nil {
-		missing(t, "PgBouncer")
+		need.Missing(t, "PgBouncer is not installed")
 	}
 	server := dbtest.NewServer(t)
 	exec(t, server.Admin(), "CREATE DATABASE bounced")
@@ -41,7 +41,7 @@ func TestServeThroughPgBouncer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the service is ready", func() bool {
+	wait.For(t, "the service is ready", func() bool {
 		res, err := http.Get(at + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func bounce(t *testing.T, program string, server *dbtest.Server) (address string
 			t.Logf("PgBouncer printed:\n%s", printed)
 		}
 	})
-	await(t, "PgBouncer listens", func() bool {
+	wait.For(t, "PgBouncer listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return false

@@ -5,7 +5,6 @@ package app_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -36,7 +36,7 @@ func TestDevModeEndsWithItsPostgres(t *testing.T) {
 	select {
 	case <-ready:
 	case err := <-ended:
-		if errors.Is(err, devdb.ErrNoPostgres) && os.Getenv("PARLEY_TEST_REQUIRE") != "all" {
+		if errors.Is(err, devdb.ErrNoPostgres) && !need.All() {
 			t.Skip(err)
 		}
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -299,7 +300,7 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 		t.Skip("the test is not root")
 	}
 	if _, err := osexec.LookPath("bwrap"); err != nil {
-		missing(t, "bubblewrap")
+		need.Missing(t, "bubblewrap is not installed")
 	}
 	environ := []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_SANDBOX=require"}
 	if _, _, err := serve(t, app.Options{}, environ...); err == nil || !strings.Contains(err.Error(), "the service is root") && !strings.Contains(err.Error(), "The service is root") {

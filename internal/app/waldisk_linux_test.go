@@ -56,7 +56,7 @@ func TestFullDiskOfTheWriteAheadLog(t *testing.T) {
 	for _, n := range sent {
 		want += n
 	}
-	await(t, "every message has one answer", func() bool {
+	wait.For(t, "every message has one answer", func() bool {
 		var turns, done int
 		err := b.pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE state = 'completed') FROM turns`).Scan(&turns, &done)
 		if err == nil && turns != want {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/cli"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -65,6 +66,7 @@ func TestStdinBesideAMessage(t *testing.T) {
 // Ctrl-C reports that nothing was sent.
 func TestStdinThatSaysNothing(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "waits until a silent pipe is given up")
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
 	for _, c := range []struct{ args, says string }{
 		{"send hi", "</dev/null"},

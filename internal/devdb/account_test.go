@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -106,10 +107,7 @@ func TestDataOfAnotherUser(t *testing.T) {
 	dir := newDir(t)
 	stop(t, serve(t, dir))
 	if owner := devdb.OwnerOf(filepath.Join(dir, "data")); owner == nobody {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("the user postgres does not exist")
-		}
-		t.Skip("the user postgres does not exist")
+		need.Missing(t, "the user postgres does not exist")
 	}
 	if u := user(t, dir, ordinary("/")); !strings.Contains(u.Error, "belongs to the user ") {
 		t.Errorf("%+v", u.report)

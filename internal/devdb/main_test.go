@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -150,10 +151,7 @@ func available(t *testing.T) {
 	t.Helper()
 	slow.Test(t, "starts PostgreSQL")
 	if err := devdb.Installed(t.Context()); err != nil {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 }
 

@@ -43,6 +43,7 @@ var straight = map[string]string{
 // TestProgramsWithoutAProxy checks that real programs reach the allowed hosts and nothing else.
 func TestProgramsWithoutAProxy(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs programs in a sandbox")
 	for program, script := range straight {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()

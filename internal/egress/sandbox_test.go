@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
@@ -29,10 +30,7 @@ type shell struct {
 func newShell(t *testing.T, programs ...string) *shell {
 	t.Helper()
 	without := func(err error) {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 	for _, p := range programs {
 		if _, err := exec.LookPath("/usr/bin/" + p); err != nil {
@@ -91,6 +89,7 @@ require("http").request({host: p.hostname, port: p.port, method: "CONNECT", path
 // TestProgramsInTheSandbox lets real programs send the placeholder.
 func TestProgramsInTheSandbox(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs programs in a sandbox")
 	for name, c := range clients {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

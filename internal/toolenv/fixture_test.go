@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -94,10 +95,7 @@ func (w *world) contained(t *testing.T) *world {
 	}
 	box, err := sandbox.Open(t.Context(), cfg)
 	if err != nil {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 	t.Cleanup(func() {
 		if err := box.Close(); err != nil {

@@ -220,6 +220,7 @@ func textOf(n *html.Node) string {
 // TestDocumentationIsCached reads pages with HEAD and with their ETag.
 func TestDocumentationIsCached(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "renders every page of the documentation")
 	w := newWorld(t)
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/": "text/html", "/docs/guides/files": "text/html", "/docs/guides/files.md": "text/markdown",

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/browser"
+	"github.com/parley-server/parley/internal/testing/slow"
 	waiting "github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -113,6 +114,7 @@ var (
 // scripts: compressed, they have 180 KB at most.
 func TestPagesAreSmall(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "compresses every page")
 	w := newWorld(t)
 	w.say(t, "What can you do?", "")
 	list, err := w.Sessions.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1})

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // isSpecial are the characters with a meaning in bash.
@@ -58,10 +59,7 @@ func TestBashPassesOnWhatWeRead(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("no bash")
-		}
-		t.Skip("no bash")
+		need.Missing(t, "no bash")
 	}
 	dir, accepted := t.TempDir(), 0
 	rapid.Check(t, func(r *rapid.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-rod/rod/lib/launcher/flags"
 	"github.com/go-rod/rod/lib/proto"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
@@ -91,10 +92,7 @@ func New(t testing.TB) *Page {
 	slow.Test(t, "runs Chromium")
 	bin, found := find()
 	if !found {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("no Chromium: install the package chromium")
-		}
-		t.Skip("no Chromium: install the package chromium")
+		need.Missing(t, "no Chromium: install the package chromium")
 	}
 	browser, err := open(bin)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // maxConns keeps concurrent tests below the server's max_connections.
@@ -104,10 +105,7 @@ func server(t testing.TB) string {
 
 func unavailable(t testing.TB, err error) {
 	t.Helper()
-	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-		t.Fatalf("dbtest: no PostgreSQL: %v", err)
-	}
-	t.Skipf("dbtest: no PostgreSQL: %v", err)
+	need.Missing(t, "dbtest: no PostgreSQL: %v", err)
 }
 
 func create(t testing.TB, admin, from string) string {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // WALDisk is a small disk for a server's write-ahead log.
@@ -29,7 +31,7 @@ func (s *Server) WALOnDisk(megabytes int) *WALDisk {
 		s.t.Fatalf("dbtest: %v", err)
 	}
 	if err := syscall.Mount("tmpfs", d.dir, "tmpfs", 0, fmt.Sprintf("mode=0755,size=%dm", megabytes)); err != nil {
-		if os.Getuid() == 0 && os.Getenv("PARLEY_TEST_REQUIRE") == "all" && !errors.Is(err, syscall.EPERM) {
+		if os.Getuid() == 0 && need.All() && !errors.Is(err, syscall.EPERM) {
 			s.t.Fatalf("dbtest: mount a disk: %v", err)
 		}
 		s.t.Skipf("dbtest: cannot mount a disk: %v", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -160,7 +161,7 @@ func browse(t *testing.T) *rod.Browser {
 	t.Helper()
 	bin, found := chromium()
 	if !found {
-		missing(t, "no Chromium: install the package chromium")
+		need.Missing(t, "no Chromium: install the package chromium")
 	}
 	run := launcher.New().Bin(bin).Headless(true).NoSandbox(true).Leakless(false).UserDataDir(t.TempDir()).
 		Set("disable-gpu").Set("disable-quic").Set("no-first-run").Set("disable-background-networking").Set("disable-component-update").Set("disable-sync")

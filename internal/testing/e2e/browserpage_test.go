@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -95,7 +96,7 @@ func (w *world) runBackend(t *testing.T, server, port string, files map[string]s
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		missing(t, "no node, which this example is for")
+		need.Missing(t, "no node, which this example is for")
 	}
 	dir := t.TempDir()
 	for name, text := range files {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -102,12 +103,12 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 	slow.Test(t, "runs processes")
 	const nameserver, name = "127.0.0.53", "rebind.parley.example"
 	if _, err := exec.LookPath("bwrap"); err != nil {
-		missing(t, "bwrap: "+err.Error())
+		need.Missing(t, "bwrap: %v", err)
 	}
 	if probe, err := net.ListenPacket("udp", nameserver+":53"); errors.Is(err, fs.ErrPermission) {
 		t.Skip("a name server needs the rights of root: " + err.Error())
 	} else if err != nil {
-		missing(t, "port 53: "+err.Error())
+		need.Missing(t, "port 53: %v", err)
 	} else {
 		probe.Close()
 	}
@@ -118,7 +119,7 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 	}
 	wrap := []string{"bwrap", "--dev-bind", "/", "/", "--bind", file, "/etc/resolv.conf", "--die-with-parent"}
 	if out, err := exec.Command(wrap[0], append(wrap[1:], "true")...).CombinedOutput(); err != nil {
-		missing(t, "bwrap: "+string(out))
+		need.Missing(t, "bwrap: %s", out)
 	}
 	zone := egresstest.Serve(t, nameserver+":53", map[string][][]netip.Addr{
 		name:                     {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")}, // the first has no route
@@ -139,13 +140,4 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 	if zone.Questions(name) != 2 || zone.Questions(name+".inside.example") != 0 {
 		t.Errorf("asked %d times, and %d times with the search domain", zone.Questions(name), zone.Questions(name+".inside.example"))
 	}
-}
-
-// missing skips a test whose dependency is not available.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }

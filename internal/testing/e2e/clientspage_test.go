@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html|tsx)\n(.*?)^```$")
@@ -75,7 +77,7 @@ func command(t *testing.T, about, language, code string) *exec.Cmd {
 	have := func(program string) string {
 		path, err := exec.LookPath(program)
 		if err != nil {
-			missing(t, "no "+program+", which this example is for")
+			need.Missing(t, "no %s, which this example is for", program)
 		}
 		return path
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
@@ -38,10 +39,7 @@ func contained(t *testing.T) []string {
 	check := exec.Command(binary, "sandbox", "check")
 	check.Env = append(environ(), env...)
 	if out, err := check.CombinedOutput(); err != nil {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatalf("no sandbox: %v\n%s", err, out)
-		}
-		t.Skipf("no sandbox: %v\n%s", err, out)
+		need.Missing(t, "no sandbox: %v\n%s", err, out)
 	}
 	return env
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // message is a JSON-RPC message of the client.
@@ -66,6 +67,7 @@ func stream(w http.ResponseWriter, r *http.Request, event func(i int) string) {
 // reason, in time, and without a secret.
 func TestHostileServersFailTheirCalls(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "reads tens of megabytes and waits for silent servers")
 	canary := egresstest.NewCanary(t)
 	filler := strings.Repeat("x", 64<<10)
 	cases := map[string]struct {

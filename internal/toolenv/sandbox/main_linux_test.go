@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -48,10 +49,7 @@ func open(t *testing.T, cfg sandbox.Config) *sandbox.Sandbox {
 
 func unavailable(t *testing.T, err error) {
 	t.Helper()
-	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-		t.Fatalf("no sandbox: %v", err)
-	}
-	t.Skipf("no sandbox: %v", err)
+	need.Missing(t, "no sandbox: %v", err)
 }
 
 // folder makes a command's folder.
