@@ -155,8 +155,8 @@ func (t CallerTool) run(ctx context.Context, call PendingCall) ToolOutput {
 	return out
 }
 
-// post posts results until the server has them. The stream tells how a turn ends that does not take
-// them any more.
+// post posts results until the server has them. The stream reports the end of a
+// turn that no longer takes them.
 func (r *toolRunner) post(ctx context.Context, results []ToolOutput) error {
 	p := pacer{c: r.c}
 	for {

@@ -26,18 +26,6 @@ func (q *Queries) CredentialsRemoved(ctx context.Context, workspaceID uuid.UUID,
 	return removed, err
 }
 
-const egressAllow = `-- name: EgressAllow :exec
-INSERT INTO egress_policies AS p (workspace_id, hosts) VALUES ($1, ARRAY[$2::text])
-ON CONFLICT (workspace_id) DO UPDATE
-SET hosts = ARRAY(SELECT DISTINCT h FROM unnest(p.hosts || excluded.hosts) AS h ORDER BY h), updated_at = now()
-`
-
-// EgressAllow adds a host that is not there yet.
-func (q *Queries) EgressAllow(ctx context.Context, workspaceID uuid.UUID, host string) error {
-	_, err := q.db.Exec(ctx, egressAllow, workspaceID, host)
-	return err
-}
-
 const egressPolicy = `-- name: EgressPolicy :one
 SELECT workspace_id, hosts, public, updated_at FROM egress_policies WHERE workspace_id = $1
 `
@@ -52,16 +40,6 @@ func (q *Queries) EgressPolicy(ctx context.Context, workspaceID uuid.UUID) (Egre
 		&i.UpdatedAt,
 	)
 	return i, err
-}
-
-const egressPublic = `-- name: EgressPublic :exec
-INSERT INTO egress_policies (workspace_id, public) VALUES ($1, $2)
-ON CONFLICT (workspace_id) DO UPDATE SET public = excluded.public, updated_at = now()
-`
-
-func (q *Queries) EgressPublic(ctx context.Context, workspaceID uuid.UUID, public bool) error {
-	_, err := q.db.Exec(ctx, egressPublic, workspaceID, public)
-	return err
 }
 
 const egressPut = `-- name: EgressPut :one
@@ -87,19 +65,6 @@ func (q *Queries) EgressPut(ctx context.Context, workspaceID uuid.UUID, hosts []
 		&i.UpdatedAt,
 	)
 	return i, err
-}
-
-const egressRemove = `-- name: EgressRemove :execrows
-UPDATE egress_policies SET hosts = array_remove(hosts, $2::text), updated_at = now()
-WHERE workspace_id = $1 AND $2::text = ANY(hosts)
-`
-
-func (q *Queries) EgressRemove(ctx context.Context, workspaceID uuid.UUID, host string) (int64, error) {
-	result, err := q.db.Exec(ctx, egressRemove, workspaceID, host)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }
 
 const egressRequestDone = `-- name: EgressRequestDone :exec

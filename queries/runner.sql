@@ -1,20 +1,6 @@
 -- name: EgressPolicy :one
 SELECT * FROM egress_policies WHERE workspace_id = $1;
 
--- name: EgressAllow :exec
--- EgressAllow adds a host that is not there yet.
-INSERT INTO egress_policies AS p (workspace_id, hosts) VALUES ($1, ARRAY[sqlc.arg(host)::text])
-ON CONFLICT (workspace_id) DO UPDATE
-SET hosts = ARRAY(SELECT DISTINCT h FROM unnest(p.hosts || excluded.hosts) AS h ORDER BY h), updated_at = now();
-
--- name: EgressRemove :execrows
-UPDATE egress_policies SET hosts = array_remove(hosts, sqlc.arg(host)::text), updated_at = now()
-WHERE workspace_id = $1 AND sqlc.arg(host)::text = ANY(hosts);
-
--- name: EgressPublic :exec
-INSERT INTO egress_policies (workspace_id, public) VALUES ($1, $2)
-ON CONFLICT (workspace_id) DO UPDATE SET public = excluded.public, updated_at = now();
-
 -- name: EgressPut :one
 -- EgressPut replaces a policy. seen is the time of the change that the caller has read; null: any.
 INSERT INTO egress_policies AS p (workspace_id, hosts, public) VALUES ($1, sqlc.arg(hosts)::text[], sqlc.arg(public))

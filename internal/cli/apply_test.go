@@ -196,10 +196,10 @@ func TestApplyNamesFaultsOfTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "The file is empty",
 		"parley: 2":                            "The format of the file is 2",
-		"parley: 1\nagent: {}":                 "there is no member agent",
+		"parley: 1\nagent: {}":                 "unknown member agent",
 		"parley: 1\nagents: {a: {model: [x]}}": "line 2",
 		"parley: 1\nskills: {a: 5}":            "is not a text",
-		"parley: 1\nskills: {a: {path: x}}":    "there is no member path",
+		"parley: 1\nskills: {a: {path: x}}":    "unknown member path",
 		"parley: 1\nskills: {a: {file: none.md}}":          "cannot be read",
 		"parley: 1\nskills: {a: {file: ../outside.md}}":    "cannot be read",
 		"parley: 1\ndocuments: {wiki/: x}":                 "is a folder in one place only",

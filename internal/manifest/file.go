@@ -165,7 +165,7 @@ func yamlReason(err error) string {
 	}
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "unmarshal errors:\n  ")
 	if at := strings.Index(text, " in type manifest."); at > 0 {
-		text = strings.Replace(text[:at], "field ", "there is no member ", 1)
+		text = strings.Replace(text[:at], "field ", "unknown member ", 1)
 		text = strings.TrimSuffix(text, " not found")
 	}
 	return text

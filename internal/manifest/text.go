@@ -47,7 +47,7 @@ func (t *Text) UnmarshalYAML(node *yaml.Node) error {
 			case name == "directory" && value != "":
 				t.Directory = value
 			default:
-				return fmt.Errorf("line %d: there is no member %s here. Use file or directory with a path", node.Line, name)
+				return fmt.Errorf("line %d: unknown member %s. Use file or directory with a path", node.Line, name)
 			}
 		}
 		return nil

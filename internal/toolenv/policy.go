@@ -14,6 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
+// maxHosts is the maximum number of hosts in a workspace's policy.
+const maxHosts = 200
+
 // SetPolicy replaces a workspace's policy. seen is the UpdatedAt of the policy that the caller has
 // read: if it has changed since, SetPolicy fails with PRECONDITION_FAILED. Nil: it may have.
 func (r *Runner) SetPolicy(ctx context.Context, workspace uuid.UUID, p Policy, seen *time.Time) (Policy, error) {

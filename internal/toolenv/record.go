@@ -12,8 +12,6 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // Policy lists the hosts to which the tools of a workspace may send requests, besides the hosts of
@@ -35,49 +33,6 @@ func (r *Runner) Policy(ctx context.Context, workspace uuid.UUID) (Policy, error
 		return Policy{}, fmt.Errorf("read where requests may go: %w", err)
 	}
 	return Policy{Hosts: p.Hosts, Public: p.Public, UpdatedAt: p.UpdatedAt}, nil
-}
-
-// maxHosts is the maximum number of hosts in a workspace's policy.
-const maxHosts = 200
-
-// Allow adds a host to a workspace's policy and returns it as it is stored.
-func (r *Runner) Allow(ctx context.Context, workspace uuid.UUID, text string) (string, error) {
-	host, wrong := vault.Host(text)
-	if wrong != "" {
-		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
-	}
-	p, err := r.Policy(ctx, workspace)
-	if err != nil {
-		return "", err
-	}
-	if len(p.Hosts) >= maxHosts {
-		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d hosts.", maxHosts)})
-	}
-	if err := r.q.EgressAllow(ctx, workspace, host); err != nil {
-		return "", fmt.Errorf("allow a host: %w", err)
-	}
-	return host, nil
-}
-
-// Remove removes a host from a workspace's policy; ok is false if the policy does not have it.
-func (r *Runner) Remove(ctx context.Context, workspace uuid.UUID, text string) (ok bool, err error) {
-	host, wrong := vault.Host(text)
-	if wrong != "" {
-		return false, nil
-	}
-	n, err := r.q.EgressRemove(ctx, workspace, host)
-	if err != nil {
-		return false, fmt.Errorf("remove a host: %w", err)
-	}
-	return n > 0, nil
-}
-
-// SetPublic allows or forbids a workspace's tools to reach every public host.
-func (r *Runner) SetPublic(ctx context.Context, workspace uuid.UUID, public bool) error {
-	if err := r.q.EgressPublic(ctx, workspace, public); err != nil {
-		return fmt.Errorf("set where requests may go: %w", err)
-	}
-	return nil
 }
 
 // Request is the record of a request that a tool sent or was not allowed to send.

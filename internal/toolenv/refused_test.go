@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // recordedRefusals returns the number of rows for refused requests, and of the requests in them.
@@ -64,7 +65,7 @@ func TestAddressesRefusedAtDialShareARow(t *testing.T) {
 	if w.guard, err = egress.New(egress.Config{Resolver: egresstest.Serve(t, "127.0.0.1:0", inside).Resolver()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.replica(t).SetPublic(t.Context(), w.workspace, true); err != nil {
+	if _, err := w.replica(t).SetPolicy(t.Context(), w.workspace, toolenv.Policy{Public: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	run := w.begin(t, w.turn(t))

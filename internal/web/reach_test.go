@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // TestReachOfTools changes credentials, patterns and hosts. No page shows the value of a credential,
@@ -64,7 +65,7 @@ func TestReachOfTools(t *testing.T) {
 	p.Press("button.primary", "Save hosts")
 	p.See(".note", "Saved")
 	p.Review("egress")
-	if err := w.app.Runner.SetPublic(t.Context(), w.Workspace.ID, true); err != nil {
+	if _, err := w.app.Runner.SetPolicy(t.Context(), w.Workspace.ID, toolenv.Policy{Public: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	p.Fill("#f-hosts", "")

@@ -157,7 +157,7 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	// A replica with only the old key cannot seal anything that would be lost.
-	if _, err := stale.Set(t.Context(), w, "EMPTY", secret("long enough"), me); err == nil {
+	if err := setSecret(t, stale, pool, w, "EMPTY", secret("long enough")); err == nil {
 		t.Error("sealed under a retired key")
 	}
 }

@@ -58,23 +58,8 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 	}, by)
 }
 
-// Set sets the value of a registered credential, or fails with UNKNOWN_SECRET.
-func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value Value, by string) (Credential, error) {
-	if err := refusedValue(CheckValue(value)); err != nil {
-		return Credential{}, err
-	}
-	return s.changeCredential(ctx, func(q *db.Queries) (db.Credential, string, error) {
-		row, err := findSecret(ctx, q, workspace, name)
-		if err != nil {
-			return row, "", err
-		}
-		what := setAction(row)
-		row, err = s.putVersion(ctx, q, row, value, by)
-		return row, what, err
-	}, by)
-}
-
-// Provide is Set inside the caller's transaction, for a value that a conversation has requested.
+// Provide sets the value of a registered credential inside the caller's transaction, for a value
+// that a conversation has requested, or fails with UNKNOWN_SECRET.
 func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, name string, value Value, by string) error {
 	if err := refusedValue(CheckValue(value)); err != nil {
 		return err

@@ -54,6 +54,14 @@ func register(t *testing.T, s *vault.Store, w uuid.UUID, r vault.Registration) v
 }
 
 // valueOf returns the opened value of a credential.
+// setSecret sets the value of a credential as a conversation does.
+func setSecret(t *testing.T, s *vault.Store, pool *pgxpool.Pool, w uuid.UUID, name string, value vault.Value) error {
+	t.Helper()
+	return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return s.Provide(t.Context(), tx, w, name, value, me)
+	})
+}
+
 func valueOf(t *testing.T, s *vault.Store, w uuid.UUID, name string) string {
 	t.Helper()
 	list, err := s.Open(t.Context(), w, []string{name})
@@ -96,11 +104,11 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 	if opened, err := s.Open(t.Context(), w, []string{"TOKEN"}); err != nil || opened[0].Value.Reveal() != nil {
 		t.Errorf("opened %+v, %v without a value", opened, err)
 	}
-	if _, err := s.Set(t.Context(), w, "TOKEN", secret("first value"), me); err != nil || valueOf(t, s, w, "TOKEN") != "first value" {
-		t.Errorf("set: %v", err)
-	}
-	if _, err := s.Set(t.Context(), w, "TOKEN", secret("second value"), me); err != nil || valueOf(t, s, w, "TOKEN") != "second value" {
-		t.Errorf("set again: %v", err)
+	for _, value := range []string{"first value", "second value"} {
+		register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: c.Hosts, Value: secret(value)})
+		if got := valueOf(t, s, w, "TOKEN"); got != value {
+			t.Errorf("the value is %q", got)
+		}
 	}
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return s.Provide(t.Context(), tx, w, "TOKEN", secret("provided value"), "key:abcdefgh")
@@ -204,7 +212,7 @@ func TestSecretsAreKnownByNameInTheirWorkspace(t *testing.T) {
 	}
 	begin := func(work func(pgx.Tx) error) error { return pgx.BeginFunc(t.Context(), pool, work) }
 	for _, name := range []string{"OTHER", "one", "", "A\x00B", "\xff", strings.Repeat("A", 100_000)} {
-		_, set := s.Set(t.Context(), w, name, secret("long enough"), me)
+		set := setSecret(t, s, pool, w, name, secret("long enough"))
 		_, open := s.Open(t.Context(), w, []string{"ONE", name})
 		for what, err := range map[string]error{
 			"known": s.Known(t.Context(), w, []string{"ONE", name}), "open": open, "set": set,
@@ -223,20 +231,20 @@ func TestSecretsAreKnownByNameInTheirWorkspace(t *testing.T) {
 
 func TestRefusalsShowNoValue(t *testing.T) {
 	t.Parallel()
-	s, _, w := world(t)
+	s, pool, w := world(t)
 	register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: []string{"a.example.com"}})
 	for what, bad := range map[string]string{
 		"short": "shh", "empty": "", "long": strings.Repeat("shh-shh!", 8<<10) + "!", "line end": "shh-shh-\n", "NUL": "shh-shh\x00-shh",
 		"escape": "shh-shh\x1b[0m", "delete": "shh-shh-\x7f", "C1": "shh-shh-\u0085", "no UTF-8": "shh-shh-\xff", "blank": "shh-shh- ", "leading blank": "\u00a0shh-shh-",
 	} {
-		_, err := s.Set(t.Context(), w, "TOKEN", secret(bad), me)
+		err := setSecret(t, s, pool, w, "TOKEN", secret(bad))
 		f := fault.From(err)
 		if f == nil || f.Detail.Violations[0].Param != "/value" || strings.Contains(fmt.Sprintf("%+v", f), "shh") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, good := range []string{"12345678", strings.Repeat("é", 32<<10), `&<>"'\/+ %20 ` + "😀."} {
-		if _, err := s.Set(t.Context(), w, "TOKEN", secret(good), me); err != nil || valueOf(t, s, w, "TOKEN") != good {
+		if err := setSecret(t, s, pool, w, "TOKEN", secret(good)); err != nil || valueOf(t, s, w, "TOKEN") != good {
 			t.Errorf("%.40q: %v", good, err)
 		}
 	}

@@ -66,7 +66,7 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, unprepared := vault.New(pool, keyring(t)).Set(t.Context(), w, "TOKEN", plain, me)
+	unprepared := setSecret(t, vault.New(pool, keyring(t)), pool, w, "TOKEN", plain)
 	_, bound := pool.Exec(t.Context(), `INSERT INTO prompts VALUES ($1)`, plain)
 	_, unsealed := pool.Exec(t.Context(), `UPDATE credentials SET value = $1`, plain)
 	_, marshalled := json.Marshal(map[string]any{"value": plain})
