@@ -46,6 +46,7 @@ type Reading struct {
 	// Then is read when the turn has ended; nil: nothing.
 	Then *Reading
 
+	Own        map[string]bool      // names of the tools that the message brought along
 	Structured bool                 // the turn's answer is JSON in a schema
 	Rejected   []filestore.Rejected // files of its message that were rejected
 

@@ -53,7 +53,7 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
-		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
+		rd := Reading{Turn: started.Turn, From: started.From, Own: namesOfTools(req.Tools), Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
 			if err := s.describeReading(ctx, r.Caller, &rd); err != nil {
@@ -89,17 +89,30 @@ func inTheWay(err error) *session.ActiveTurn {
 // readingOf returns a reading of a turn from its first row.
 func readingOf(t session.Turn) Reading {
 	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
+	if t.Tools != nil {
+		var own []turn.CallerTool
+		_ = json.Unmarshal(t.Tools, &own) // encoded from the same type
+		rd.Own = namesOfTools(own)
+	}
 	if t.Rejected != nil {
 		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // encoded from the same type
 	}
 	return rd
 }
 
+func namesOfTools(tools []turn.CallerTool) map[string]bool {
+	names := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		names[t.Name] = true
+	}
+	return names
+}
+
 // describeReading adds the properties of its turn to a reading.
 func (s *Server) describeReading(ctx context.Context, c Caller, rd *Reading) error {
 	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
 	about := readingOf(t)
-	rd.Structured, rd.Rejected, rd.starter = about.Structured, about.Rejected, about.starter
+	rd.Own, rd.Structured, rd.Rejected, rd.starter = about.Own, about.Structured, about.Rejected, about.starter
 	return err
 }
 

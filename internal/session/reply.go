@@ -29,6 +29,9 @@ type Posted struct {
 	Stored  []string // calls whose results are new; the other calls had these results before
 	Open    []string // calls for whose results the turn still waits
 	Resumed bool     // the turn was queued; the caller inserts its job
+	// Question is the newest of the questions that wait, or waited, for the calls; uuid.Nil: the
+	// turn has not asked yet.
+	Question uuid.UUID
 }
 
 // AwaitCalls lets the results of calls of a turn be posted from now on. kind is that of the
@@ -88,6 +91,22 @@ func (s *Store) CallSession(ctx context.Context, workspace uuid.UUID, toolUseID 
 	return rows[0].SessionID, nil
 }
 
+// OwnCalls returns which of the calls are calls of the caller's own tools in a session; pending
+// reports that a turn waits for the result.
+func (s *Store) OwnCalls(ctx context.Context, workspace, session uuid.UUID, ids []string) (pending map[string]bool, err error) {
+	rows, err := s.q.ToolRepliesGet(ctx, workspace, ids)
+	if err != nil {
+		return nil, fmt.Errorf("look for calls: %w", err)
+	}
+	pending = make(map[string]bool)
+	for _, row := range rows {
+		if row.SessionID == session && row.Kind == string(event.InputTool) {
+			pending[row.ToolUseID] = row.Sha256 == nil && row.Asked == "pending" && !row.Overdue
+		}
+	}
+	return pending, nil
+}
+
 // PostResults stores the results of calls of one turn, all or none, and queues the turn if it has
 // waited for the last of them. kind is that of the question that waits for them. The first result
 // of a call stands: an equal one is not an error.
@@ -113,6 +132,9 @@ func (tx *Tx) PostResults(ctx context.Context, kind event.Input, key string, res
 		stored, err := tx.postResult(ctx, row, key, r)
 		if err != nil {
 			return p, err
+		}
+		if id := row.ApprovalID; id != nil && bytes.Compare(id[:], p.Question[:]) > 0 { // ids are in the order of time
+			p.Question = *id
 		}
 		if stored {
 			p.Stored = append(p.Stored, r.ToolUseID)

@@ -69,7 +69,7 @@ func compileCallerTool(t CallerTool) (callerTool, error) {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal(t.Schema, &root) != nil || root.Type != "object" {
-		return callerTool{}, &schema.Error{Path: "/type", Reason: `The input of a tool is an object: input_schema needs "type": "object".`}
+		return callerTool{}, &schema.Error{Path: "/type", Reason: `The input of a tool is an object: its schema needs "type": "object".`}
 	}
 	compiled, err := schema.Compile(t.Schema)
 	return callerTool{t, compiled}, err

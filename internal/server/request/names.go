@@ -29,16 +29,19 @@ func (n Names) TranslateError(err error) error {
 	return &translated
 }
 
-// translateParam translates a path, whose first step may have another name.
+// translateParam translates a path, whose first step may have another name. A name such as
+// "tools/*/input_schema" is for the third step of a path.
 func (n Names) translateParam(param string) string {
-	name, rest, deeper := strings.Cut(param, "/")
-	if theirs, ok := n[name]; ok {
-		name = theirs
+	steps := strings.Split(param, "/")
+	if len(steps) > 2 {
+		if theirs, ok := n[steps[0]+"/*/"+steps[2]]; ok {
+			steps[2] = theirs
+		}
 	}
-	if deeper {
-		return name + "/" + rest
+	if theirs, ok := n[steps[0]]; ok {
+		steps[0] = theirs
 	}
-	return name
+	return strings.Join(steps, "/")
 }
 
 // translateMessage translates a violation's text. It replaces only the first occurrence of the
