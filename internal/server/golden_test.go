@@ -48,6 +48,7 @@ func readings(t *testing.T, c golden.Conversation) (list []reading) {
 			t.Fatal(err)
 		}
 	}
+	base.Own = c.OwnTools()
 	now := reading{Reading: base}
 	for _, r := range c.Rows {
 		now.rows = append(now.rows, server.Row{At: r.At, Body: r.Body, Pending: r.Leaves})
@@ -56,7 +57,7 @@ func readings(t *testing.T, c golden.Conversation) (list []reading) {
 		}
 		list = append(list, now)
 		next := reading{Reading: base}
-		next.After = r.Body.(event.InputRequired).ApprovalID
+		next.After, _ = r.Body.(event.Question).Wait()
 		for _, row := range now.rows {
 			row.Seen, row.Pending = true, false
 			next.rows = append(next.rows, row)

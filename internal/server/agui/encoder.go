@@ -43,8 +43,9 @@ type Encoder struct {
 	message  string          // id of the open message; "": none
 	tools    map[string]bool // calls that were sent
 	results  map[string]bool // calls whose result was sent
-	begun    bool            // an event was sent that the client has not seen
-	usage    []tokenUsage    // one for each turn
+	own      map[string]ownCall
+	begun    bool         // an event was sent that the client has not seen
+	usage    []tokenUsage // one for each turn
 	result   json.RawMessage
 	error    *event.Error
 	cut      bool // the provider cut the turn's last reply
@@ -52,7 +53,7 @@ type Encoder struct {
 
 // NewEncoder returns an encoder.
 func NewEncoder(about About, rd server.Reading) *Encoder {
-	return &Encoder{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
+	return &Encoder{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool), own: make(map[string]ownCall)}
 }
 
 // Begin implements server.Encoder.
@@ -102,12 +103,30 @@ func (t *Encoder) encodeRow(row server.Row) (out []any) {
 			out = append(out, frame{Type: "TEXT_MESSAGE_START", MessageID: t.message, Role: "assistant"})
 		}
 		return append(out, frame{Type: "TEXT_MESSAGE_CONTENT", MessageID: t.message, Delta: &b.Text})
+	case event.Reply:
+		for _, c := range b.Calls {
+			if t.reading.Own[c.Tool] {
+				t.own[c.ID] = ownCall{input: c.Input}
+			}
+		}
 	case event.ToolUse:
+		if _, own := t.own[b.ToolUseID]; own { // sent when its result is needed, or known
+			return t.closeMessage()
+		}
 		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
 		return append(t.closeMessage(), t.encodeToolCall(b.ToolUseID, b.Tool, args)...)
+	case event.ToolRequired:
+		return t.encodeOwnCalls(b, row)
 	case event.ToolResult:
+		if call, own := t.own[b.ToolUseID]; own {
+			if call.asked {
+				return t.closeMessage()
+			}
+			out = t.encodeToolCall(b.ToolUseID, b.Tool, call.input)
+		}
 		t.results[b.ToolUseID] = true
-		return append(t.closeMessage(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
+		out = append(t.closeMessage(), out...)
+		return append(out, frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
 	case event.InputRequired:
 		return t.encodeQuestion(b, row.Pending)
 	case event.Usage:

@@ -16,6 +16,7 @@ type input struct {
 	About
 	said    *said // nil: the request has no message that could be new
 	resume  []resume
+	results []toolMessage
 	ignored []string
 }
 
@@ -33,7 +34,7 @@ type said struct {
 const maxID = 200
 
 // understood are the fields that have a meaning here, or that a caller cannot miss.
-var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
+var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "tools", "resume", "forwardedProps"}
 
 // parseInput parses a request.
 func parseInput(body []request.Member, r *server.Request) (in input, err error) {
@@ -55,6 +56,7 @@ func parseInput(body []request.Member, r *server.Request) (in input, err error) 
 	var list []request.ChatMessage
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
 		in.Messages, list = raw, request.ChatMessages(&c, raw)
+		in.results = parseToolMessages(&c, raw)
 	}
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
@@ -78,6 +80,10 @@ func parseInput(body []request.Member, r *server.Request) (in input, err error) 
 		in.said = &said{text: request.MessageText(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
 		in.said.Request = request.ComposeMessage(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
+		if raw, ok := given["tools"]; ok {
+			in.said.Tools = own.ClientTools("/tools", raw, "parameters")
+			r.Names["tools/*/input_schema"] = "parameters"
+		}
 		in.said.sent = in.identifyingParts(list[n].ID, extensions)
 		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
 			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.onceKey(list[n].ID), fmt.Sprintf("messages/%d/id", n)
@@ -106,8 +112,8 @@ func (in input) onceKey(id string) string {
 	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// identifyingParts returns the parts of a request that identify the message: all but the history
-// and the handling of a turn in progress.
+// identifyingParts returns the parts of a request that identify the message: all but the history,
+// the tools, which follow what a page shows, and the handling of a turn in progress.
 func (in input) identifyingParts(id string, extensions map[string]json.RawMessage) []byte {
 	kept := make(map[string]any)
 	for _, name := range request.ExtensionFields {

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // runAgent streams a turn: the one that a message starts, the rest of the one that an answer
@@ -44,12 +45,17 @@ func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 	if err != nil {
 		return err
 	}
+	var results []turn.ToolResult
+	if ok && len(in.resume) == 0 {
+		if results, err = s.ownResults(r, in, id); err != nil {
+			return s.answerError(w, r, in, err)
+		}
+	}
 	switch {
 	case len(in.resume) > 0:
-		err = r.Names.TranslateError(s.answerInterrupts(w, r, in, id))
-		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
-			return s.writeFailedRun(w, in, f, nil)
-		}
+		err = s.answerError(w, r, in, s.answerInterrupts(w, r, in, id))
+	case len(results) > 0:
+		err = s.answerError(w, r, in, s.postResults(w, r, in, id, results))
 	case in.said != nil:
 		if ok {
 			in.said.Session = id
@@ -57,6 +63,15 @@ func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 		err = s.sendMessage(w, r, in)
 	default:
 		err = s.streamCurrentTurn(w, r, in, id, ok)
+	}
+	return err
+}
+
+// answerError reports why answers of the client have no effect as the outcome of the run.
+func (s *api) answerError(w http.ResponseWriter, r *server.Request, in input, err error) error {
+	err = r.Names.TranslateError(err)
+	if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
+		return s.writeFailedRun(w, in, f, nil)
 	}
 	return err
 }
@@ -88,8 +103,12 @@ func (s *api) sendMessage(w http.ResponseWriter, r *server.Request, in input) er
 	return s.streamRun(w, r, in, rd)
 }
 
-// streamRun responds with a run. A client that reconnects may have some of its messages.
+// streamRun responds with a run, which ends with calls of the client's own tools. A client that
+// reconnects may have some of its messages.
 func (s *api) streamRun(w http.ResponseWriter, r *server.Request, in input, rd server.Reading) (err error) {
+	for next := &rd; next != nil; next = next.Then {
+		next.Tools = true
+	}
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
 		if in.Calls, err = s.TurnCalls(r.Context(), r.Caller, rd); err != nil {
 			return err

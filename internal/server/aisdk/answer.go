@@ -1,6 +1,7 @@
 package aisdk
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -78,9 +79,6 @@ func parseVerdicts(c *request.Checks, param string, raw json.RawMessage) (list [
 			v.Reason = strings.TrimSpace(v.Reason + "\n" + why)
 		}
 	}
-	if len(found) == 0 {
-		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval. Send a message of the user."})
-	}
 	return list
 }
 
@@ -148,24 +146,43 @@ func isDifferent(has, runs json.RawMessage) bool {
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript encodes them
 }
 
-// answerQuestions decides the pending questions and streams the rows after the newest of them.
-// Answers to questions decided earlier are part of the message like its text; only if no question
-// is pending must the newest of them equal the decision.
-func (s *api) answerQuestions(r *server.Request, q requestBody) (server.Reading, error) {
+// answerQuestions decides the pending questions, posts the results and streams the rows after the
+// newest of their questions.
+func (s *api) answerQuestions(r *server.Request, q requestBody) (rd server.Reading, err error) {
 	id := q.Session
 	if id == uuid.Nil {
 		var ok bool
-		var err error
 		if id, ok, err = s.CallerSession(r.Context(), r.Caller, q.CallerID); err != nil {
-			return server.Reading{}, err
+			return rd, err
+		} else if !ok && len(q.answers) > 0 {
+			return rd, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
 		} else if !ok {
-			return server.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
+			return rd, fault.New(fault.ToolCallNotFound, "No call %s in this conversation.", request.Short(q.results[0].ToolUseID))
 		}
 	}
+	if len(q.answers) > 0 {
+		if rd, err = s.decideQuestions(r, id, q.answers); err != nil {
+			return rd, err
+		}
+	}
+	if len(q.results) == 0 {
+		return rd, nil
+	}
+	after, err := s.PostResults(r.Context(), r.Caller, id, q.results)
+	if err == nil && (rd.Turn == uuid.Nil || bytes.Compare(after.After[:], rd.After[:]) > 0) { // ids are in the order of time
+		rd = after
+	}
+	return rd, err
+}
+
+// decideQuestions decides the pending questions. Answers to questions decided earlier are part of
+// the message like its text; only if no question is pending must the newest of them equal the
+// decision.
+func (s *api) decideQuestions(r *server.Request, id uuid.UUID, answers []*verdict) (server.Reading, error) {
 	var newest session.Approval
 	var last *verdict
 	var open []*verdict
-	for _, v := range q.answers {
+	for _, v := range answers {
 		asked, err := s.SessionApproval(r.Context(), r.Caller, id, v.Approval)
 		if err == nil {
 			err = v.checkQuestion(asked)

@@ -26,13 +26,14 @@ type Encoder struct {
 	error    *event.Error
 	tools    map[string]frame                  // by their calls, as they were sent
 	denied   map[string]bool                   // denied calls
+	own      map[string]ownCall                // calls of the client's own tools
 	asked    map[uuid.UUID][]event.Operation   // by their questions
 	secrets  map[uuid.UUID]event.InputRequired // by their questions
 }
 
 // NewEncoder returns an encoder.
 func NewEncoder(rd server.Reading, base string) *Encoder {
-	return &Encoder{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
+	return &Encoder{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool), own: make(map[string]ownCall),
 		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
 }
 
@@ -75,12 +76,24 @@ func (t *Encoder) encodeRow(row server.Row) (out []any) {
 		return append(out, frame{Type: "text-delta", ID: t.text, Delta: b.Text})
 	case event.Reply:
 		t.cut = b.Cut
+		for _, c := range b.Calls {
+			if t.reading.Own[c.Tool] {
+				t.own[c.ID] = ownCall{input: c.Input}
+			}
+		}
 		return t.beginStep()
 	case event.ToolUse:
+		if _, own := t.own[b.ToolUseID]; own { // sent when its result is needed, or known
+			return t.closeText()
+		}
 		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
 		return append(t.closeText(), t.encodeToolCall(b.ToolUseID, b.Tool, b.Summary, input)...)
 	case event.ToolResult:
 		return t.encodeResult(b)
+	case event.ToolRequired:
+		return t.encodeOwnCalls(b, row)
+	case event.ToolReply:
+		t.noteReply(b)
 	case event.InputRequired:
 		return t.encodeQuestion(b, row.Pending)
 	case event.Decision:
@@ -135,11 +148,14 @@ func (t *Encoder) encodeToolCall(id, tool, summary string, input json.RawMessage
 
 func (t *Encoder) encodeResult(b event.ToolResult) []any {
 	t.answered = true
+	if call, own := t.own[b.ToolUseID]; own {
+		return append(t.closeText(), t.encodeOwnResult(call, b)...)
+	}
 	switch {
 	case t.denied[b.ToolUseID]:
 		return nil
 	case b.OK:
-		return []any{frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: &b.Output, ProviderExecuted: true, Dynamic: true}}
+		return []any{frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: b.Output, ProviderExecuted: true, Dynamic: true}}
 	}
 	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
 }

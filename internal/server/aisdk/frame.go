@@ -17,7 +17,7 @@ type frame struct {
 	ToolName         string          `json:"toolName,omitempty"`
 	Title            string          `json:"title,omitempty"`
 	Input            json.RawMessage `json:"input,omitempty"`
-	Output           *string         `json:"output,omitempty"`
+	Output           any             `json:"output,omitempty"` // a text, also an empty one, or JSON
 	ApprovalID       string          `json:"approvalId,omitempty"`
 	ErrorText        string          `json:"errorText,omitempty"`
 	ProviderExecuted bool            `json:"providerExecuted,omitempty"` // set here: the client must not run it

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// requestBody is the parsed request of a chat: a message, or answers to the agent's questions.
+// requestBody is the parsed request of a chat: a message, or answers to the agent's questions and
+// results of the client's own tools.
 type requestBody struct {
 	turn.Request
-	answers []*verdict // none: a message
+	answers []*verdict // none, and no results: a message
+	results []turn.ToolResult
 	text    string
 	sent    []byte // the parts of the body that count
 	ignored []string
@@ -29,6 +32,10 @@ const (
 
 // understood are the fields that have a meaning here.
 var understood = []string{"id", "messages", "trigger", "messageId"}
+
+// schemas are the names of the member of a tool that has its schema: the one of this service's
+// messages, and those of clients.
+var schemas = []string{"input_schema", "inputSchema", "parameters"}
 
 // parseRequest parses a request.
 func parseRequest(body []request.Member, r *server.Request) (q requestBody, err error) {
@@ -47,9 +54,13 @@ func parseRequest(body []request.Member, r *server.Request) (q requestBody, err 
 		messageID, _ = c.Text("/messageId", raw)
 	}
 	list := request.ChatMessages(&c, given["messages"])
-	q.ignored = request.IgnoredFields(given, list, append(understood, "caller_id")...)
+	q.ignored = request.IgnoredFields(given, list, append(understood, "caller_id", "tools")...)
 	if i := continuedMessage(list, trigger, messageID); i >= 0 {
-		q.answers = parseVerdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
+		at := fmt.Sprintf("/messages/%d/parts", i)
+		q.answers, q.results = parseVerdicts(&c, at, list[i].Parts), parseResults(&c, at, list[i].Parts)
+		if len(answeredParts(list[i].Parts)) == 0 && len(q.results) == 0 {
+			c.Add(fault.Violation{Param: at, Rule: "required", Message: "The last message is the assistant's own. It answers none of its requests for an approval and has no result of a call of your own tools. Send a message of the user."})
+		}
 		q.Request = request.ComposeMessage(&c, "-", given) // for the name of the chat
 		return q, c.Err()
 	}
@@ -63,6 +74,9 @@ func parseRequest(body []request.Member, r *server.Request) (q requestBody, err 
 	}
 	q.text = messageText(&c, "/"+r.Names["command"], list[i])
 	q.Request = request.ComposeMessage(&c, q.text, given)
+	if raw, ok := given["tools"]; ok {
+		q.Tools = c.ClientTools("/tools", raw, schemas...)
+	}
 	q.sent = identifyingParts(given, list[i])
 	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
 	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {
@@ -74,7 +88,7 @@ func parseRequest(body []request.Member, r *server.Request) (q requestBody, err 
 }
 
 // identifyingParts returns the parts of a request that identify it when it is sent again: all but
-// the history.
+// the history and the tools, which follow what a page shows.
 func identifyingParts(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	kept := make(map[string]any)
 	for name, raw := range given {
@@ -94,7 +108,7 @@ func continuedMessage(list []request.ChatMessage, trigger, messageID string) int
 		return -1
 	}
 	for i, m := range list {
-		if messageID != "" && m.ID == messageID && m.Role == "assistant" && len(answeredParts(m.Parts)) > 0 {
+		if messageID != "" && m.ID == messageID && m.Role == "assistant" && (len(answeredParts(m.Parts)) > 0 || len(resultParts(m.Parts)) > 0) {
 			return i
 		}
 	}

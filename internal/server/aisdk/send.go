@@ -33,7 +33,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *server.Request) error {
 	defer release()
 	request.ReportIgnored(w, q.ignored)
 	var rd server.Reading
-	if len(q.answers) > 0 {
+	if len(q.answers) > 0 || len(q.results) > 0 {
 		rd, err = s.answerQuestions(r, q)
 	} else if err = s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
 		rd, err = s.StartChatTurn(w, r, q.Request, q.sent)
@@ -44,10 +44,10 @@ func (s *api) sendMessage(w http.ResponseWriter, r *server.Request) error {
 	return s.streamReading(w, r, rd)
 }
 
-// streamReading streams a reading. It stays open while a secret is requested: secrets are not
-// provided here.
+// streamReading streams a reading. It ends with calls of the client's own tools, whose results come
+// with the next request. It stays open while a secret is requested: secrets are not provided here.
 func (s *api) streamReading(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	setStreamHeader(w.Header())
-	rd.Through = true
+	rd.Through, rd.Tools = true, true
 	return s.StreamReading(w, r, rd, NewEncoder(rd, s.Base(r.Request)))
 }

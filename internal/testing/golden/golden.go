@@ -45,6 +45,20 @@ type Conversation struct {
 	Rejected json.RawMessage
 }
 
+// OwnTools returns the names of the tools that the message brought along: those that the caller is
+// asked to run.
+func (c Conversation) OwnTools() map[string]bool {
+	own := make(map[string]bool)
+	for _, r := range c.Rows {
+		if q, ok := r.Body.(event.ToolRequired); ok {
+			for _, call := range q.Calls {
+				own[call.Tool] = true
+			}
+		}
+	}
+	return own
+}
+
 // Row is an event with its body.
 type Row struct {
 	event.Event
