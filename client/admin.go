@@ -23,6 +23,8 @@ type Admin struct {
 	c     *Client
 	once  string // Idempotency-Key of POSTs
 	since string // position of the log of changes
+
+	planned *[]plannedChange // collects changes in place of sending them; see Check
 }
 
 // Admin returns the administration of the client's workspace.
@@ -140,6 +142,9 @@ func (a Admin) send(ctx context.Context, call adminCall) ([]byte, http.Header, e
 		if body, err = json.Marshal(call.in); err != nil {
 			return nil, nil, fmt.Errorf("encode request: %w", err)
 		}
+	}
+	if a.planned != nil {
+		return a.plan(call, body)
 	}
 	for {
 		answer, header, err := a.try(ctx, call, body)

@@ -3,13 +3,16 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/store/adminlog"
@@ -41,8 +44,8 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
 		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), Wiki: s.Wiki, CheckModel: CheckModel,
-		DeleteWorkspace: s.DeleteWorkspace,
-		Tools:           func() []tool.Spec { return nil },
+		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
+		Tools: func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {
 			return admin.System{}, errors.New("only a server describes itself")
 		},
@@ -88,9 +91,26 @@ func needsMasterKeys(r *http.Request) bool {
 		return strings.Contains(r.URL.Path, "/credentials/")
 	case http.MethodPost:
 		return strings.HasSuffix(r.URL.Path, "/callback-secret/roll") || strings.HasSuffix(r.URL.Path, "/tool-servers") ||
+			strings.HasSuffix(r.URL.Path, "/config/check") && checksSealed(r) ||
 			strings.Contains(r.URL.Path, "/tool-servers/") && (strings.HasSuffix(r.URL.Path, "/refresh") || strings.HasSuffix(r.URL.Path, "/test"))
 	}
 	return false
+}
+
+// checksSealed reports whether changes to check need master keys.
+func checksSealed(r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var in struct {
+		Changes []struct{ Method, Path string }
+	}
+	if err != nil || json.Unmarshal(body, &in) != nil {
+		return false
+	}
+	return slices.ContainsFunc(in.Changes, func(c struct{ Method, Path string }) bool {
+		return c.Method == http.MethodPut && strings.HasPrefix(c.Path, "/credentials/") || c.Method == http.MethodPost && c.Path == "/tool-servers"
+	})
 }
 
 // openSealed returns the handlers with the master keys.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/server/admin"
@@ -41,7 +42,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 	}
 	stores := admin.Stores{
 		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, CheckModel: s.Config.checkOffered, System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner),
-		Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
+		Rehearse: replan.RehearseOn(s.pool), Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
 	}
 	pages, err := web.New(srv, web.Stores{Stores: stores, Folders: workdir.New(s.pool, workdir.Options{}), Models: s.Config.OfferedModels(), Provider: s.Config.identityProvider()})
 	if err != nil {

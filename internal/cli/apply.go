@@ -34,6 +34,9 @@ func (c *command) applyCommand() *cobra.Command {
 that the file lacks is not touched. An object that a section lacks stays, unless --prune is given.
 parley export config writes such a file. Values of secrets are not part of it.
 
+Before it asks, the server checks every change without making it, and connects to new tool servers: if
+one would be rejected, nothing is changed.
+
 If the configuration changes before you answer, nothing is changed. A change that another
 administrator makes at the same time is not overwritten: the command stops there.`,
 		Args: nothing,
@@ -78,6 +81,13 @@ func (c *command) applyFile(ctx context.Context, a *administration, f applyFlags
 		return c.printDone(result, "Nothing to change: the workspace %s equals %s.", a.slug, plainLine(f.file))
 	}
 	count := fmt.Sprintf("%d %s", len(plan.Changes), pluralize(len(plan.Changes), "change", "changes"))
+	rejected, err := plan.Check(ctx, a.Admin)
+	if err != nil {
+		return err
+	}
+	if len(rejected) > 0 {
+		return rejectedPlan(rejected, count)
+	}
 	if f.dryRun {
 		return c.printDone(result, "%s to %s. Nothing was changed.", count, a.slug)
 	}
@@ -94,6 +104,20 @@ func (c *command) applyFile(ctx context.Context, a *administration, f applyFlags
 	return c.printDone(result, "Made %s to the workspace %s.", count, a.slug)
 }
 
+// rejectedPlan lists the changes that the server would reject.
+func rejectedPlan(rejected []manifest.Rejection, count string) error {
+	lines := make([]string, len(rejected))
+	for i, r := range rejected {
+		what := explainError(explainAdminError(r.Err)).What
+		if own, ok := errors.AsType[*manifest.Error](r.Err); ok {
+			what = own.Message
+		}
+		lines[i] = r.At.Title() + ": " + what
+	}
+	return &problem{Exit: exitUsage, Code: "REJECTED", What: strings.Join(lines, "\n"),
+		Why: fmt.Sprintf("Nothing was changed: %d of %s would be rejected.", len(rejected), count), Do: "Correct the file and run parley apply again."}
+}
+
 var pastAction = map[manifest.Action]string{manifest.Create: "Created", manifest.Update: "Updated", manifest.Delete: "Deleted"}
 
 // printPlan prints the differences and, on stderr, what the file does not decide.
@@ -107,7 +131,7 @@ func (c *command) printPlan(a *administration, plan *manifest.Plan) {
 		}
 	}
 	if plan.Unmanaged > 0 {
-		c.printNote("%d %s of the workspace not in the file; --prune deletes what can be deleted.", plan.Unmanaged, pluralize(plan.Unmanaged, "object is", "objects are"))
+		c.printNote("The workspace has %d %s that the file lacks; --prune deletes what can be deleted.", plan.Unmanaged, pluralize(plan.Unmanaged, "object", "objects"))
 	}
 	for _, name := range plan.Unset {
 		host := " --host HOST"
@@ -143,12 +167,26 @@ func explainApply(err error) error {
 	case !manifest.IsConflict(err):
 		p = explainError(explainAdminError(stopped.Err))
 		p.What = stopped.At.Title() + ": " + p.What
-		p.Why = strings.TrimSpace(fmt.Sprintf("%s %d of %d changes were made.", p.Why, stopped.Done, stopped.Of))
-		p.Do = "Correct the file and run parley apply again."
+		p.Why = strings.TrimSpace(p.Why + " " + progressOf(stopped))
+		p.Do = "Run parley apply again: it continues with the rest."
 	case isStopped:
-		p.Why = fmt.Sprintf("The %s was not overwritten. %d of %d changes were made.", stopped.At.Title(), stopped.Done, stopped.Of)
+		p.Why = fmt.Sprintf("The %s was not overwritten. %s", stopped.At.Title(), progressOf(stopped))
+		p.Do = "Run parley apply again: it continues with the rest."
 	}
 	return p
+}
+
+// progressOf names the objects that were written before the changes stopped.
+func progressOf(s *manifest.Stopped) string {
+	names := make([]string, len(s.Made))
+	for i, c := range s.Made {
+		names[i] = plainLine(c.Title())
+	}
+	text := fmt.Sprintf("%d of %d changes were made", len(s.Made), s.Of)
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	return text + "."
 }
 
 // readManifest reads a file with the files that it names, which are in its folder or below.

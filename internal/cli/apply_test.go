@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
@@ -217,10 +218,137 @@ func TestApplyNamesFaultsOfTheFile(t *testing.T) {
 		}
 	}
 	_, errs, code := sh.pipe(strings.NewReader("parley: 1\ntool_rules: {bash: deny, bsh: deny}"), "apply", "-f", "-", "--yes")
-	if code != 2 || !strings.Contains(errs, "tool rule bsh:") || !strings.Contains(errs, "1 of 2 changes were made") {
+	if code != 2 || !strings.Contains(errs, "tool rule bsh:") || !strings.Contains(errs, "1 of 2 changes would be rejected") {
 		t.Errorf("a rejected change: exit code %d, %s", code, errs)
 	}
 	if out := sh.must("apply", "--schema"); !strings.Contains(out, `"$schema"`) {
 		t.Errorf("the schema is %s", out)
+	}
+}
+
+// rejected is a file with a mistake in each object. Only the server's own checks find them.
+const rejected = `parley: 1
+workspace: {max_running: 0}
+agents:
+  default: {instructions: x, limits: {max_turns: 900}}
+  Support: {instructions: x}
+  analyst: {instructions: x, model: "no model"}
+  good: {instructions: Help., tools: {tickets__list: read_only}}
+skills: {triage: "no front matter"}
+tool_rules: {bsh: deny, tickets__list: ask, tickets__open: ask}
+egress: {public: false, hosts: [a.example.com]}
+secrets: {lower_case: {hosts: [a.example.com]}}
+tool_servers:
+  tickets: {url: "http://tickets.demo.internal/mcp", tools: {list: {label: read_only}}}
+  Upper: {url: "http://tickets.demo.internal/mcp"}
+  away: {url: "http://away.demo.internal/mcp"}
+  crm: {url: "http://tickets.demo.internal/mcp", headers: {Authorization: "Bearer ${CRM_KEY}"}}
+budgets: [{kind: team, max_tokens: 5}, {kind: user, max_tokens: -5}]
+documents: {/etc/passwd: x, wiki/a.md: "# A"}
+`
+
+// TestApplyChecksBeforeItWrites plans a file with many mistakes, on a server and on the database: the
+// command lists them all and changes nothing. With the mistakes corrected it applies, tool server
+// included, and the second time it changes nothing.
+func TestApplyChecksBeforeItWrites(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs a server")
+	tickets, err := demo.StartTickets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tickets.Close() })
+	dsn, reach := dbtest.DSN(t), "PARLEY_EGRESS_ALLOW="+tickets.Pin()
+	srv, pool := serve(t, dsn, "127.0.0.1:0", reach), dbtest.Pool(t, dsn)
+	changes := func() (n int) {
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM admin_log").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, mode := range []string{"database", "server"} {
+		sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_WORKSPACE=" + mode, "DATABASE_URL=" + dsn}}
+		sh.must("workspace", "create", mode)
+		key := strings.TrimSpace(sh.must("keys", "create", "--name", "admin", "--scope", "admin"))
+		if mode == "database" {
+			sh.writes("secrets.yaml", "parley: 1\ntool_rules: {bash: deny}\nsecrets: {CRM_KEY: {hosts: [crm.example]}}\n")
+			before := changes()
+			if _, errs, code := sh.run("apply", "-f", "secrets.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "PARLEY_VAULT_KEY_FILE is not set") || changes() != before {
+				t.Errorf("without a master key: exit code %d, %d changes, %s", code, changes()-before, errs)
+			}
+			sh.environ = append(sh.environ, reach, "PARLEY_VAULT_KEY="+vaultKey)
+		} else {
+			sh.environ = []string{"PARLEY_WORKSPACE=" + mode, "PARLEY_URL=" + srv.url, "PARLEY_API_KEY=" + key}
+		}
+		sh.writes("parley.yaml", rejected)
+		before := changes()
+		for _, flag := range []string{"--dry-run", "--yes"} {
+			_, errs, code := sh.run("apply", "-f", "parley.yaml", flag)
+			for _, want := range []string{"workspace: ", "agent default: ", "agent Support: ", "agent analyst: ", "skill triage: ", "tool rule bsh: ", "tool rule tickets__open: ",
+				"secret lower_case: ", "tool server Upper: ", "tool server away: ", "tool server crm: The secret CRM_KEY", "budget team: ", "budget user: ", "document /etc/passwd: ",
+				"14 of 19 changes would be rejected"} {
+				if !strings.Contains(errs, want) {
+					t.Errorf("%s %s: the rejections lack %q", mode, flag, want)
+				}
+			}
+			if code != 2 || changes() != before || strings.Contains(errs, "agent good") || strings.Contains(errs, "tickets__list") {
+				t.Errorf("%s %s: exit code %d, %d changes\n%s", mode, flag, code, changes()-before, errs)
+			}
+		}
+		const corrected = "parley: 1\ntool_rules: {tickets__list: ask}\nagents: {good: {instructions: \"Help 💬.\\nBe \\U0001F9ED.\\n\", tools: {tickets__list: read_only}}}\n" +
+			"tool_servers: {tickets: {url: \"http://tickets.demo.internal/mcp\", allow: [list, create], timeout_seconds: 60, tools: {list: {label: read_only}, create: {disabled: true}}}}\n"
+		sh.writes("parley.yaml", corrected)
+		if out := sh.must("apply", "-f", "parley.yaml", "--yes"); !strings.Contains(out, "\n+  Help 💬.\n+  Be 🧭.\n") {
+			t.Errorf("%s: the differences are\n%s", mode, out)
+		}
+		sh.settled(mode, changes)
+		if out := sh.must("export", "config"); !strings.Contains(out, "tool_servers:\n  tickets:\n    url: http://tickets.demo.internal/mcp\n    allow:\n      - create\n      - list\n    tools:\n      create:\n        disabled: true\n      list:\n        label: read_only\n") {
+			t.Errorf("%s: exported\n%s", mode, out)
+		}
+		sh.must("tools", "label", "tickets", "list", "changes")
+		sh.must("apply", "-f", "parley.yaml", "--yes")
+		sh.settled(mode, changes)
+		sh.writes("parley.yaml", strings.ReplaceAll(corrected, "60", "61"))
+		if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "parley tools remove tickets") {
+			t.Errorf("%s: another timeout: exit code %d, %s", mode, code, errs)
+		}
+		sh.writes("parley.yaml", "parley: 1\ntool_rules: {}\ntool_servers: {}\n")
+		sh.must("apply", "-f", "parley.yaml", "--yes", "--prune")
+		sh.settled(mode, changes)
+		if out := sh.must("export", "config"); !strings.Contains(out, "tool_servers: {}\n") {
+			t.Errorf("%s: pruned\n%s", mode, out)
+		}
+	}
+}
+
+func (s shell) writes(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestApplyContinuesAfterAFailure fails at the second change: the command names the first one, which was
+// made, and a second run makes the rest.
+func TestApplyContinuesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.DSN(t)
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
+	sh.must("workspace", "create", "test")
+	// The check passes, and the change itself fails: a sequence is not rolled back.
+	const failing = `CREATE SEQUENCE tries;
+		CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN IF NEW.tool = 'read' AND nextval('tries') = 2 THEN RAISE 'no more space'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER fail_once BEFORE INSERT ON tool_rules FOR EACH ROW EXECUTE FUNCTION fail_once()`
+	if _, err := dbtest.Pool(t, dsn).Exec(t.Context(), failing); err != nil {
+		t.Fatal(err)
+	}
+	sh.writes("parley.yaml", "parley: 1\ntool_rules: {bash: deny, read: deny, write: deny}\n")
+	_, errs, code := sh.run("apply", "-f", "parley.yaml", "--yes")
+	if code != 1 || !strings.Contains(errs, "1 of 3 changes were made: tool rule bash.") || !strings.Contains(errs, "Run parley apply again: it continues with the rest.") {
+		t.Errorf("the first run: exit code %d, %s", code, errs)
+	}
+	if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--yes"); code != 0 || !strings.Contains(errs, "Made 2 changes") {
+		t.Errorf("the second run: exit code %d, %s", code, errs)
 	}
 }

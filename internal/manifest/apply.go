@@ -16,15 +16,15 @@ const note = "parley apply"
 
 // Stopped means that Apply made only the first changes of its plan. None of the others was made.
 type Stopped struct {
-	Done int // changes that were made
-	Of   int
+	Made []Change
+	Of   int    // number of changes of the plan
 	At   Change // the one that failed
 	Err  error
 }
 
 // Error implements error.
 func (s *Stopped) Error() string {
-	return fmt.Sprintf("%s: %v (%d of %d changes were made)", s.At.Title(), s.Err, s.Done, s.Of)
+	return fmt.Sprintf("%s: %v (%d of %d changes were made)", s.At.Title(), s.Err, len(s.Made), s.Of)
 }
 
 // Unwrap returns the reason.
@@ -58,7 +58,7 @@ func (p *Plan) Apply(ctx context.Context, a client.Admin, done func(Change)) err
 	guarded := a.Since(p.position)
 	for i, c := range p.Changes {
 		if err := p.change(ctx, guarded, c); err != nil {
-			return &Stopped{i, len(p.Changes), c, err}
+			return &Stopped{p.Changes[:i], len(p.Changes), c, err}
 		}
 		done(c)
 	}
@@ -89,6 +89,8 @@ func (p *Plan) write(ctx context.Context, a client.Admin, c Change) (err error) 
 	case kindSecret:
 		s := p.wanted.Secrets[c.Name]
 		_, err = a.PutCredential(ctx, client.CredentialChange{Name: c.Name, Hosts: s.Hosts, InQuery: s.InQuery, InBody: s.InBody, AllowHTTP: s.AllowHTTP})
+	case kindToolServer:
+		err = p.writeToolServer(ctx, a, c)
 	case kindEgress:
 		_, err = a.PutEgress(ctx, client.Egress{Public: p.wanted.Egress.Public, Hosts: p.wanted.Egress.Hosts}, "")
 	case kindRule:
@@ -116,6 +118,8 @@ func (p *Plan) remove(ctx context.Context, a client.Admin, c Change) (err error)
 	switch slices.Index(kindNames, c.Kind) {
 	case kindSecret:
 		err = a.DeleteCredential(ctx, c.Name)
+	case kindToolServer:
+		err = a.DeleteToolServer(ctx, c.Name)
 	case kindRule:
 		_, err = a.DeleteToolRule(ctx, c.Name)
 	case kindPattern:

@@ -38,7 +38,9 @@ type File struct {
 	Egress    *Egress            `yaml:"egress"`
 	Secrets   map[string]*Secret `yaml:"secrets"` // nil: a name without hosts, which apply only checks
 	Budgets   []Budget           `yaml:"budgets"`
-	Documents map[string]Text    `yaml:"documents,omitempty"` // content by path
+
+	ToolServers map[string]ToolServer `yaml:"tool_servers"`
+	Documents   map[string]Text       `yaml:"documents,omitempty"` // content by path
 
 	patterns map[string]string // ids of the patterns, as far as the file was read from a workspace
 	standard string            // name of its default agent
@@ -178,11 +180,16 @@ func (f File) Encode() (string, error) {
 }
 
 func encodeYAML(v any) (string, error) {
+	var node yaml.Node
+	if err := node.Encode(v); err != nil {
+		return "", fmt.Errorf("encode YAML: %w", err)
+	}
+	back := replaceAstral(&node)
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(v), enc.Close()); err != nil {
+	if err := errors.Join(enc.Encode(&node), enc.Close()); err != nil {
 		return "", fmt.Errorf("encode YAML: %w", err)
 	}
-	return b.String(), nil
+	return back.Replace(b.String()), nil
 }

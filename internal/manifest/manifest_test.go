@@ -97,7 +97,7 @@ func TestApplyOverwritesNoOtherChange(t *testing.T) {
 		}
 	})
 	stopped, ok := errors.AsType[*manifest.Stopped](err)
-	if !ok || !manifest.IsConflict(err) || stopped.Done != 1 || stopped.At.Name != "read" {
+	if !ok || !manifest.IsConflict(err) || len(stopped.Made) != 1 || stopped.At.Name != "read" {
 		t.Errorf("the third plan: %v", err)
 	}
 	if ruleOf(t, a, "read") != "ask" || ruleOf(t, a, "write") != "" {

@@ -16,6 +16,9 @@ func (f *File) normalize() error {
 	for name, a := range f.Agents {
 		f.Agents[name] = a.complete()
 	}
+	for name, s := range f.ToolServers {
+		f.ToolServers[name] = s.normalize()
+	}
 	if err := f.normalizeAllowlist(); err != nil {
 		return err
 	}

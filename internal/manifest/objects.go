@@ -17,6 +17,7 @@ type objectKey struct {
 const (
 	kindWorkspace = iota
 	kindSecret
+	kindToolServer
 	kindEgress
 	kindRule
 	kindPattern
@@ -27,7 +28,7 @@ const (
 )
 
 // kindNames name the kinds for users.
-var kindNames = []string{"workspace", "secret", "egress", "tool rule", "pattern", "budget", "document", "skill", "agent"}
+var kindNames = []string{"workspace", "secret", "tool server", "egress", "tool rule", "pattern", "budget", "document", "skill", "agent"}
 
 // objects returns the YAML of each object.
 func (f File) objects() (map[objectKey]string, error) {
@@ -44,6 +45,9 @@ func (f File) objects() (map[objectKey]string, error) {
 		if s != nil {
 			add(kindSecret, name, s)
 		}
+	}
+	for name, s := range f.ToolServers {
+		add(kindToolServer, name, s)
 	}
 	if f.Egress != nil {
 		add(kindEgress, "", f.Egress)

@@ -64,6 +64,37 @@ func NewPlan(ctx context.Context, a client.Admin, f File, prune bool) (*Plan, er
 	return p, nil
 }
 
+// Rejection is a change that the server would reject.
+type Rejection struct {
+	At  Change
+	Err error
+}
+
+// Check returns the changes of the plan that the server would reject. It changes nothing.
+func (p *Plan) Check(ctx context.Context, a client.Admin) ([]Rejection, error) {
+	if len(p.Changes) == 0 {
+		return nil, nil
+	}
+	var order []Change // documents last: they can be too many for one check
+	for _, documents := range []bool{false, true} {
+		for _, c := range p.Changes {
+			if (c.Kind == kindNames[kindDocument]) == documents {
+				order = append(order, c)
+			}
+		}
+	}
+	changes := make([]func(client.Admin) error, len(order))
+	for i, c := range order {
+		changes[i] = func(a client.Admin) error { return p.change(ctx, a, c) }
+	}
+	rejected, err := a.Check(ctx, changes)
+	list := make([]Rejection, len(rejected))
+	for i, r := range rejected {
+		list[i] = Rejection{order[r.Change], r.Err}
+	}
+	return list, err
+}
+
 // compare fills the changes: first what the file has, in the order of kinds, then deletions in the
 // opposite order.
 func (p *Plan) compare(now, wanted map[objectKey]string, prune bool) {
@@ -123,6 +154,9 @@ func (f File) managedBy(other File) File {
 	}
 	if other.Secrets == nil {
 		f.Secrets = nil
+	}
+	if other.ToolServers == nil {
+		f.ToolServers = nil
 	}
 	if other.Budgets == nil {
 		f.Budgets = nil

@@ -15,7 +15,7 @@ func Read(ctx context.Context, a client.Admin, documents bool) (f File, position
 	}
 	f = File{Version: Version, Workspace: workspaceOf(w)}
 	for _, section := range []func(context.Context, client.Admin) error{
-		f.readAgents, f.readSkills, f.readRules, f.readEgress, f.readSecrets, f.readBudgets,
+		f.readAgents, f.readSkills, f.readRules, f.readEgress, f.readSecrets, f.readToolServers, f.readBudgets,
 	} {
 		if err := section(ctx, a); err != nil {
 			return f, "", err

@@ -9,7 +9,7 @@
 // transaction's cost is mostly its round trips.
 //
 // A context with an actor names it to PostgreSQL in each transaction and with each single
-// statement.
+// statement. Rehearse rolls back whatever its context changes.
 package replan
 
 import (
@@ -30,6 +30,9 @@ func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error 
 
 // Pipelined is InTx for callers that queue statements.
 func Pipelined(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
+	if r := rehearsalOf(ctx); r != nil {
+		return r.part(ctx, fn)
+	}
 	err := inTx(ctx, pool, nil, fn)
 	if !pgerr.IsStalePlan(err) {
 		return err
@@ -43,6 +46,9 @@ type Pool struct{ *pgxpool.Pool }
 
 // Exec implements db.DBTX.
 func (p Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if r := rehearsalOf(ctx); r != nil {
+		return r.tx.Exec(ctx, sql, args...)
+	}
 	if _, ok := p.acting(ctx); ok {
 		rows, err := p.Query(ctx, sql, args...)
 		if err != nil {
@@ -61,6 +67,9 @@ func (p Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 
 // Query implements db.DBTX.
 func (p Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if r := rehearsalOf(ctx); r != nil {
+		return r.tx.Query(ctx, sql, args...)
+	}
 	again := func() (pgx.Rows, error) { return p.Pool.Query(ctx, sql, unprepared(args)...) }
 	if a, ok := p.acting(ctx); ok {
 		first, err := a.query(ctx, false, sql, args)
@@ -81,6 +90,9 @@ func (p Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 
 // QueryRow implements db.DBTX.
 func (p Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if r := rehearsalOf(ctx); r != nil {
+		return r.tx.QueryRow(ctx, sql, args...)
+	}
 	if _, ok := p.acting(ctx); ok {
 		rows, err := p.Query(ctx, sql, args...)
 		return firstRow{rows, err}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -40,6 +41,8 @@ type Stores struct {
 	Tools       func() []tool.Spec // the built-in tools of this server
 	// System describes the process and its database, without the pause.
 	System func(context.Context) (System, error)
+	// Rehearse is replan.Rehearse on the database of the stores.
+	Rehearse func(context.Context, func(context.Context, *replan.Rehearsal) error) error
 	// DeleteWorkspace removes a workspace with everything in it.
 	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
@@ -93,6 +96,7 @@ func (s *api) operations() []operation {
 		{id: "listAdminLog", method: "GET", path: own + "/admin-log", scope: apikey.Admin, query: logQuery, do: s.listWorkspaceLog},
 		{id: "listServerLog", method: "GET", path: all + "/log", scope: apikey.ServerAdmin, query: append(logQuery, "workspace_id"), do: s.listServerLog},
 
+		{id: "checkConfiguration", method: "POST", path: own + "/config/check", scope: apikey.ConfigWrite, body: []string{"changes"}, large: true, calls: true, do: s.checkConfiguration},
 		{id: "getLimits", method: "GET", path: own + "/limits", scope: apikey.ConfigRead, do: s.getLimits},
 		{id: "listModelPrices", method: "GET", path: own + "/models", scope: apikey.ConfigRead, query: pageQuery, do: s.listModels},
 		{id: "listBudgets", method: "GET", path: own + "/budgets", scope: apikey.ConfigRead, query: pageQuery, do: s.listBudgets},
@@ -116,7 +120,7 @@ func (s *api) operations() []operation {
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
 		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
 		{id: "listToolServers", method: "GET", path: own + "/tool-servers", scope: apikey.ConfigRead, query: pageQuery, do: s.listToolServers},
-		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "url", "headers", "allow", "timeout_seconds"}, status: http.StatusCreated, calls: true, do: s.addToolServer},
+		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "url", "headers", "allow", "timeout_seconds"}, status: http.StatusCreated, calls: true, ask: s.askToolServer, do: s.addToolServer},
 		{id: "getToolServer", method: "GET", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigRead, do: s.getToolServer},
 		{id: "updateToolServer", method: "PATCH", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, body: []string{"enabled"}, do: s.updateToolServer},
 		{id: "deleteToolServer", method: "DELETE", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, do: s.deleteToolServer},

@@ -29,7 +29,10 @@ type operation struct {
 	// calls: the operation sends requests to a server of the workspace. Such a call can take long and
 	// cannot be repeated without an effect, so there is no Idempotency-Key for it.
 	calls bool
-	do    func(context.Context, *call) (any, error)
+	// ask sends the requests to a tool server that do needs, and keeps their results in the call. do
+	// sends them itself unless they are there.
+	ask func(context.Context, *call) error
+	do  func(context.Context, *call) (any, error)
 }
 
 // The results of do besides plain values, which are sent in {"data": …}.
@@ -54,6 +57,21 @@ type call struct {
 	query *request.Query
 	body  request.Fields
 	nulls map[string]bool // members of the body that are null
+
+	offered *offered // by a tool server; see operation.ask
+}
+
+func newCall(r *server.Request) *call {
+	c := &call{Request: r, Checks: &request.Checks{}, nulls: make(map[string]bool)}
+	c.body.Checks = c.Checks
+	return c
+}
+
+func (c *call) parseQuery(op operation) {
+	c.query = request.ParseQuery(c.Checks, c.URL.RawQuery, op.query)
+	for _, name := range op.query {
+		c.query.Text(name) // an operation may change something before it reads its parameters
+	}
 }
 
 // serve parses a request, runs its operation and responds.
@@ -61,16 +79,12 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	c := &call{Request: r, Checks: &request.Checks{}, nulls: make(map[string]bool)}
-	c.body.Checks = c.Checks
+	c := newCall(r)
 	raw, err := c.readBody(w, op)
 	if err != nil {
 		return err
 	}
-	c.query = request.ParseQuery(c.Checks, r.URL.RawQuery, op.query)
-	for _, name := range op.query {
-		c.query.Text(name) // an operation may change something before it reads its parameters
-	}
+	c.parseQuery(op)
 	seen := c.unchangedSince()
 	var key string
 	if op.method == http.MethodPost {
@@ -120,16 +134,20 @@ func (c *call) readBody(w http.ResponseWriter, op operation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return raw, c.parseBody(raw, op)
+}
+
+func (c *call) parseBody(raw []byte, op operation) error {
 	members, err := request.Object(raw)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, m := range members {
 		c.nulls[m.Name] = string(m.Value) == "null"
 	}
 	request.ParseMembers(c.Checks, "", members, &struct{}{}, nil, op.body) // it only rejects other names
 	c.body.Members = request.Given(members)
-	return raw, nil
+	return nil
 }
 
 // serveOnce runs an operation at most once under its Idempotency-Key.

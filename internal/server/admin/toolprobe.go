@@ -17,22 +17,35 @@ import (
 // ConnectTime limits operations that connect to a tool server.
 const ConnectTime = 2 * time.Minute
 
+// offered is a new entry with the tools that its server offers.
+type offered struct {
+	entry    toolset.Entry
+	protocol string
+	tools    []toolset.Offer
+}
+
 // AddToolServer connects to a server and adds it with the tools that it offers. The violation of a
 // server that cannot be reached names its url.
 func (s Stores) AddToolServer(ctx context.Context, workspace uuid.UUID, e toolset.Entry) (toolset.Server, []toolset.Skipped, error) {
-	if vs := e.Violations(); len(vs) > 0 {
-		return toolset.Server{}, nil, fault.Invalid(vs...)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
 	defer cancel()
-	offers, protocol, err := s.Probe.List(ctx, workspace, e.Server())
-	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return toolset.Server{}, nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
-	}
+	o, err := s.askNewServer(ctx, workspace, e)
 	if err != nil {
 		return toolset.Server{}, nil, err
 	}
-	return s.Toolset.Add(ctx, workspace, e, protocol, offers)
+	return s.Toolset.Add(ctx, workspace, e, o.protocol, o.tools)
+}
+
+// askNewServer lists the tools that the server of a new entry offers.
+func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset.Entry) (*offered, error) {
+	if vs := e.Violations(); len(vs) > 0 {
+		return nil, fault.Invalid(vs...)
+	}
+	offers, protocol, err := s.Probe.List(ctx, workspace, e.Server())
+	if refused, ok := errors.AsType[tool.Refusal](err); ok {
+		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
+	}
+	return &offered{e, protocol, offers}, err
 }
 
 // RefreshToolServer reads the tools that a server offers now. A server that cannot be reached is an

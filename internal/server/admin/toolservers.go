@@ -75,7 +75,8 @@ func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
 	return viewToolServer(server, nil), err
 }
 
-func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
+// askToolServer connects to the server of a new entry.
+func (s *api) askToolServer(ctx context.Context, c *call) (err error) {
 	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), URL: c.body.RequiredString("url", 2048)}
 	if c.body.Has("headers") && json.Unmarshal(c.body.Raw("headers"), &e.Headers) != nil {
 		c.Add(fault.Violation{Param: "/headers", Rule: "type", Message: "headers is an object of texts."})
@@ -85,9 +86,21 @@ func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
 	}
 	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1, int(toolset.MaxTimeout/time.Second))) * time.Second
 	if err := c.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	server, skipped, err := s.AddToolServer(ctx, c.Caller.Workspace.ID, e)
+	c.offered, err = s.askNewServer(ctx, c.Caller.Workspace.ID, e)
+	return err
+}
+
+func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
+	defer cancel()
+	if c.offered == nil {
+		if err := s.askToolServer(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	server, skipped, err := s.Toolset.Add(ctx, c.Caller.Workspace.ID, c.offered.entry, c.offered.protocol, c.offered.tools)
 	return viewToolServer(server, skipped), err
 }
 

@@ -194,7 +194,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	const files = "downloadFiles getFile listFiles"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
 		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers listTools previewPattern"
-	const writes = "acceptOwnTool addPattern addToolServer archiveSkill createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
+	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
 	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"

@@ -93,7 +93,9 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 		return Workspace{}, fmt.Errorf("find workspace: %w", err)
 	}
 	w := workspaceOf(row)
-	s.known.keepRow(w)
+	if !replan.IsRehearsal(ctx) {
+		s.known.keepRow(w)
+	}
 	return w, nil
 }
 
@@ -156,7 +158,9 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 		return Workspace{}, fmt.Errorf("update workspace: %w", err)
 	}
 	w := workspaceOf(row)
-	s.known.keepRow(w)
+	if !replan.IsRehearsal(ctx) {
+		s.known.keepRow(w)
+	}
 	return w, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/rest"
@@ -200,6 +201,7 @@ func (s *Service) Administration() admin.Stores {
 		System: func(context.Context) (admin.System, error) { // app describes a process
 			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{}, Settings: []admin.Setting{}}, nil
 		},
+		Rehearse: replan.RehearseOn(s.Pool),
 		DeleteWorkspace: func(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {
 			sessions, canceled, err = s.Sessions.EraseAll(ctx, id, by)
 			return sessions, canceled, errors.Join(err, s.Workspaces.Delete(ctx, id))
