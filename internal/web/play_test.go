@@ -174,6 +174,7 @@ func TestApprovals(t *testing.T) {
 	p.See(".asked", "by Anna Lindqvist")
 	p.See(".prose", "Touched.")
 	in.See(".asked", "Answered in another client")
+	in.MustWait(`() => document.querySelector(".tabs .count").hidden`)
 	p.Review("chat-allowed")
 }
 

@@ -14,6 +14,8 @@ shortcuts();
 // down under the pointer gets a click that was meant for another.
 addEventListener("pending", ({ detail: pending }) => {
   for (const node of document.querySelectorAll(".ask")) if (!pending.includes(node.dataset.id)) node.refresh(true);
+  const count = document.querySelector(".tabs .count");
+  if (count) { count.textContent = pending.length; count.hidden = !pending.length; }
   if (tab !== "pending" || !news) return;
   const n = pending.filter((id) => !document.getElementById(`ask-${id}`)).length;
   news.hidden = n === 0;
