@@ -30,12 +30,12 @@ func TestAgentIsEdited(t *testing.T) {
 	}
 	const first = "You answer freight forwarders.\n\nShort sentences.\n"
 	p.Go(address)
-	p.Fill("#ins", first)
+	p.Fill("#f-instructions", first)
 	p.Fill("[name=note]", "The first text")
 	p.Press("button.primary", "Publish v2")
 	p.See(".note", "Version 2 published")
 	published(first)
-	p.Fill("#ins", "You answer freight forwarders <b>kindly</b>.\n\nShort sentences.\n")
+	p.Fill("#f-instructions", "You answer freight forwarders <b>kindly</b>.\n\nShort sentences.\n")
 	p.Press("button", "Save draft")
 	p.See(".note", "Draft saved")
 	p.See(".diff ins", "<b>kindly</b>")
@@ -51,7 +51,7 @@ func TestAgentIsEdited(t *testing.T) {
 	}
 	p.Press("button.primary", "Publish v3")
 	p.See(".note.bad", "changed by another administrator")
-	if text := p.MustElement("#ins").MustProperty("value").Str(); !strings.Contains(text, "kindly") {
+	if text := p.MustElement("#f-instructions").MustProperty("value").Str(); !strings.Contains(text, "kindly") {
 		t.Errorf("the text of the form is lost: %q", text)
 	}
 	published(first)
@@ -83,10 +83,10 @@ func TestAgentIsEdited(t *testing.T) {
 	p.Fill("#f-name", "support")
 	p.Press("button.primary", "Create agent")
 	p.See(".note", "Agent support created")
-	if text := p.MustElement("#ins").MustProperty("value").Str(); text != first {
+	if text := p.MustElement("#f-instructions").MustProperty("value").Str(); text != first {
 		t.Errorf("the instructions of the new agent are %q", text)
 	}
-	p.Fill("#ins", "A draft.")
+	p.Fill("#f-instructions", "A draft.")
 	p.Press("button", "Save draft")
 	p.Shot("agent-second")
 	p.Press("a.btn", "Try")

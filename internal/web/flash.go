@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // flash is a notice that the next page shows once.
@@ -12,14 +14,22 @@ type flash struct {
 	Text string `json:"t"`
 }
 
-const flashCookie = "parley_flash"
+const (
+	flashCookie = "parley_flash"
+	maxFlash    = 1000 // characters; a cookie has 4 KiB
+)
 
 // flash lets the next page show a sentence.
-func (p *page) flash(w http.ResponseWriter, text string) {
-	data, _ := json.Marshal(flash{Text: text})
+func (p *page) flash(w http.ResponseWriter, text string) { p.flashKind(w, "", text) }
+
+func (p *page) flashKind(w http.ResponseWriter, kind, words string) {
+	data, _ := json.Marshal(flash{kind, text.Truncate(text.Mask(words), maxFlash)})
 	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/", MaxAge: 60,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.App.srv.IsSecure(p.Request)})
 }
+
+// flashBad lets the next page show why something was not done.
+func (p *page) flashBad(w http.ResponseWriter, text string) { p.flashKind(w, "bad", text) }
 
 // takeFlash returns the notice and removes it.
 func takeFlash(w http.ResponseWriter, p *page) *flash {

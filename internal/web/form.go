@@ -11,11 +11,19 @@ import (
 type form struct {
 	Values url.Values
 	errs   map[string]string
-	Note   string // error of the form as a whole
+	list   []fieldError // errs in the order in which they were found
+	Note   string       // error of the form as a whole
 }
 
+// fieldError is the error of a field.
+type fieldError struct{ Field, Text string }
+
 // newForm returns the values of a request that was sent with a form.
-func newForm(p *page) *form { return &form{Values: p.PostForm, errs: make(map[string]string)} }
+func newForm(p *page) *form {
+	f := &form{Values: p.PostForm, errs: make(map[string]string)}
+	p.sent = append(p.sent, f)
+	return f
+}
 
 // emptyForm returns a form with values to start from.
 func emptyForm(pairs ...string) *form {
@@ -49,6 +57,7 @@ func (f *form) Failed() bool { return f.Note != "" || len(f.errs) > 0 }
 func (f *form) fail(name, text string) {
 	if f.errs[name] == "" {
 		f.errs[name] = text
+		f.list = append(f.list, fieldError{name, text})
 	}
 }
 

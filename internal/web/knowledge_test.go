@@ -90,7 +90,7 @@ func TestKnowledgeIsEdited(t *testing.T) {
 
 	p.Go(address + "/document?path=wiki%2Fonboarding.md")
 	p.Press("a.btn", "Edit")
-	p.Fill("#doc", "# Onboarding\n\nMine.\n")
+	p.Fill("#f-content", "# Onboarding\n\nMine.\n")
 	if _, err := w.Wiki.Put(t.Context(), w.Workspace.ID, "wiki/onboarding.md", "# Onboarding\n\nTheirs.\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestKnowledgeIsEdited(t *testing.T) {
 	p.See("main", "changed since you opened it")
 	p.Go(address + "/document?new=1")
 	p.Fill("#f-path", "wiki/onboarding.md")
-	p.Fill("#doc", "New.")
+	p.Fill("#f-content", "New.")
 	p.Press("button.primary", "Save")
 	p.See(".err", "There is a document with this path")
 	p.Fill("#f-path", "../outside")

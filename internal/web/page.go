@@ -29,6 +29,16 @@ type page struct {
 	Role      apikey.Role         // of the visitor in the workspace
 	Scopes    apikey.Scopes
 	Section   string // entry of the navigation
+
+	sent []*form // that the request was sent with
+}
+
+// Problems are the errors of the fields of the forms that were sent, in their order.
+func (p *page) Problems() (list []fieldError) {
+	for _, f := range p.sent {
+		list = append(list, f.list...)
+	}
+	return list
 }
 
 // Can reports whether the visitor has a scope in the workspace.

@@ -45,7 +45,7 @@ func TestFormsNeedNoScripts(t *testing.T) {
 	p.See("[role=status]", "Allowed by Anna Berg")
 
 	p.Go(w.URL + "/w/demo/agent")
-	p.Fill("#ins", "Answer in one sentence.")
+	p.Fill("#f-instructions", "Answer in one sentence.")
 	p.Press("button.primary", "Publish v2")
 	p.See(".note", "Version 2 published")
 	ag, err := w.Agents.Find(t.Context(), w.Workspace.ID, "")

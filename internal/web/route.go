@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/actor"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
@@ -69,6 +70,9 @@ func table() []route {
 		{path: "/w/{ws}/knowledge", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "knowledge", get: (*App).knowledgePage, post: (*App).uploadDocuments},
 		{path: "/w/{ws}/knowledge/document", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "knowledge", get: (*App).documentPage, post: (*App).changeDocument},
 		{path: "/w/{ws}/tools", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "tools", get: (*App).toolsPage, post: (*App).changeTool},
+		{path: "/w/{ws}/tools/new", scope: apikey.ConfigWrite, change: apikey.ConfigWrite, wait: admin.ConnectTime, section: "tools", get: (*App).newToolServerPage, post: (*App).addToolServer},
+		{path: "/w/{ws}/tools/servers/{server}", scope: apikey.ConfigRead, change: apikey.ConfigWrite, wait: admin.ConnectTime, section: "tools", get: (*App).toolServerPage, post: (*App).changeToolServer},
+		{path: "/w/{ws}/tools/servers/{server}/{tool}", scope: apikey.ConfigRead, change: apikey.ConfigWrite, wait: admin.ConnectTime, section: "tools", get: (*App).ownToolPage, post: (*App).changeOwnTool},
 		{path: "/w/{ws}/usage", scope: apikey.ConfigRead, section: "usage", get: (*App).usagePage},
 		{path: "/w/{ws}/limits", scope: apikey.ConfigRead, change: apikey.Admin, section: "limits", get: (*App).limitsPage, post: (*App).changeLimits},
 		{path: "/w/{ws}/agent", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "agent", get: (*App).agentPage, post: (*App).changeAgent},

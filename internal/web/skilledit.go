@@ -51,7 +51,7 @@ func (a *App) editSkill(w http.ResponseWriter, p *page, f *form) error {
 	do := f.Value("do")
 	switch {
 	case do == "back":
-		f.errs = nil
+		f.errs, f.list = nil, nil
 		return a.showSkillEditor(w, p, http.StatusOK, view)
 	case f.Failed():
 		return a.showSkillEditor(w, p, http.StatusUnprocessableEntity, view)

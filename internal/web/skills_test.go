@@ -28,7 +28,9 @@ func TestSkillsAreEdited(t *testing.T) {
 	p.Go(address)
 	p.See("h2", "No skills yet")
 	p.Press("a.btn", "New skill")
-	document := func(text string) { p.MustElement("#doc").MustEval(`function (text) { this.value = text; }`, text) }
+	document := func(text string) {
+		p.MustElement("#f-document").MustEval(`function (text) { this.value = text; }`, text)
+	}
 	document("---\nname: <b>no</b>\n---\n")
 	p.Press("button", "Review changes")
 	p.See(".err", "Line 2")
@@ -55,7 +57,7 @@ func TestSkillsAreEdited(t *testing.T) {
 	}
 	p.Press("button", "Save without publishing")
 	p.See(".note.bad", "newest version of monthly_report is 2")
-	if text := p.MustElement("#doc").MustProperty("value").Str(); !strings.Contains(text, "Second.") {
+	if text := p.MustElement("#f-document").MustProperty("value").Str(); !strings.Contains(text, "Second.") {
 		t.Errorf("the text of the form is lost: %q", text)
 	}
 	active := func(want int) {

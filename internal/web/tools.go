@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,8 @@ type agentRule struct{ Agent, Word, Tone string }
 
 // toolsView is the page of the tools.
 type toolsView struct {
-	List     []toolRow
+	Servers  []toolServerRow
+	List     []toolRow // the built-in ones
 	Verdicts []option
 }
 
@@ -76,24 +76,28 @@ func (t toolRow) Median() string {
 }
 
 func (a *App) toolsPage(w http.ResponseWriter, p *page) error {
-	settings, err := a.Permissions.Settings(p.Context(), p.Workspace.ID)
-	if err != nil {
-		return err
-	}
 	patterns, err := a.Permissions.List(p.Context(), p.Workspace.ID)
 	if err != nil {
 		return err
 	}
-	uses, err := a.srv.Sessions.ToolUses(p.Context(), p.Workspace.ID, time.Now().AddDate(0, 0, -toolDays))
+	facts, err := a.readToolFacts(p)
+	if err != nil {
+		return err
+	}
+	servers, err := a.Toolset.List(p.Context(), p.Workspace.ID)
 	if err != nil {
 		return err
 	}
 	view := toolsView{Verdicts: verdictOptions}
-	for _, set := range settings {
-		row := toolRow{Setting: set, Fixed: permission.IsFixed(set.Tool)}
-		if label, known := permission.LabelOf(set.Tool); known {
-			row.Label = label
+	for _, server := range servers {
+		view.Servers = append(view.Servers, toolServerRow{server})
+	}
+	for _, set := range facts.settings {
+		if set.Label != "" { // its server shows it
+			continue
 		}
+		label, _ := permission.LabelOf(set.Tool)
+		row := toolRow{Setting: set, Label: label, Fixed: permission.IsFixed(set.Tool), Use: facts.uses[set.Tool]}
 		for _, spec := range a.Tools() {
 			if spec.Name == set.Tool {
 				row.Description, _, _ = strings.Cut(spec.Description, ". ")
@@ -104,9 +108,6 @@ func (a *App) toolsPage(w http.ResponseWriter, p *page) error {
 			if e.Tool == set.Tool && e.RevokedAt == nil {
 				row.Patterns++
 			}
-		}
-		if i := slices.IndexFunc(uses, func(u session.ToolUse) bool { return u.Tool == set.Tool }); i >= 0 {
-			row.Use = uses[i]
 		}
 		view.List = append(view.List, row)
 	}

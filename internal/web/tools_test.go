@@ -49,7 +49,6 @@ func TestToolsAreRuled(t *testing.T) {
 		t.Errorf("the row of wiki_read is %q", row)
 	}
 	p.See("tr", "support: deny")
-	p.Review("tools")
 	rule := func() string {
 		t.Helper()
 		list, err := w.app.Permissions.Settings(t.Context(), w.Workspace.ID)

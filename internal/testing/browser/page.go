@@ -41,9 +41,10 @@ func (p *Page) watch() {
 		if e.Entry.Level != proto.LogLogEntryLevelError && e.Entry.Source != proto.LogLogEntrySourceSecurity {
 			return
 		}
+		address, _, _ := strings.Cut(e.Entry.URL, "#")
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if e.Entry.Source == proto.LogLogEntrySourceNetwork && p.documents[e.Entry.URL] {
+		if e.Entry.Source == proto.LogLogEntrySourceNetwork && p.documents[address] {
 			return
 		}
 		p.add("log: %s %s", e.Entry.Text, e.Entry.URL)

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/toolset"
+)
+
+// toolServerView is the page of a tool server.
+type toolServerView struct {
+	toolServerRow
+	Rows    []ownToolRow
+	Headers []option // names and values, which name credentials
+	Remove  bool     // asks before the server is removed
+}
+
+// ownToolRow is a tool of a server in a list.
+type ownToolRow struct {
+	toolRow
+	Own   toolset.Tool
+	State ownState
+}
+
+// ownState is the state of a tool of the workspace's own.
+type ownState struct{ Word, Tone string }
+
+var ownStates = map[toolset.State]ownState{
+	toolset.Usable: {"Ready", "ok"}, toolset.New: {"New", "warn"}, toolset.Changed: {"Changed", "warn"},
+	toolset.Missing: {"Withdrawn", "off"}, toolset.Disabled: {"Disabled", "off"},
+}
+
+// Description is the first sentence of what a tool does.
+func (t ownToolRow) Description() string {
+	switch {
+	case t.Own.Definition != nil:
+		return t.Own.Definition.Description
+	case t.Own.Offered != nil:
+		return t.Own.Offered.Description
+	}
+	return ""
+}
+
+// ownRow describes a tool with its rule and use.
+func (facts toolFacts) ownRow(t toolset.Tool) ownToolRow {
+	var set permission.Setting
+	if i := slices.IndexFunc(facts.settings, func(s permission.Setting) bool { return s.Tool == t.Name }); i >= 0 {
+		set = facts.settings[i]
+	}
+	return ownToolRow{toolRow{Setting: set, Label: set.Label, Use: facts.uses[t.Name]}, t, ownStates[t.State()]}
+}
+
+func (a *App) toolServerPage(w http.ResponseWriter, p *page) error {
+	server, err := a.Toolset.Find(p.Context(), p.Workspace.ID, p.PathValue("server"))
+	if err != nil {
+		return missingPage(err)
+	}
+	facts, err := a.readToolFacts(p)
+	if err != nil {
+		return err
+	}
+	view := toolServerView{toolServerRow: toolServerRow{server}, Remove: p.Can("config:write") && p.URL.Query().Has("remove")}
+	for _, t := range server.Tools {
+		view.Rows = append(view.Rows, facts.ownRow(t))
+	}
+	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
+		view.Headers = append(view.Headers, option{name, server.Headers[name]})
+	}
+	return a.render(w, p, "toolserver", view)
+}
+
+// missingPage turns an object that does not exist into a missing page.
+func missingPage(err error) error {
+	if f := fault.From(err); f != nil && f.Code == fault.ObjectNotFound {
+		return fault.New(fault.RouteNotFound, "%s", f.Message)
+	}
+	return err
+}
+
+// changeToolServer serves the forms of a tool server.
+func (a *App) changeToolServer(w http.ResponseWriter, p *page) error {
+	ws, name := p.Workspace.ID, p.PathValue("server")
+	at := "/w/" + p.Workspace.Slug + "/tools"
+	switch do := p.PostForm.Get("do"); do {
+	case "refresh":
+		server, skipped, err := a.RefreshToolServer(p.Context(), ws, name)
+		if f := fault.From(err); f != nil && f.Code == fault.ObjectConflict {
+			p.flashBad(w, "The tools could not be read. "+f.Message)
+			break
+		}
+		if err != nil {
+			return missingPage(err)
+		}
+		p.flash(w, refreshedText(server)+skippedText(skipped))
+	case "enable", "disable":
+		if err := a.Toolset.Enable(p.Context(), ws, name, do == "enable"); err != nil {
+			return missingPage(err)
+		}
+		p.flash(w, map[string]string{"enable": "Agents may use its tools again.", "disable": "Agents cannot use its tools from now on."}[do])
+	case "remove":
+		if err := a.Toolset.Remove(p.Context(), ws, name); err != nil {
+			return missingPage(err)
+		}
+		p.flash(w, "Removed "+name+" with its tools and their rules.")
+		return p.redirect(w, at)
+	default:
+		return unknownForm()
+	}
+	return p.redirect(w, at+"/servers/"+name)
+}
+
+func refreshedText(s toolset.Server) string {
+	if n := len(toolServerRow{s}.Waiting()); n > 0 {
+		return fmt.Sprintf("The tools were read again. %s for your review.", plural(n, "definition waits", "definitions wait"))
+	}
+	return "The tools were read again. No definition has changed."
+}
