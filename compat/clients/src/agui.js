@@ -1,7 +1,7 @@
 // The HttpAgent of AG-UI, which CopilotKit and others are made of.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
-import { careful, crash, expire, headers, id, long, longText, workspace } from "./common.js";
+import { careful, clock, crash, expire, headers, id, long, longText, workspace } from "./common.js";
 
 const open = (threadId = id()) => new HttpAgent({ url: `${workspace}/ag-ui`, headers, threadId });
 const say = (agent, content) => agent.addMessage({ id: id(), role: "user", content });
@@ -56,6 +56,8 @@ export async function agui() {
   say(steered, "count to 4");
   await steered.runAgent({ resume: [{ interruptId: steered.pendingInterrupts[0].id, status: "cancelled" }] });
   assert.deepEqual([text(steered), steered.pendingInterrupts.length], ["I save it.1 2 3 4", 0]);
+
+  await ownTools();
 
   // A secret is asked for until it is there, or given up.
   const secret = open();
@@ -122,4 +124,47 @@ export async function agui() {
   await again.runAgent();
   assert.equal(text(again), longText);
   process.off("unhandledRejection", nowhere);
+}
+
+// ownTools runs functions of the client: a run ends with their calls, and the next one brings the
+// results.
+async function ownTools() {
+  const tools = [
+    { name: "get_weather", description: "The weather of a city.", parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } },
+    { name: "get_time", description: "The time.", parameters: { type: "object", properties: {} } },
+  ];
+  const results = { get_weather: ({ city }) => `21 degrees in ${city}`, get_time: () => "12:00" };
+  const answer = (agent) => {
+    const had = new Set(agent.messages.filter((m) => m.role === "tool").map((m) => m.toolCallId));
+    const open = agent.messages.flatMap((m) => m.toolCalls ?? []).filter((c) => !had.has(c.id));
+    for (const c of open) agent.addMessage({ id: id(), role: "tool", toolCallId: c.id, content: results[c.function.name](JSON.parse(c.function.arguments)) });
+    return open.map((c) => c.function.name);
+  };
+  const agent = open();
+  say(agent, '@say I look.\n@call get_weather {"city":"Paris"} grep {"pattern":"x"}\n@call get_time {}\n@say The end.');
+  const ran = [];
+  do await agent.runAgent({ tools });
+  while (ran.push(...answer(agent)) < 2 || !text(agent).includes("The end."));
+  assert.deepEqual(ran, ["get_weather", "get_time"]);
+  assert.deepEqual(agent.messages.map((m) => m.role), ["user", "assistant", "assistant", "tool", "assistant", "tool", "assistant", "tool", "assistant"]);
+  assert.equal(agent.messages.find((m) => m.role === "tool" && m.content.includes("degrees")).content, "21 degrees in Paris");
+
+  // A run that broke off after the results is repeated, and everything is there once.
+  const torn = open();
+  say(torn, `${clock}\n@text 40 deltas of 12 bytes at 100/s`);
+  await torn.runAgent({ tools });
+  answer(torn);
+  let deltas = 0;
+  await torn.runAgent({ tools }, { onTextMessageContentEvent: () => void (++deltas === 5 && torn.abortRun()) });
+  await torn.runAgent({ tools });
+  assert.equal(text(torn).length, "The end.".length + 480);
+  assert.equal(torn.messages.filter((m) => m.role === "tool").length, 1);
+
+  let code;
+  const forged = open();
+  say(forged, clock);
+  await forged.runAgent({ tools });
+  forged.addMessage({ id: id(), role: "tool", toolCallId: id(), content: "12:00" });
+  await forged.runAgent({ tools }, { onRunErrorEvent: ({ event }) => void (code = event.code) }).catch(() => {});
+  assert.equal(code, "TOOL_CALL_NOT_FOUND");
 }

@@ -1,7 +1,7 @@
 // The AI SDK's chat, which useChat is made of, with its own transport.
 import assert from "node:assert/strict";
-import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
-import { careful, carefulTwice, crash, expire, headers, id, long, longText, workspace } from "./common.js";
+import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, lastAssistantMessageIsCompleteWithToolCalls, readUIMessageStream } from "ai";
+import { careful, carefulTwice, clock, crash, expire, headers, id, long, longText, workspace } from "./common.js";
 
 const transport = new DefaultChatTransport({ api: `${workspace}/ui/chat`, headers });
 
@@ -74,6 +74,8 @@ export async function ai() {
     assert.deepEqual(parts().map((p) => p.state), [state, state]);
   }
 
+  await ownTools();
+
   // An approval without an answer is not denied.
   const unanswered = new Chat({ id: id() });
   await unanswered.sendMessage({ text: careful.replace("@say The end.", long) });
@@ -139,6 +141,73 @@ export async function ai() {
   assert.ok(lost.text.length < longText.length, "the stream was cut off");
   await lost.resumeStream();
   assert.deepEqual([lost.status, lost.text, lost.messages.length], ["ready", longText, 2]);
+}
+
+// ownTools runs functions of the page: the transport sends their definitions, onToolCall runs them,
+// and their results go by themselves.
+async function ownTools() {
+  const tools = [{ name: "get_weather", description: "The weather of a city.", input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } }, { name: "get_time" }];
+  const own = new DefaultChatTransport({ api: `${workspace}/ui/chat`, headers, body: { tools } });
+  const ran = [];
+  const page = (chatId) => {
+    const chat = new Chat({
+      id: chatId,
+      transport: own,
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+      async onToolCall({ toolCall }) {
+        if (toolCall.dynamic) return;
+        ran.push(toolCall.toolName);
+        if (toolCall.toolName === "get_weather") chat.addToolOutput({ tool: "get_weather", toolCallId: toolCall.toolCallId, output: { celsius: 21, city: toolCall.input.city } });
+        else chat.addToolOutput({ tool: "get_time", toolCallId: toolCall.toolCallId, state: "output-error", errorText: "The clock stands still." });
+      },
+    });
+    return chat;
+  };
+  const chat = page(id());
+  await chat.sendMessage({ text: '@say I look.\n@call get_weather {"city":"Paris"} grep {"pattern":"x"}\n@call get_time {}\n@say The end.' });
+  await until(() => chat.status === "ready" && chat.text.includes("The end."), () => chat.status !== "error");
+  const parts = chat.lastMessage.parts.filter((p) => p.type === "dynamic-tool" || p.type.startsWith("tool-"));
+  assert.deepEqual(parts.map((p) => [p.type, p.state]), [["dynamic-tool", "output-available"], ["tool-get_weather", "output-available"], ["tool-get_time", "output-error"]]);
+  assert.deepEqual([parts[1].input, parts[1].output], [{ city: "Paris" }, { celsius: 21, city: "Paris" }]);
+  assert.deepEqual([ran, chat.messages.length], [["get_weather", "get_time"], 2]);
+
+  // A page that is loaded anew while a call waits runs it, and one that comes later does not.
+  const left = new Chat({ id: id(), transport: own });
+  await left.sendMessage({ text: clock });
+  assert.deepEqual([left.status, left.lastMessage.parts.at(-1).state], ["ready", "input-available"]);
+  const again = page(left.id);
+  await again.resumeStream();
+  await until(() => again.status === "ready" && again.text.includes("The end."), () => again.status !== "error");
+  assert.deepEqual(ran.slice(2), ["get_time"]);
+
+  // A result for a call of another chat is refused.
+  const asked = new Chat({ id: id(), transport: own });
+  await asked.sendMessage({ text: clock });
+  const forged = new Chat({ id: id(), transport: own, messages: [] });
+  await forged.sendMessage({ text: clock });
+  forged.messages = [forged.messages[0], { ...forged.lastMessage, parts: [{ ...asked.lastMessage.parts.at(-1), state: "output-available", output: 1 }] }];
+  await forged.sendMessage();
+  assert.equal(JSON.parse(forged.error.message).error.code, "TOOL_CALL_NOT_FOUND");
+
+  // stop() of a transport that cancels ends the turn.
+  const cancels = new DefaultChatTransport({
+    api: `${workspace}/ui/chat`,
+    headers,
+    fetch: (url, init) => {
+      const { id: chatId } = init.body ? JSON.parse(init.body) : {};
+      init.signal?.addEventListener("abort", () => fetch(`${workspace}/ui/chat/${chatId}/stream`, { method: "DELETE", headers, keepalive: true }).catch(() => {}));
+      return fetch(url, init);
+    },
+  });
+  const stopped = new Chat({ id: id(), transport: cancels });
+  const sending = stopped.sendMessage({ text: "@text 1000 deltas of 12 bytes at 20/s" });
+  await until(() => stopped.messages.length > 1 && stopped.text.length > 30);
+  await stopped.stop();
+  await sending;
+  const rest = await transport.reconnectToStream({ chatId: stopped.id });
+  if (rest) for await (const _ of rest) continue; // until the turn has ended
+  const { data } = await (await fetch(`${workspace}/sessions/${stopped.lastMessage.metadata.session_id}/messages`, { headers })).json();
+  assert.deepEqual([data.at(-1).role, data.at(-1).status], ["assistant", "canceled"]);
 }
 
 // until waits for what a stream brings.

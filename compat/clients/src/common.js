@@ -31,6 +31,9 @@ export const carefulTwice = careful.replace('"}\n', `"} wiki_write {"page":"food
 // The same with an answer in a schema.
 export const carefulJSON = careful.replace("@say The end.", '@structured {"saved":true}');
 
+// A turn that calls a tool of the client's own.
+export const clock = "@call get_time {}\n@say The end.";
+
 // post sends a message over the service's own interface.
 export const post = (body, more) =>
   fetch(`${workspace}/messages`, { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), ...more });

@@ -216,6 +216,9 @@ func (t *Encoder) encodeDecision(b event.Decision) (out []any) {
 // finishMessage ends the message.
 func (t *Encoder) finishMessage() []any {
 	out := t.closeText()
+	if t.answered && t.continuesOwnCalls() {
+		out = append(out, t.beginStep()...)
+	}
 	switch {
 	case t.error == nil && t.cut:
 		return append(out, t.endMessage("length")...)

@@ -56,6 +56,17 @@ func (t *Encoder) encodeOwnResult(call ownCall, b event.ToolResult) []any {
 	return []any{use, frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true}}
 }
 
+// continuesOwnCalls reports whether the client's message ends with calls that the client ran. It
+// would send them again and again if no other step followed.
+func (t *Encoder) continuesOwnCalls() bool {
+	for _, call := range t.own {
+		if call.asked {
+			return true
+		}
+	}
+	return false
+}
+
 // outputValue returns a result as the client gave it: a text, or an object or a list as JSON.
 func outputValue(output string) any {
 	if raw := json.RawMessage(output); len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') && json.Valid(raw) {

@@ -3,6 +3,7 @@ package aisdk_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -149,5 +150,21 @@ func TestOwnToolsOfAnotherChat(t *testing.T) {
 		if r.Status != 400 || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %d %s", tools, r.Status, r.Text)
 		}
+	}
+}
+
+// TestCanceledOwnTools: a turn that is canceled after the results of the page's tools ends in another
+// step. While the last step consists of complete calls, useChat sends them again, without an end.
+func TestCanceledOwnTools(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	list := s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted+ownTools, apitest.UIUser("m1", "@call get_time {}\n@wait 1m")))
+	res := s.Do(t, pageAnswers("c1", ownPart("get_time", calls(t, list)[0], `"state":"output-available","output":1`)))
+	if r := s.Get(t, apitest.Call{Method: http.MethodDelete, Path: apitest.UIChatPath + "/c1/stream"}); !strings.Contains(r.Text, `"canceled":true`) {
+		t.Fatalf("%d %s", r.Status, r.Text)
+	}
+	list, _ = apitest.Frames(t, res)
+	if got := apitest.FrameTypes(t, list); got != "start data-usage finish-step start-step abort [DONE]" {
+		t.Errorf("%s", got)
 	}
 }

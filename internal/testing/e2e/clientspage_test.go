@@ -14,7 +14,8 @@ import (
 
 var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html|tsx)\n(.*?)^```$")
 
-// TestClientsPage runs the examples of docs/guides/clients against a server. Each asks the same
+// TestClientsPage runs the examples of docs/guides/clients, and those of docs/guides/tools.md for
+// clients, against a server. Each asks the same
 // question and prints the answer. TestClientsPageInABrowser and TestClientsPageOfUseChat run the
 // examples for browsers; CopilotKit is far too large to install for that.
 func TestClientsPage(t *testing.T) {
@@ -23,6 +24,7 @@ func TestClientsPage(t *testing.T) {
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+	pages = append(pages, "../../../docs/guides/tools.md")
 	w := newWorld(t)
 	w.parley(t, "workspace", "create", "demo")
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "demo")
@@ -41,7 +43,7 @@ func TestClientsPage(t *testing.T) {
 		}
 		for _, e := range examples {
 			language, code := e[1], e[2]
-			if language == "html" || language == "tsx" || about == "fetch-event-source" {
+			if language == "html" || language == "tsx" || about == "fetch-event-source" || about == "tools" && language != "js" {
 				continue
 			}
 			if strings.Contains(code, "createServer") {
