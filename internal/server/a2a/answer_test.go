@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -249,4 +250,48 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	if !strings.Contains(e.Message, "not answered in time") || strings.Contains(e.Message, "answered before") {
 		t.Errorf("%s", e.Message)
 	}
+}
+
+// TestAnAnswerIsText checks that a text with the code of the question decides it, and that any other
+// text decides nothing.
+func TestAnAnswerIsText(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		method := c.name("SendMessage", "message/send")
+		for _, verb := range []string{"allow", "deny"} {
+			got, other := c.say(asking), c.say(asking)
+			word := apitest.CodeReply(t, *got.Status.Message.Parts[0].Text, verb)
+			on := fmt.Sprintf(`"taskId":%q`, got.ID)
+			for code, said := range map[string]string{
+				verb:             "waits for a decision",
+				"Please " + word: "waits for a decision",
+				apitest.CodeReply(t, *other.Status.Message.Parts[0].Text, verb): "no question with the code",
+			} {
+				e := c.refused(-32602, method, c.params(unique(), text(code), "", on))
+				if !strings.Contains(e.Message, said) {
+					t.Errorf("%s: %+v %s", code, e, e.Data)
+				}
+			}
+			if now := c.get(got.ID); now.state() != "TASK_STATE_INPUT_REQUIRED" {
+				t.Fatalf("%+v", now)
+			}
+			if verb == "deny" {
+				word += " not on a Monday."
+			}
+			id := unique()
+			for range 2 {
+				end := c.read(c.ask(method, c.params(id, text(word), "", on)))
+				if end.state() != "TASK_STATE_COMPLETED" || end.said("answer") != "It is done." {
+					t.Errorf("%+v", end)
+				}
+			}
+			opposite := map[string]string{"allow": "deny", "deny": "allow"}[verb] + " " + strings.Fields(word)[1]
+			c.refused(-32000, method, c.params(unique(), text(opposite), "", on))
+			var status, reason string
+			err := c.Pool.QueryRow(t.Context(), `SELECT a.status, coalesce(e.data->>'reason', '') FROM approvals a JOIN events e ON e.turn_id = a.turn_id AND e.kind = 'decision'
+				WHERE a.turn_id = $1`, got.ID).Scan(&status, &reason)
+			if want := map[string]string{"allow": "allowed ", "deny": "denied not on a Monday."}[verb]; err != nil || status+" "+reason != want {
+				t.Errorf("%s: %s %s %v", verb, status, reason, err)
+			}
+		}
+	})
 }

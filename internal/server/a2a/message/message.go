@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a/rpc"
 	"github.com/parley-server/parley/internal/server/a2a/task"
 	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -42,6 +43,7 @@ type Incoming struct {
 	Context  uuid.UUID        // the context of the message; uuid.Nil: not specified
 	Decision []request.Member // the answer; nil: none
 	Approval uuid.UUID        // the approval that it answers; uuid.Nil: the one that the task waits for
+	Code     *session.Code    // the code of the approval that it answers; nil: not specified
 	Besides  string           // place of content that is not a decision; "": none
 	Cursor   int64            // the caller's last frame of the task; 0: none
 
@@ -80,6 +82,7 @@ func (p *Parser) Parse() (Incoming, error) {
 	p.parseConfiguration(&in)
 	list := p.parseParts(msg, &in)
 	if in.Task != "" {
+		list.parseWord(&in)
 		in.Besides = cmp.Or(in.Besides, extraField(msg.Child("metadata")), extraField(p.Params.Child("metadata")))
 	} else {
 		p.parseTurnRequest(&in, list, msg.Child("metadata"))

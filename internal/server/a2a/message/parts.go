@@ -161,3 +161,20 @@ func rejectOthers(f request.Fields, object json.RawMessage, names ...string) {
 
 // recordBeside records a part that is not a decision.
 func (in *Incoming) recordBeside(part request.Fields) { in.Besides = cmp.Or(in.Besides, part.At) }
+
+// parseWord reads a message that is only the text `allow CODE` or `deny CODE [reason]` as a
+// decision.
+func (p parts) parseWord(in *Incoming) {
+	if len(p.said) != 1 || p.said[0].data != nil || p.skill != nil || len(p.files) > 0 || in.Decision != nil {
+		return
+	}
+	said := request.ParseWord(p.said[0].text)
+	if !said.Coded || said.Kind != request.Allow && said.Kind != request.Deny {
+		return
+	}
+	in.Code, in.Besides = &said.Code, ""
+	in.Decision = []request.Member{{Name: "decision", Value: request.QuoteText(said.Kind)}}
+	if said.Reason != "" {
+		in.Decision = append(in.Decision, request.Member{Name: "reason", Value: request.QuoteText(said.Reason)})
+	}
+}

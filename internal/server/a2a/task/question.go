@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/text/render"
 )
 
@@ -29,7 +30,8 @@ func questionMessage(base string, t *Task, q event.InputRequired) *Message {
 		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL, render.Agent(q.Reason))
 	default:
 		q.DecideURL = server.AbsoluteURL(base, q.DecideURL)
-		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
+		fmt.Fprintf(&text, "The agent wants to do this. Answer with a message on this task that has the text `allow %[1]s`, or `deny %[1]s` with an optional reason, "+
+			"or the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n", session.CodeOf(q.ApprovalID))
 		text.WriteString(render.Approval(q))
 	}
 	return askMessage(t, q, text.String())

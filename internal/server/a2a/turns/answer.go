@@ -84,6 +84,16 @@ func parseDecision(c *call.Call, ctx context.Context, v session.View, in *messag
 			return a, fmt.Errorf("read the question: %w", err)
 		}
 	}
+	if in.Code != nil {
+		asked, ok, err := c.Sessions.ApprovalByCode(ctx, c.Workspace(), v.Turn.SessionID, *in.Code)
+		if err != nil {
+			return a, err
+		}
+		if !ok {
+			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question with the code %s. Nothing was decided.", *in.Code)
+		}
+		in.Approval = asked.ApprovalID
+	}
 	if in.Approval != uuid.Nil {
 		asked, err := c.Sessions.Approval(ctx, c.Workspace(), in.Approval)
 		if err != nil {
@@ -102,7 +112,8 @@ func parseDecision(c *call.Call, ctx context.Context, v session.View, in *messag
 	case q.What == event.InputTool:
 		return a, unsupportedError(v, "The task waits for results of tools of the program that sent the message. That program posts them to reply_url.")
 	case in.Decision == nil:
-		return a, fault.Invalid(fault.Violation{Param: message.PartsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+		return a, fault.Invalid(fault.Violation{Param: message.PartsAt, Rule: "required", Message: fmt.Sprintf(
+			"The task waits for a decision: send the text `allow %[1]s` or `deny %[1]s`, or the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.", session.CodeOf(q.ApprovalID))})
 	case in.Besides != "":
 		return a, fault.Invalid(fault.Violation{Param: in.Besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
 	case in.ID == q.ApprovalID.String(): // the id of the question itself

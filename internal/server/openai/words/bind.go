@@ -28,8 +28,8 @@ func (s Speaker) bindWord(r *server.Request, c Chat, said Word) (b binding, err 
 			return binding{}, err
 		}
 	}
-	if said.coded {
-		if b.coded, err = s.approvalByCode(ctx, r.Caller, b.session, said.code); err != nil {
+	if said.Coded {
+		if b.coded, err = s.approvalByCode(ctx, r.Caller, b.session, said.Code); err != nil {
 			return b, err
 		}
 	}

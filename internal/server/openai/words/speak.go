@@ -45,10 +45,10 @@ type Speaker struct{ *server.Server }
 // Speak applies a decision word in a session; ok is false if the word has no meaning there.
 func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool, err error) {
 	b, err := s.bindWord(r, c, said)
-	if err != nil || b.session == uuid.Nil || said.kind == goOn && said.coded && b.coded == nil {
+	if err != nil || b.session == uuid.Nil || said.Kind == goOn && said.Coded && b.coded == nil {
 		return rd, false, err
 	}
-	if b.coded != nil && said.kind != goOn {
+	if b.coded != nil && said.Kind != goOn {
 		rd, err = s.decideApproval(r, *b.coded, said)
 		return rd, true, err
 	}
@@ -56,11 +56,11 @@ func (s Speaker) Speak(r *server.Request, c Chat, said Word) (rd Reply, ok bool,
 	switch {
 	case err != nil:
 		return rd, false, err
-	case said.kind == stop && going:
+	case said.Kind == stop && going:
 		return s.cancelTurn(r, p)
-	case said.kind == stop:
+	case said.Kind == stop:
 		return s.repeatCancel(r, b.session)
-	case said.kind == goOn:
+	case said.Kind == goOn:
 		rd, ok, err = s.resumeReading(r, b, p, going)
 	case going && p.Asked != nil && p.Asked.Status == pending:
 		rd, err = s.rowsAfter(r, *p.Asked, true)
@@ -76,8 +76,8 @@ const pending = "pending"
 
 // undecidedNote returns the note for a question that a word did not decide.
 func undecidedNote(said Word) string {
-	if said.coded {
-		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.code)
+	if said.Coded {
+		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.Code)
 	}
 	return "Nothing was decided: reply `allow` with the code alone, or `deny` with the code and a reason."
 }
@@ -130,7 +130,7 @@ func (s Speaker) repeatCancel(r *server.Request, in uuid.UUID) (rd Reply, ok boo
 // decideApproval decides an approval, once. A repeated word gets the rows after the decision.
 func (s Speaker) decideApproval(r *server.Request, a session.Approval, said Word) (rd Reply, err error) {
 	if a.Status == pending {
-		if a.Kind == event.InputSecret && said.kind == allow { // a completion cannot contain a value
+		if a.Kind == event.InputSecret && said.Kind == allow { // a completion cannot contain a value
 			return s.rowsAfter(r, a, true)
 		}
 		answer, err := answerOf(r, a, said)
@@ -161,18 +161,18 @@ func answerOf(r *server.Request, a session.Approval, said Word) (answer turn.Ans
 		return answer, server.MissingScope(apikey.Secret)
 	case a.Kind == event.InputSecret:
 		answer.Outcome = event.Skipped
-	case said.kind == allow:
+	case said.Kind == allow:
 		answer.Outcome = event.Allowed
 	default:
 		r.Names["reason"] = r.Names["command"]
-		answer.Reason = request.DenialReason(&c, "/reason", request.QuoteText(said.reason))
+		answer.Reason = request.DenialReason(&c, "/reason", request.QuoteText(said.Reason))
 	}
 	return answer, c.Err()
 }
 
 // earlierDecision returns how an approval was decided, if that differs from the word.
 func earlierDecision(a session.Approval, said Word) string {
-	yes := said.kind == allow
+	yes := said.Kind == allow
 	switch event.Outcome(a.Status) {
 	case event.Expired:
 		return "The time to answer was over at " + a.ExpiresAt.UTC().Format("15:04 MST") + ": that counts as denied."

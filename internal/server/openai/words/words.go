@@ -5,79 +5,21 @@
 // that decides nothing is answered with the reason; the text of the assistant decides nothing.
 package words
 
-import (
-	"strings"
-	"unicode"
-
-	"github.com/parley-server/parley/internal/session"
-)
+import "github.com/parley-server/parley/internal/server/request"
 
 // The words by which a user controls a turn.
 const (
-	allow = "allow"
-	deny  = "deny"
-	goOn  = "continue"
-	stop  = "cancel"
+	allow = request.Allow
+	deny  = request.Deny
+	goOn  = request.Continue
+	stop  = request.Cancel
 )
 
-// Word is a command of the user for a turn; the zero value means none.
-type Word struct {
-	kind   string
-	code   session.Code // the code of an approval
-	coded  bool         // the word has a code
-	reason string       // the reason of a denial
-}
+// Word is a command of the user for a turn.
+type Word = request.Word
 
-// punctuation may surround a word or its code.
-const punctuation = ".,:;!?`'\"()[]{}<>*_"
-
-// Parse parses a message as a word: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
-// `cancel`. A message with only the word, or with other text in place of the code, is a word
-// without a code. A longer message is not a word.
-func Parse(text string) Word {
-	first, rest := cutField(text)
-	said := Word{kind: strings.ToLower(first)}
-	switch said.kind {
-	case allow, deny, goOn:
-	case stop:
-		if rest == "" {
-			return said
-		}
-		return Word{}
-	default:
-		return Word{}
-	}
-	code, behind := cutField(rest)
-	said.code, said.coded = session.ParseCode(code)
-	switch {
-	case !said.coded && (behind != "" || said.kind == goOn && code != ""):
-		return Word{}
-	case said.kind == deny:
-		said.reason = behind
-	case behind != "" && said.kind == allow: // it might restrict what is allowed
-		said.code, said.coded = 0, false
-	case behind != "":
-		return Word{}
-	}
-	return said
-}
-
-// cutField returns the first field of a text without punctuation, and the rest of the text.
-func cutField(text string) (field, rest string) {
-	text = strings.TrimSpace(text)
-	i := strings.IndexFunc(text, unicode.IsSpace)
-	if i < 0 {
-		i = len(text)
-	}
-	rest = strings.TrimSpace(text[i:])
-	if strings.Trim(rest, punctuation) == "" {
-		rest = ""
-	}
-	return strings.Trim(text[:i], punctuation), rest
-}
+// Parse parses a message as a word.
+func Parse(text string) Word { return request.ParseWord(text) }
 
 // Continue is the word that reads on.
-func Continue() Word { return Word{kind: goOn} }
-
-// IsNone reports whether a message is not a word.
-func (w Word) IsNone() bool { return w.kind == "" }
+func Continue() Word { return Word{Kind: goOn} }
