@@ -103,6 +103,38 @@ func (q *Queries) ToolRepliesGet(ctx context.Context, workspaceID uuid.UUID, ids
 	return items, nil
 }
 
+const toolRepliesGiven = `-- name: ToolRepliesGiven :many
+SELECT tool_use_id, coalesce(key_id, '')::text AS key_id, replied_at::timestamptz AS replied_at FROM tool_replies
+WHERE workspace_id = $1 AND session_id = $2 AND sha256 IS NOT NULL
+`
+
+type ToolRepliesGivenRow struct {
+	ToolUseID string
+	KeyID     string
+	RepliedAt time.Time
+}
+
+// ToolRepliesGiven lists the calls of a session whose results were posted, and by which keys.
+func (q *Queries) ToolRepliesGiven(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) ([]ToolRepliesGivenRow, error) {
+	rows, err := q.db.Query(ctx, toolRepliesGiven, workspaceID, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ToolRepliesGivenRow
+	for rows.Next() {
+		var i ToolRepliesGivenRow
+		if err := rows.Scan(&i.ToolUseID, &i.KeyID, &i.RepliedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const toolRepliesOpen = `-- name: ToolRepliesOpen :many
 SELECT tool_use_id FROM tool_replies WHERE approval_id = $1::uuid AND sha256 IS NULL ORDER BY tool_use_id
 `

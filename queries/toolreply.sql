@@ -24,3 +24,8 @@ WHERE workspace_id = sqlc.arg(workspace_id) AND tool_use_id = sqlc.arg(tool_use_
 
 -- name: ToolRepliesErase :exec
 DELETE FROM tool_replies WHERE session_id = $1;
+
+-- name: ToolRepliesGiven :many
+-- ToolRepliesGiven lists the calls of a session whose results were posted, and by which keys.
+SELECT tool_use_id, coalesce(key_id, '')::text AS key_id, replied_at::timestamptz AS replied_at FROM tool_replies
+WHERE workspace_id = $1 AND session_id = $2 AND sha256 IS NOT NULL;

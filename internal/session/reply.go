@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -207,4 +208,23 @@ func callNotFound(id string) *fault.Error {
 func callExpiredError() *fault.Error {
 	return &fault.Error{Code: fault.ToolCallExpired, Param: "tool_use_id",
 		Message: "The time for the result is over. The model was given a failed result instead."}
+}
+
+// Replied is who posted the result of a call.
+type Replied struct {
+	Key string // id of the API key or the member; "": it is not known
+	At  time.Time
+}
+
+// Replies returns who posted the results of a session's calls, by the calls.
+func (s *Store) Replies(ctx context.Context, workspace, session uuid.UUID) (map[string]Replied, error) {
+	rows, err := s.q.ToolRepliesGiven(ctx, workspace, session)
+	if err != nil {
+		return nil, fmt.Errorf("read the replies of calls: %w", err)
+	}
+	by := make(map[string]Replied, len(rows))
+	for _, r := range rows {
+		by[r.ToolUseID] = Replied{r.KeyID, r.RepliedAt}
+	}
+	return by, nil
 }

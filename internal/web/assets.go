@@ -64,9 +64,9 @@ var (
 	cssLast    = regexp.MustCompile(`;}`)
 	cssValue   = regexp.MustCompile(`: `)
 
-	// jsMargin are the comments that fill a line, and indentation. Our scripts have no text that
-	// goes over several lines, in which both would have a meaning.
-	jsMargin = regexp.MustCompile(`(?m)^[ \t]*(//.*|/\*\*[^*]*(\*+[^*/][^*]*)*\*+/)[ \t]*\n|^[ \t]+`)
+	// jsMargin are the comments that fill or end a line, indentation and empty lines. Our scripts have
+	// no text that goes over several lines, in which they would have a meaning.
+	jsMargin = regexp.MustCompile("(?m)^[ \\t]*(//.*|/\\*\\*[^*]*(\\*+[^*/][^*]*)*\\*+/)[ \\t]*\\n|^[ \\t]+|^\\n| // [^\"'`\\n]*$")
 )
 
 // shrinkCSS removes comments and the spaces that have no meaning. It relies on the style of our

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -98,6 +101,13 @@ type sessionView struct {
 	Timeline []*timelineTurn
 	Folder   folderView
 	Ratings  map[uuid.UUID]rating // of the answers, by their turns
+	Calls    map[uuid.UUID][]callRow
+}
+
+// callRow is a call of a tool.
+type callRow struct {
+	session.ToolCall
+	By *session.Replied // nil: the result was not posted from outside
 }
 
 // rating is an opinion of an answer.
@@ -156,7 +166,40 @@ func (a *App) readMessages(p *page, view *sessionView) error {
 	if list.HasMore {
 		view.Older = "?cursor=" + url.QueryEscape(*list.NextCursor)
 	}
+	if err := a.readCalls(p, view); err != nil {
+		return err
+	}
 	return a.readRatings(p, view)
+}
+
+// readCalls reads the calls of the answers, with who posted their results.
+func (a *App) readCalls(p *page, view *sessionView) error {
+	given, err := a.srv.Sessions.Replies(p.Context(), p.Workspace.ID, view.Session.SessionID)
+	if err != nil {
+		return err
+	}
+	names := newAsker(p)
+	view.Calls = make(map[uuid.UUID][]callRow)
+	for _, m := range view.Messages {
+		var calls []session.ToolCall
+		if len(m.ToolCalls) > 0 {
+			if err := json.Unmarshal(m.ToolCalls, &calls); err != nil {
+				return fmt.Errorf("read the calls of a message: %w", err)
+			}
+		}
+		for _, c := range calls {
+			c.Summary = strings.TrimPrefix(c.Summary, c.Tool+" ")
+			row := callRow{ToolCall: c}
+			if by, ok := given[c.ToolUseID]; ok {
+				if by.Key, err = names.name(p.Context(), by.Key); err != nil {
+					return err
+				}
+				row.By = &by
+			}
+			view.Calls[m.TurnID] = append(view.Calls[m.TurnID], row)
+		}
+	}
+	return nil
 }
 
 func (a *App) readRatings(p *page, view *sessionView) error {

@@ -9,6 +9,12 @@ const armAfter = 500;
 /** clock keeps the time of the server. */
 const clock = (now) => { const offset = Date.parse(now) - performance.now(); return () => offset + performance.now(); };
 
+/** countdown shows the seconds that are left. */
+export function countdown(timer, left) {
+  timer.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+  timer.parentElement.classList.toggle("soon", left < 60);
+}
+
 const spans = (list) => (list ?? []).map((s) => s.c ? el("span." + s.c, {}, s.t) : s.t);
 
 function operation(op) {
@@ -98,8 +104,7 @@ export function enhance(node, ctx) {
   };
   const tick = () => {
     const left = Math.max(0, Math.ceil((expires - now()) / 1000));
-    timer.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    timer.parentElement.classList.toggle("soon", left < 60);
+    countdown(timer, left);
     if (!node.isConnected && left % 30 === 0 && node.dataset.shown) close();
     if (node.isConnected) node.dataset.shown = "1";
     if (left === 0 && !over) { disarm(); refresh(); }

@@ -3,6 +3,7 @@
 import { el, icon, iconButton, copyButton, copyText } from "./dom.js";
 import { Prose, safeURL } from "./markdown.js";
 import { card } from "./cards.js";
+import { toolCard } from "./toolcard.js";
 
 const foldedLines = 4;
 const number = new Intl.NumberFormat("en-US");
@@ -32,7 +33,7 @@ class ToolRow {
     this.#body.append(el("div.row", {}, el("p.label.dim", {}, "Output"), truncated ? el("span.badge.push", {}, "cut at 4000 characters") : null), pre);
     const row = el("div.row", {}, copyButton("Copy", () => output));
     if (lines.length > foldedLines) {
-      row.prepend(el("button.btn.small", { type: "button", onclick: (e) => { pre.textContent = output; e.currentTarget.remove(); } }, `Show all ${lines.length} lines`));
+      row.prepend(el("button.btn.small", { onclick: (e) => { pre.textContent = output; e.currentTarget.remove(); } }, `Show all ${lines.length} lines`));
     }
     this.#body.append(row);
   }
@@ -103,7 +104,9 @@ export class Turn {
         this.#add(row.node);
         break;
       }
+      case "tool_required": this.#settle(); this.#askTools(data, live); break;
       case "tool_result":
+        for (const node of this.#asks.values()) node.answered?.(data.tool_use_id);
         (this.#tools.get(data.tool_use_id) ?? [...this.#tools.values()].find((t) => !t.done && t.tool === data.tool))?.finish(data.ok, data.output, data.truncated);
         break;
       case "input_required": this.#settle(); this.#ask(data); break;
@@ -135,6 +138,14 @@ export class Turn {
     }
   }
 
+  /** askTools shows the calls of the caller's tools. Those of the past have their results in the log. */
+  #askTools(data, live) {
+    const node = toolCard(data, { api: this.in.api, can: this.in.can, say: this.in.on.say, changed: () => this.in.on.changed() });
+    this.#asks.set(data.approval_id, node);
+    this.#add(node);
+    if (live) this.in.on.asked({ kind: "tool" }, node);
+  }
+
   /** check asks whether an open request was answered elsewhere. */
   check() { for (const node of this.#asks.values()) if (node.isConnected) node.refresh?.(true); }
 
@@ -160,12 +171,18 @@ export class Turn {
   #fail(code, message, recoverable) {
     this.#settle();
     this.#error?.remove();
-    for (const t of this.#tools.values()) t.stop();
+    this.#stop();
     this.#error = code === "canceled"
       ? el("p.asked", {}, icon("stop"), el("span", {}, message || kinds.canceled))
       : el("div.note.bad", { role: "alert" }, icon("warn"), el("div", {}, el("p", {}, message || "The answer failed."), el("p.sm.dim.mono", {}, code)),
-        recoverable ? el("button.btn", { type: "button", onclick: () => this.in.on.again(this) }, "Send again") : null);
+        recoverable ? el("button.btn", { onclick: () => this.in.on.again(this) }, "Send again") : null);
     this.#add(this.#error);
+  }
+
+  /** stop ends the rows and cards of calls without a result. */
+  #stop() {
+    for (const t of this.#tools.values()) t.stop();
+    for (const node of this.#asks.values()) node.close?.();
   }
 
   /** settle shows what the list of messages knows about the answer. */
@@ -178,7 +195,7 @@ export class Turn {
     this.check();
     if (!this.#seen && !this.#plain) this.#fromList(m);
     else if (m.content !== null && m.content !== this.text) this.#mend(m.content);
-    for (const t of this.#tools.values()) t.stop();
+    this.#stop();
     if (m.usage && !this.#use) this.#usage(m.usage);
     if (m.error && !this.#error) this.#fail(m.error, "", false);
     this.wait.remove();

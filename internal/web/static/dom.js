@@ -6,6 +6,7 @@ import { copyText as copyElement } from "./copy.js";
 export function el(name, props, ...children) {
   const [tag, ...classes] = name.split(".");
   const node = document.createElement(tag);
+  if (tag === "button") node.type = "button";
   if (classes.length) node.className = classes.join(" ");
   for (const [key, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -25,7 +26,7 @@ export function icon(name, extra) {
 
 /** iconButton makes a button that shows only an icon. */
 export function iconButton(name, label, onclick, extra = "small") {
-  return el("button.btn.quiet.icon." + extra, { type: "button", "aria-label": label, title: label, onclick }, icon(name));
+  return el("button.btn.quiet.icon." + extra, { "aria-label": label, title: label, onclick }, icon(name));
 }
 
 /** copyText copies a text that no element shows. */
@@ -39,7 +40,7 @@ export async function copyText(text, near = document.body) {
 export function copyButton(label, text, name = "button.btn.small.quiet") {
   const say = el("span", {}, label);
   return el(name, {
-    type: "button", onclick: async (e) => {
+    onclick: async (e) => {
       say.textContent = (await copyText(text(), e.currentTarget)) ? "Copied" : "Not copied";
       setTimeout(() => { say.textContent = label; }, 1500);
     },

@@ -1,7 +1,7 @@
 // playground.js connects the parts of the playground: the list of sessions, the conversation, its
 // stream, the composer and the inspector.
 
-import { Api, ApiError } from "./api.js";
+import { Api, ApiError, failure } from "./api.js";
 import { Conversation, Turn, size } from "./chat.js";
 import { EventStream } from "./stream.js";
 import { Inspector, curl } from "./inspector.js";
@@ -30,7 +30,7 @@ const conversation = new Conversation({
     asked: (view, node) => {
       badge(); list();
       dispatchEvent(new Event("answered"));
-      $("alert").textContent = view.kind === "secret" ? `The agent requests the secret ${view.key_name}.` : "The agent needs your approval.";
+      $("alert").textContent = view.kind === "tool" ? "The agent calls your tools." : view.kind === "secret" ? `The agent requests the secret ${view.key_name}.` : "The agent needs your approval.";
       node.scrollIntoView({ block: "nearest" });
     },
     again: (turn) => { text.value = turn.user.textContent; composer.requestSubmit(); },
@@ -50,7 +50,7 @@ function state() {
   const turn = conversation.active, last = conversation.turns.at(-1);
   if (gone) return ["gone", "session gone"];
   if (phase.phase === "reconnecting") return ["reconnecting", `reconnecting, attempt ${phase.attempt}, ${Math.max(0, Math.round((Date.now() - phase.since) / 1000))} s`];
-  if (turn?.asked) return ["asked", turn.askedFor === "secret" ? "waiting for a secret" : "waiting for approval"];
+  if (turn?.asked) return ["asked", { secret: "waiting for a secret", tool: "waiting for your tools" }[turn.askedFor] ?? "waiting for approval"];
   if (turn && stopping) return ["thinking", "stopping"];
   if (turn?.running) return ["tool", `running ${turn.running}`];
   if (turn) return ["thinking", phase.phase === "connecting" && !turn.id && !turn.text ? "sending" : "thinking"];
@@ -81,7 +81,7 @@ function note(...content) {
 function problem(err) {
   note(icon("warn"), el("div", {}, el("p", {}, err.message), err.violations?.length ? el("ul", {}, err.violations.map((v) => el("li", {}, v.message))) : null,
     err.code || err.requestId ? el("p.sm.dim.mono", {}, [err.code, err.requestId].filter(Boolean).join(" · ")) : null),
-  el("button.btn.quiet.icon.small", { type: "button", "aria-label": "Close", onclick: () => note() }, icon("close")));
+  el("button.btn.quiet.icon.small", { "aria-label": "Close", onclick: () => note() }, icon("close")));
 }
 
 // ---- stream ----
@@ -133,7 +133,7 @@ async function vanished(replay) {
   badge();
   if (!gone) return;
   note(icon("warn"), el("div", {}, el("p", {}, "The events of this session are not available any more, so its stream cannot be resumed.")),
-    el("button.btn", { type: "button", onclick: branch }, "Start a new session with this history"));
+    el("button.btn", { onclick: branch }, "Start a new session with this history"));
 }
 
 function branch() {
@@ -171,7 +171,7 @@ async function refresh() {
 function erased() {
   gone = true;
   note(icon("warn"), el("div", {}, el("p", {}, "This session was erased. It takes no message.")),
-    el("button.btn", { type: "button", onclick: () => open("") }, "Start a new session"));
+    el("button.btn", { onclick: () => open("") }, "Start a new session"));
   badge();
 }
 
@@ -294,8 +294,10 @@ function compose() {
     if (input !== undefined) body.input = input;
   } else body.command = text.value;
   if (conversation.session) body.session_id = conversation.session;
-  const schema = $("schema").value.trim();
-  if (schema) { try { body.response_schema = JSON.parse(schema); } catch { throw new ApiError(0, { error: { message: "The response schema is not JSON.", violations: [{ param: "/response_schema", message: "This is not JSON." }] } }); } }
+  for (const [name, member] of [["schema", "response_schema"], ["tools", "tools"]]) {
+    const json = $(name).value.trim();
+    try { if (json) body[member] = JSON.parse(json); } catch { throw new ApiError(0, { error: { message: "This is not JSON.", violations: [{ param: "/" + member, message: "This is not JSON." }] } }); }
+  }
   const secrets = [...$("secrets").querySelectorAll("input:checked")].map((i) => i.value);
   if (secrets.length) body.secret_input = secrets;
   if (draft.files.length) body.attachments = draft.files.filter((f) => f.id).map((f) => ({ file_id: f.id }));
@@ -310,6 +312,7 @@ function compose() {
 function reset() {
   sent = { text: text.value, files: draft.files, skill: draft.skill };
   text.value = ""; draft.files = []; draft.skill = null;
+  $("p-tools").hidden = $("tools-err").hidden = true;
   panels(); grow();
 }
 
@@ -322,15 +325,19 @@ function restore() {
 
 function showProblem(err) {
   let rest = err.violations ?? [];
-  const schema = rest.filter((v) => v.param.startsWith("/response_schema"));
-  $("schema-err").textContent = schema.map((v) => v.message).join(" ") || (err.code === "INVALID_RESPONSE_SCHEMA" ? err.message : "");
-  $("schema-err").hidden = !$("schema-err").textContent;
-  if (!$("schema-err").hidden) { $("p-schema").hidden = false; rest = rest.filter((v) => !schema.includes(v)); }
+  for (const [name, param] of [["schema", "/response_schema"], ["tools", "/tools"]]) {
+    const mine = rest.filter((v) => v.param.startsWith(param)), node = $(name + "-err");
+    node.textContent = mine.map((v) => v.message).join(" ") || (name === "schema" && err.code === "INVALID_RESPONSE_SCHEMA" ? err.message : "");
+    node.hidden = !node.textContent;
+    if (node.hidden) continue;
+    $("p-" + name).hidden = false;
+    rest = rest.filter((v) => !mine.includes(v));
+    if (!rest.length) { $(name).focus(); return; }
+  }
   if (draft.skill && rest.length) {
     rest = draft.skill.show(rest);
     if (!rest.length) { speak(err.message); return; }
   }
-  if (!$("schema-err").hidden && !rest.length) { $("schema").focus(); return; }
   problem(Object.assign(new Error(err.message), { code: err.code, requestId: err.requestId, violations: rest }));
 }
 
@@ -359,7 +366,7 @@ async function queue(body, headers, begin) {
   const abort = new AbortController();
   try {
     const res = await fetch(`${api.base}/messages`, { method: "POST", headers: { ...headers, Accept: "text/event-stream" }, body: JSON.stringify({ ...body, multitask_strategy: "enqueue" }), signal: abort.signal });
-    if (!res.ok) throw await (await import("./api.js")).failure(res);
+    if (!res.ok) throw await failure(res);
     abort.abort();
     reset();
     conversation.begin(new Turn(conversation, begin));
@@ -404,7 +411,7 @@ async function attach(files) {
       const { data } = await api.post("files", { filename: file.name, mime: file.type || "application/octet-stream", size: file.size }, { "Idempotency-Key": randomKey() });
       const url = new URL(data.upload.url);
       const res = await fetch(url.pathname + url.search, { method: data.upload.method, headers: data.upload.headers, body: file });
-      if (!res.ok) throw await (await import("./api.js")).failure(res);
+      if (!res.ok) throw await failure(res);
       entry.id = data.file_id;
     } catch (err) { draft.files = draft.files.filter((f) => f !== entry); problem(err); }
     panels();
@@ -413,13 +420,16 @@ async function attach(files) {
 
 function panels() {
   $("p-files").replaceChildren(...draft.files.map((f) => el("span.file", {}, icon("file"), el("span.clip", { dir: "auto" }, f.name), el("span.sm.dim", {}, f.id ? size(f.size) : "uploading"),
-    el("button.btn.quiet.icon.small", { type: "button", "aria-label": `Remove ${f.name}`, onclick: () => { draft.files = draft.files.filter((x) => x !== f); panels(); } }, icon("close")))));
+    el("button.btn.quiet.icon.small", { "aria-label": `Remove ${f.name}`, onclick: () => { draft.files = draft.files.filter((x) => x !== f); panels(); } }, icon("close")))));
   $("p-files").hidden = draft.files.length === 0;
   $("p-skill").replaceChildren(...(draft.skill ? [draft.skill.node] : []));
   $("p-skill").hidden = !draft.skill;
   text.hidden = Boolean(draft.skill);
   const chosen = $("secrets").querySelectorAll("input:checked").length;
   $("secret-count").textContent = chosen ? `${chosen} secret${chosen > 1 ? "s" : ""}` : "Secrets";
+  let tools = 0;
+  try { tools = JSON.parse($("tools").value).length; } catch { /* none yet */ }
+  $("tools-count").textContent = tools || "";
 }
 
 function grow() {
@@ -437,7 +447,7 @@ function pick(skill) {
 
 async function load() {
   try { options = await api.get(`${api.pages}/chat/options`); } catch { return; }
-  $("skill-list").replaceChildren(...options.skills.map((s) => el("li", {}, el("button.btn.quiet", { type: "button", onclick: () => pick(s) }, el("b.mono", {}, "/" + s.name), el("span.sm.dim.clip", {}, s.description)))));
+  $("skill-list").replaceChildren(...options.skills.map((s) => el("li", {}, el("button.btn.quiet", { onclick: () => pick(s) }, el("b.mono", {}, "/" + s.name), el("span.sm.dim.clip", {}, s.description)))));
   $("skill-empty").hidden = options.skills.length > 0;
   $("secrets").replaceChildren(...options.secrets.map((name) => el("label.check", {}, el("input", { type: "checkbox", value: name, onchange: panels }), el("span.mono", {}, name))));
   $("secret-empty").hidden = options.secrets.length > 0;
@@ -449,6 +459,7 @@ async function load() {
 
 composer.addEventListener("submit", (e) => { e.preventDefault(); send(); });
 text.addEventListener("input", grow);
+$("tools").addEventListener("input", panels);
 composer.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (e.target === text || draft.skill && e.target.matches("input"))) { e.preventDefault(); composer.requestSubmit(); }
   else if (e.key === "/" && e.target === text && text.value === "") { e.preventDefault(); $("skills").showPopover(); $("skill-list").querySelector("button")?.focus(); }
@@ -461,7 +472,7 @@ $("stop").addEventListener("click", cancel);
 $("drop").addEventListener("click", () => stream?.drop());
 $("attach").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", () => { attach([...$("file").files]); $("file").value = ""; });
-for (const name of ["schema", "secret", "user"]) {
+for (const name of ["schema", "tools", "secret", "user"]) {
   $("show-" + name).addEventListener("click", (e) => {
     const panel = $("p-" + name);
     panel.hidden = !panel.hidden;

@@ -39,7 +39,7 @@ export class SkillForm {
     this.free = skill.inputs ? null : el("textarea.in.mono", { id: "in-free", rows: 3, placeholder: "{}" });
     this.freeErr = el("p.err", { role: "alert", hidden: true });
     this.node = el("fieldset.card-b", {},
-      el("legend.row", {}, el("b.mono", {}, "/" + skill.name), el("button.btn.quiet.small", { type: "button", onclick: close }, "Remove")),
+      el("legend.row", {}, el("b.mono", {}, "/" + skill.name), el("button.btn.quiet.small", { onclick: close }, "Remove")),
       skill.description ? el("p.hint", {}, skill.description) : null,
       this.fields.map(({ input, node, err }) => el("div.field", {}, el("label", { for: node.id }, input.name, input.required ? null : el("span.dim", {}, " (optional)")), node,
         input.description || input.format ? el("p.hint", { id: node.id + "-h" }, [input.description, input.format && `Format: ${input.format}.`].filter(Boolean).join(" ")) : null, err)),
