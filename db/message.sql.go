@@ -13,7 +13,7 @@ import (
 )
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
 `
 
@@ -63,6 +63,7 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Turn.AgentVersionID,
 		&i.Turn.SkillVersion,
 		&i.Turn.Tools,
+		&i.Turn.Options,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,
@@ -148,24 +149,40 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 }
 
 const messagesBefore = `-- name: MessagesBefore :many
-SELECT role, content, structured_result FROM messages
-WHERE session_id = $1 AND turn_id <> $2::uuid AND first_seq < $3::bigint AND content IS NOT NULL
-ORDER BY first_seq DESC LIMIT $4
+SELECT p.role, p.content, p.data FROM (
+    (SELECT m.role, m.content, m.structured_result AS data FROM messages m
+     WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint AND m.content IS NOT NULL
+     ORDER BY m.first_seq DESC LIMIT $4)
+    UNION ALL
+    (SELECT 'supplied', '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
+     WHERE s.id = $1::uuid AND e.kind = 'supplied' AND e.ord <= 4 AND NOT e.delta AND e.turn_id <> $2::uuid
+       AND e.at >= s.created_at - make_interval(secs => $5::float8) AND e.at < s.created_at + interval '1 day')
+) p
 `
 
-type MessagesBeforeRow struct {
-	Role             string
-	Content          *string
-	StructuredResult []byte
+type MessagesBeforeParams struct {
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	Before      int64
+	N           int32
+	SkewSeconds float64
 }
 
-// MessagesBefore is a session's history before a turn, newest first.
-func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, before int64, n int32) ([]MessagesBeforeRow, error) {
+type MessagesBeforeRow struct {
+	Role    string
+	Content *string
+	Data    []byte
+}
+
+// MessagesBefore is a session's history before a turn, newest first. The last row can be what the
+// caller supplied when the session began: one of its first events.
+func (q *Queries) MessagesBefore(ctx context.Context, arg MessagesBeforeParams) ([]MessagesBeforeRow, error) {
 	rows, err := q.db.Query(ctx, messagesBefore,
-		sessionID,
-		turnID,
-		before,
-		n,
+		arg.SessionID,
+		arg.TurnID,
+		arg.Before,
+		arg.N,
+		arg.SkewSeconds,
 	)
 	if err != nil {
 		return nil, err
@@ -174,7 +191,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 	var items []MessagesBeforeRow
 	for rows.Next() {
 		var i MessagesBeforeRow
-		if err := rows.Scan(&i.Role, &i.Content, &i.StructuredResult); err != nil {
+		if err := rows.Scan(&i.Role, &i.Content, &i.Data); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

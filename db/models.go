@@ -377,6 +377,7 @@ type Turn struct {
 	AgentVersionID     *uuid.UUID
 	SkillVersion       *int32
 	Tools              []byte
+	Options            []byte
 }
 
 type User struct {
@@ -424,6 +425,8 @@ type Workspace struct {
 	PausedBy           *string
 	Budgeted           bool
 	HasTools           bool
+	CallerInstructions bool
+	CallerParameters   bool
 }
 
 type WorkspaceStorage struct {

@@ -160,7 +160,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -204,6 +204,7 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.AgentVersionID,
 		&i.SkillVersion,
 		&i.Tools,
+		&i.Options,
 	)
 	return i, err
 }
@@ -221,25 +222,25 @@ WITH agent AS (
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools)
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options)
     SELECT $13, $1, $2, $14,
            least($15::int, agent.max_response_seconds), least($16::int, agent.max_turns),
            least($17::numeric, agent.max_cost_usd), $18, $19::text[], $20,
            $21, $22::json, $23::text[], $24::json, $25::uuid, $26,
            $27, job.id, agent.name, agent.number, agent.id, $28::int,
-           $29::text, $30::jsonb, $31::json
+           $29::text, $30::jsonb, $31::json, $32::json
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-    VALUES ($32, $1, $13, $2, 'user', $33, $34,
-            $35, $36, 'completed', $37, $37, clock_timestamp()),
-           ($38, $1, $13, $2, 'assistant', NULL, NULL,
+    VALUES ($33, $1, $13, $2, 'user', $34, $35,
+            $36, $37, 'completed', $38, $38, clock_timestamp()),
+           ($39, $1, $13, $2, 'assistant', NULL, NULL,
             NULL, NULL, 'in_progress', $27, $27, clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
     SELECT u.seq, $1::uuid, $13::uuid, $26::timestamptz, false,
-           $39::bigint + u.i, ($40::text[])[u.i], ($41::text[])[u.i]::json
-    FROM unnest($42::bigint[]) WITH ORDINALITY AS u(seq, i)
+           $40::bigint + u.i, ($41::text[])[u.i], ($42::text[])[u.i]::json
+    FROM unnest($43::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count, end_user, metadata)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 2,
@@ -282,6 +283,7 @@ type TurnBeginParams struct {
 	TurnUser           *string
 	TurnMetadata       []byte
 	Tools              []byte
+	Options            []byte
 	MessageID          uuid.UUID
 	Content            *string
 	Label              *string
@@ -332,6 +334,7 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.TurnUser,
 		arg.TurnMetadata,
 		arg.Tools,
+		arg.Options,
 		arg.MessageID,
 		arg.Content,
 		arg.Label,
@@ -371,6 +374,16 @@ func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, keyID 
 	var i TurnByEventRow
 	err := row.Scan(&i.ID, &i.SessionID, &i.CreatedAt)
 	return i, err
+}
+
+const turnChoose = `-- name: TurnChoose :exec
+UPDATE turns SET options = (coalesce(options, '{}')::jsonb || $2::jsonb)::json WHERE id = $1
+`
+
+// TurnChoose changes some of the options of a turn.
+func (q *Queries) TurnChoose(ctx context.Context, iD uuid.UUID, options []byte) error {
+	_, err := q.db.Exec(ctx, turnChoose, iD, options)
+	return err
 }
 
 const turnEnd = `-- name: TurnEnd :exec
@@ -549,7 +562,7 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.U
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -592,6 +605,7 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.AgentVersionID,
 		&i.SkillVersion,
 		&i.Tools,
+		&i.Options,
 	)
 	return i, err
 }
@@ -739,7 +753,7 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -795,6 +809,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Turn.AgentVersionID,
 		&i.Turn.SkillVersion,
 		&i.Turn.Tools,
+		&i.Turn.Options,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,
@@ -843,7 +858,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -937,6 +952,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Turn.AgentVersionID,
 			&i.Turn.SkillVersion,
 			&i.Turn.Tools,
+			&i.Turn.Options,
 			&i.Message.ID,
 			&i.Message.SessionID,
 			&i.Message.TurnID,
@@ -1080,7 +1096,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, room.budgeted, room.has_tools, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, room.budgeted, room.has_tools, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
@@ -1171,6 +1187,7 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turns
 			&i.Turn.AgentVersionID,
 			&i.Turn.SkillVersion,
 			&i.Turn.Tools,
+			&i.Turn.Options,
 			&i.Budgeted,
 			&i.HasTools,
 			&i.Model,

@@ -96,7 +96,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -124,12 +124,14 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.PausedBy,
 		&i.Budgeted,
 		&i.HasTools,
+		&i.CallerInstructions,
+		&i.CallerParameters,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -157,6 +159,8 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.PausedBy,
 		&i.Budgeted,
 		&i.HasTools,
+		&i.CallerInstructions,
+		&i.CallerParameters,
 	)
 	return i, err
 }
@@ -179,7 +183,7 @@ INSERT INTO workspaces (id, slug, name, instructions, model, max_response_second
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
         coalesce($7::int, 50), coalesce($8::int, 24000))
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters
 `
 
 type WorkspaceInsertParams struct {
@@ -228,6 +232,8 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.PausedBy,
 		&i.Budgeted,
 		&i.HasTools,
+		&i.CallerInstructions,
+		&i.CallerParameters,
 	)
 	return i, err
 }
@@ -264,9 +270,11 @@ SET name = COALESCE($1, name),
     open_streams = NULLIF(COALESCE($11, open_streams), -1),
     separate_approver = COALESCE($12, separate_approver),
     admin_patterns = COALESCE($13, admin_patterns),
+    caller_instructions = COALESCE($14, caller_instructions),
+    caller_parameters = COALESCE($15, caller_parameters),
     updated_at = now()
-WHERE id = $14 AND ($15::timestamptz IS NULL OR updated_at = $15)
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools
+WHERE id = $16 AND ($17::timestamptz IS NULL OR updated_at = $17)
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters
 `
 
 type WorkspaceUpdateParams struct {
@@ -283,6 +291,8 @@ type WorkspaceUpdateParams struct {
 	OpenStreams        *int32
 	SeparateApprover   *bool
 	AdminPatterns      *bool
+	CallerInstructions *bool
+	CallerParameters   *bool
 	ID                 uuid.UUID
 	Seen               *time.Time
 }
@@ -304,6 +314,8 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.OpenStreams,
 		arg.SeparateApprover,
 		arg.AdminPatterns,
+		arg.CallerInstructions,
+		arg.CallerParameters,
 		arg.ID,
 		arg.Seen,
 	)
@@ -330,12 +342,14 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.PausedBy,
 		&i.Budgeted,
 		&i.HasTools,
+		&i.CallerInstructions,
+		&i.CallerParameters,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -369,6 +383,8 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.PausedBy,
 			&i.Budgeted,
 			&i.HasTools,
+			&i.CallerInstructions,
+			&i.CallerParameters,
 		); err != nil {
 			return nil, err
 		}

@@ -40,7 +40,14 @@ WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint
 ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 
 -- name: MessagesBefore :many
--- MessagesBefore is a session's history before a turn, newest first.
-SELECT role, content, structured_result FROM messages
-WHERE session_id = $1 AND turn_id <> sqlc.arg(turn_id)::uuid AND first_seq < sqlc.arg(before)::bigint AND content IS NOT NULL
-ORDER BY first_seq DESC LIMIT sqlc.arg(n);
+-- MessagesBefore is a session's history before a turn, newest first. The last row can be what the
+-- caller supplied when the session began: one of its first events.
+SELECT p.role, p.content, p.data FROM (
+    (SELECT m.role, m.content, m.structured_result AS data FROM messages m
+     WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint AND m.content IS NOT NULL
+     ORDER BY m.first_seq DESC LIMIT sqlc.arg(n))
+    UNION ALL
+    (SELECT 'supplied', '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
+     WHERE s.id = sqlc.arg(session_id)::uuid AND e.kind = 'supplied' AND e.ord <= 4 AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
+       AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8) AND e.at < s.created_at + interval '1 day')
+) p;

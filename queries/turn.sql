@@ -15,13 +15,13 @@ WITH agent AS (
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools)
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options)
     SELECT sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state),
            least(sqlc.arg(max_response_seconds)::int, agent.max_response_seconds), least(sqlc.arg(max_turns)::int, agent.max_turns),
            least(sqlc.narg(max_cost_usd)::numeric, agent.max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes)::text[], sqlc.arg(request_hash),
            sqlc.arg(prompt), sqlc.arg(response_schema)::json, sqlc.arg(secrets)::text[], sqlc.arg(rejected)::json, sqlc.narg(callback_id)::uuid, sqlc.arg(at),
            sqlc.arg(start_seq), job.id, agent.name, agent.number, agent.id, sqlc.narg(skill_version)::int,
-           sqlc.narg(turn_user)::text, sqlc.narg(turn_metadata)::jsonb, sqlc.narg(tools)::json
+           sqlc.narg(turn_user)::text, sqlc.narg(turn_metadata)::jsonb, sqlc.narg(tools)::json, sqlc.narg(options)::json
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
@@ -62,6 +62,10 @@ ORDER BY t.start_seq LIMIT 1;
 -- TurnQueue moves a turn on to where a worker may take it: from the line, or when its
 -- input is there.
 UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
+
+-- name: TurnChoose :exec
+-- TurnChoose changes some of the options of a turn.
+UPDATE turns SET options = (coalesce(options, '{}')::jsonb || sqlc.arg(options)::jsonb)::json WHERE id = $1;
 
 -- name: TurnPark :execrows
 -- TurnPark lets a turn wait for input. The time until it continues does not count. Its worker has

@@ -32,6 +32,8 @@ SET name = COALESCE(sqlc.narg('name'), name),
     open_streams = NULLIF(COALESCE(sqlc.narg('open_streams'), open_streams), -1),
     separate_approver = COALESCE(sqlc.narg('separate_approver'), separate_approver),
     admin_patterns = COALESCE(sqlc.narg('admin_patterns'), admin_patterns),
+    caller_instructions = COALESCE(sqlc.narg('caller_instructions'), caller_instructions),
+    caller_parameters = COALESCE(sqlc.narg('caller_parameters'), caller_parameters),
     updated_at = now()
 WHERE id = @id AND (sqlc.narg('seen')::timestamptz IS NULL OR updated_at = sqlc.narg('seen'))
 RETURNING *;

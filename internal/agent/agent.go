@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +34,16 @@ type Agent struct {
 	Permit       Permit                      // which calls may run; nil: all
 	Secrets      Secrets                     // which credentials request_secret may request; nil: the tool is not offered
 	Output       *Output                     // the final answer must fit it; nil: any text is an answer
+	Options      model.Options               // parameters that the caller chose
+	MustCall     bool                        // every reply must call a tool
+	OneCall      bool                        // at most one call of the caller's own tools at a time
 	Log          *slog.Logger
 	// Unconfirmed reports whether a tool's failure leaves the effect of the call unknown; nil: it
 	// never does.
 	Unconfirmed func(error) bool
 	Redact      func(string) string // removes secrets from the text of a panic; nil: none to remove
+	// EndUnanswered ends the turn if calls of the caller's own tools got no result in time.
+	EndUnanswered bool
 	// Await lets the result of a call be posted; nil: only while the turn waits for it.
 	Await func(ctx context.Context, toolUseID string) error
 }
@@ -129,12 +135,12 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
-		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial, Effort: r.Effort}
+		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial, Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall}
 		if correction != "" {
 			messages = append(messages, model.Message{Role: model.User, Text: correction})
-			req.Tools, req.Output = nil, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
+			req.Tools, req.MustCall, req.Output = nil, false, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
 		}
-		req.Messages = messages
+		req.Messages, req.MaxTokens = messages, r.Options.MaxTokens
 		reply, err := r.generateReply(ctx, req)
 		if err != nil {
 			return err
@@ -184,7 +190,7 @@ func (r *run) toolSpecs() []model.Tool {
 		specs = append(specs, secretTool)
 	}
 	if r.Output != nil {
-		specs = append(specs, model.Tool{Name: finalAnswer, Description: finalDescription, Schema: r.Output.Schema})
+		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description), Schema: r.Output.Schema})
 	}
 	return specs
 }

@@ -24,7 +24,7 @@ func TestHistoryFitsItsBudget(t *testing.T) {
 		used := estimateTokens(condensed)
 		for i, p := range recent {
 			used += estimateTokens(p.Text)
-			if p != history[len(history)-len(recent)+i] {
+			if p.Text != history[len(history)-len(recent)+i].Text {
 				t.Fatalf("message %d of the recent ones is not the history's", i)
 			}
 		}

@@ -11,7 +11,8 @@ import (
 
 // Output describes the format of the final answer.
 type Output struct {
-	Schema json.RawMessage
+	Schema      json.RawMessage
+	Description string // for the model, besides the schema; "": none
 	// Check returns the violations of a value as sentences for the model; nil: it fits.
 	Check func(json.RawMessage) []string
 }
@@ -31,6 +32,9 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 		return false, "", nil
 	}
 	last := r.state.steps[n-1]
+	if r.EndUnanswered && r.isUnanswered(last) {
+		return true, "", nil
+	}
 	if r.Output == nil {
 		return len(last.reply.Calls) == 0, "", nil
 	}

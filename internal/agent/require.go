@@ -36,6 +36,9 @@ func (r *run) requireResults(ctx context.Context, s *step, calls []event.ToolCal
 	if len(open) == 0 {
 		return nil
 	}
+	if r.OneCall {
+		open = open[:1]
+	}
 	return r.parkRun(event.ToolRequired{Calls: open})
 }
 
@@ -72,4 +75,15 @@ func (r *run) awaitOf(c event.ToolCall) func(context.Context) error {
 		}
 		return r.Await(ctx, c.ID)
 	}
+}
+
+// isUnanswered reports whether a call of a step got no result because the time for it was over.
+func (r *run) isUnanswered(s *step) bool {
+	for _, c := range s.reply.Calls {
+		_, posted := r.state.posted[c.ID]
+		if q, awaited := r.state.awaited[c.ID]; awaited && !posted && r.state.answered[q.id].Outcome == event.Expired {
+			return true
+		}
+	}
+	return false
 }

@@ -14,9 +14,10 @@ import (
 
 // state is a turn rebuilt from its log.
 type state struct {
-	message event.Message
-	steps   []*step
-	offered int // steps with settled calls that the next request contains
+	message  event.Message
+	supplied event.Supplied
+	steps    []*step
+	offered  int // steps with settled calls that the next request contains
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
@@ -51,6 +52,8 @@ func rebuildState(log []event.Event) (state, error) {
 			return s, err
 		}
 		switch b := body.(type) {
+		case event.Supplied:
+			s.supplied = b
 		case event.Message:
 			s.message = b
 		case event.Reply:

@@ -70,6 +70,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Done](data)
 	case KindMessage:
 		return decode[Message](data)
+	case KindSupplied:
+		return decode[Supplied](data)
 	case KindStarted:
 		return decode[Started](data)
 	case KindReply:

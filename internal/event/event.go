@@ -35,6 +35,7 @@ const (
 // The internal kinds: they make a turn resumable and auditable, stay in the log and are never sent.
 const (
 	KindMessage    Kind = "message"     // the user's message
+	KindSupplied   Kind = "supplied"    // what the caller sent as the context of the message
 	KindStarted    Kind = "started"     // a worker took the turn
 	KindReply      Kind = "reply"       // the model's whole reply of one step
 	KindToolOutput Kind = "tool_output" // the model's input if tool_result was cut
@@ -48,7 +49,7 @@ const (
 // Public reports whether events of this kind are sent to readers.
 func (k Kind) Public() bool {
 	switch k {
-	case KindMessage, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
+	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
 		KindToolLater, KindToolReply, KindFeedback:
 		return false
 	}

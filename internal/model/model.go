@@ -37,6 +37,21 @@ type Request struct {
 	// Effort is how much a reasoning model thinks: minimal, low, medium or high; "": the model's own.
 	// Other models may reject it.
 	Effort string
+	// Options are the caller's. MaxTokens and Effort above take precedence.
+	Options  Options
+	MustCall bool // the reply must call a tool
+	OneCall  bool // the reply has at most one call
+}
+
+// Options are parameters of the model that the caller of a message can choose. Providers ignore
+// those that they do not have.
+type Options struct {
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"top_p,omitempty"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	Stop        []string `json:"stop,omitempty"`
+	Seed        *int64   `json:"seed,omitempty"`
+	Effort      string   `json:"effort,omitempty"`
 }
 
 // Output is a JSON Schema that a reply must fit. The caller checks it.

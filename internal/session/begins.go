@@ -24,7 +24,7 @@ type beginChange struct {
 
 // isPlain reports whether the message and the limits describe the whole turn.
 func (n NewTurn) isPlain() bool {
-	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil && n.Tools == nil &&
+	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil && n.Tools == nil && n.Options == nil && n.Supplied == nil &&
 		len(n.Secrets) == 0 && n.AgentVersion == uuid.Nil && n.Rejected == nil && n.Callback == uuid.Nil && n.Job.Args != nil
 }
 

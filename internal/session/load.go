@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 )
@@ -15,8 +16,10 @@ const historyRows = 400
 
 // Past is an earlier message of a session.
 type Past struct {
-	Role    string // "user" or "assistant"
+	Role    string // user or assistant; for a message that the caller supplied also tool
 	Content string
+	Calls   []event.ToolCall // calls of an assistant's message that the caller supplied
+	CallID  string           // the call whose result a tool's message is
 }
 
 // Turn reads a turn's row.
@@ -61,21 +64,40 @@ func (s *Store) ReadTurnLog(ctx context.Context, t Turn) (l TurnLog, err error) 
 	return l, err
 }
 
-// History reads the messages before a turn, oldest first.
+// History reads the messages before a turn, oldest first. Those that the caller supplied when the
+// session began come before them.
 func (s *Store) History(ctx context.Context, t Turn) ([]Past, error) {
-	rows, err := s.q.MessagesBefore(ctx, t.SessionID, t.ID, t.StartSeq, historyRows)
+	rows, err := s.q.MessagesBefore(ctx, db.MessagesBeforeParams{SessionID: t.SessionID, TurnID: t.ID, Before: t.StartSeq,
+		N: historyRows, SkewSeconds: eventlog.Skew.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("read the history: %w", err)
 	}
 	past := make([]Past, 0, len(rows))
 	for _, r := range slices.Backward(rows) {
+		if r.Role == string(event.KindSupplied) {
+			supplied, err := event.Decode(event.KindSupplied, r.Data)
+			if err != nil {
+				return nil, err
+			}
+			past = append(suppliedHistory(supplied.(event.Supplied)), past...)
+			continue
+		}
 		text := *r.Content
-		if r.StructuredResult != nil {
-			text = strings.TrimLeft(text+"\n\n"+string(r.StructuredResult), "\n")
+		if r.Data != nil {
+			text = strings.TrimLeft(text+"\n\n"+string(r.Data), "\n")
 		}
 		if text != "" {
 			past = append(past, Past{Role: r.Role, Content: text})
 		}
 	}
 	return past, nil
+}
+
+// suppliedHistory returns the messages that the caller supplied.
+func suppliedHistory(s event.Supplied) []Past {
+	past := make([]Past, len(s.Messages))
+	for i, m := range s.Messages {
+		past[i] = Past{Role: m.Role, Content: m.Text, Calls: m.Calls, CallID: m.CallID}
+	}
+	return past
 }

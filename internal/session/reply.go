@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -80,16 +81,25 @@ func (tx *Tx) resumeWithResults(ctx context.Context, turn, question uuid.UUID, k
 	return nil, resumed, err
 }
 
-// CallSession returns the session of a call whose result can be posted, or TOOL_CALL_NOT_FOUND.
-func (s *Store) CallSession(ctx context.Context, workspace uuid.UUID, toolUseID string) (uuid.UUID, error) {
+// CallTurn returns the session and the turn of a call whose result can be posted, or
+// TOOL_CALL_NOT_FOUND.
+func (s *Store) CallTurn(ctx context.Context, workspace uuid.UUID, toolUseID string) (session, turn uuid.UUID, err error) {
 	rows, err := s.q.ToolRepliesGet(ctx, workspace, []string{toolUseID})
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("look for a call: %w", err)
+		return uuid.Nil, uuid.Nil, fmt.Errorf("look for a call: %w", err)
 	}
 	if len(rows) == 0 {
-		return uuid.Nil, callNotFound(toolUseID)
+		return uuid.Nil, uuid.Nil, callNotFound(toolUseID)
 	}
-	return rows[0].SessionID, nil
+	return rows[0].SessionID, rows[0].TurnID, nil
+}
+
+// ChooseOptions changes some of the options of a turn, for its next steps.
+func (tx *Tx) ChooseOptions(ctx context.Context, turn uuid.UUID, options json.RawMessage) error {
+	if err := tx.q.TurnChoose(ctx, turn, options); err != nil {
+		return fmt.Errorf("change the options of a turn: %w", err)
+	}
+	return nil
 }
 
 // OwnCalls returns which of the calls are calls of the caller's own tools in a session; pending

@@ -41,6 +41,8 @@ type NewTurn struct {
 	Prompt   []byte          // sealed: the model's input in place of the message; nil: the message itself
 	Schema   json.RawMessage // schema of the final answer; nil: any answer
 	Tools    json.RawMessage // the caller's own tools; nil: none
+	Options  json.RawMessage // what the caller chose; nil: nothing
+	Supplied *event.Supplied // what the caller sent as context; nil: nothing
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
 	Callback uuid.UUID       // callback that reports its end; uuid.Nil: none
@@ -128,6 +130,9 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	if n.Rejected != nil {
 		first = append(first, event.AttachmentRejected{Attachments: n.Rejected})
 	}
+	if n.Supplied != nil {
+		first = append(first, *n.Supplied)
+	}
 	evs, rows, err := tx.assignPlaces(ctx, n.ID, first)
 	if err != nil {
 		return eventlog.From{}, false, err
@@ -149,7 +154,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
-		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools,
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools, Options: n.Options,
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))
@@ -165,6 +170,9 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	tx.s.events.Expect(from) // before the commit: afterwards a worker may write at once
 	return from, state == Queued, nil
 }
+
+// IsNew reports whether the session has no events yet.
+func (tx *Tx) IsNew() bool { return tx.row.LastOrd == 0 }
 
 // setCurrentTurn makes a turn the session's turn in progress.
 func (tx *Tx) setCurrentTurn(turn uuid.UUID) {

@@ -44,7 +44,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 			return nil, conv, nil, err
 		}
 		for _, p := range past {
-			conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+			conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content, Calls: p.Calls, CallID: p.CallID})
 		}
 	}
 	if err := s.addMessageParts(ctx, t, log.HasAttachments, &conv); err != nil {
@@ -61,6 +61,9 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err
 		}
+	}
+	if err := applyOptions(ag, t); err != nil {
+		return nil, conv, nil, err
 	}
 	run := s.cfg.Runner.Open(toolenv.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch, Credentials: names})
 	ag.Redact = run.Redact

@@ -58,6 +58,9 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 			return n, err
 		}
 	}
+	if err := req.addContext(&n); err != nil {
+		return n, err
+	}
 	if req.Callback != nil {
 		if err := s.cfg.Callbacks.Check(req.Callback.URL, req.Callback.Metadata); err != nil {
 			return n, err

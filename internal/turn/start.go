@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -147,6 +148,10 @@ func (s *Service) beginTurn(ctx context.Context, tx *session.Tx, req Request, n 
 	var err error
 	if n.Job, err = jobOf(n.ID, tx.SessionID()); err != nil {
 		return err
+	}
+	if n.Supplied != nil && len(n.Supplied.Messages) > 0 && !tx.IsNew() {
+		started.Resent = true
+		n.Supplied = &event.Supplied{Instructions: n.Supplied.Instructions}
 	}
 	from, queued, err := tx.Begin(ctx, n)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/agent"
@@ -35,6 +36,8 @@ type Request struct {
 	Secrets     []string                   // names of credentials that the run may use
 	Schema      json.RawMessage            // schema of the final answer; nil: any answer
 	Tools       []CallerTool               // the caller's own tools
+	Options     Options                    // what the caller chooses
+	Supplied    event.Supplied             // the context that the caller sent; its messages are for a new session
 	Attachments []uuid.UUID                // ids of files
 	Callback    *Callback                  // nil for none
 	Limits      Limits                     // may only lower those of the agent's version
@@ -51,7 +54,7 @@ type Request struct {
 // at budgets.
 func (r Request) isPlain() bool {
 	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" && r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
-		!r.Workspace.Budgeted && r.Schema == nil && len(r.Tools) == 0 && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
+		!r.Workspace.Budgeted && r.Schema == nil && len(r.Tools) == 0 && r.Options.isZero() && !r.hasContext() && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
 // Callback is the receiver of a report about the end of a turn.
@@ -95,6 +98,9 @@ type Started struct {
 	// Rejected are the attachments that the message does not include; if Replayed is set, they are
 	// stored with the turn.
 	Rejected []filestore.Rejected
+	// Resent reports that the session has messages of its own, so that the supplied ones were not
+	// stored.
+	Resent bool
 	// Replayed reports that an earlier request with the same key started this turn.
 	Replayed bool
 }

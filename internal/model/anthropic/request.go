@@ -38,7 +38,33 @@ func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 		}
 		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &tool})
 	}
+	addOptions(&p, req)
 	return p
+}
+
+// maxTemperature is the protocol's maximum; OpenAI's is 2.
+const maxTemperature = 1
+
+// addOptions adds the options of the caller that the protocol has. It has no seed.
+func addOptions(p *anthropic.MessageNewParams, req model.Request) {
+	if t := req.Options.Temperature; t != nil {
+		p.Temperature = param.NewOpt(min(*t, maxTemperature))
+	}
+	if t := req.Options.TopP; t != nil {
+		p.TopP = param.NewOpt(*t)
+	}
+	p.StopSequences = req.Options.Stop
+	if len(p.Tools) == 0 {
+		return
+	}
+	switch one := param.NewOpt(true); {
+	case req.MustCall && req.OneCall:
+		p.ToolChoice.OfAny = &anthropic.ToolChoiceAnyParam{DisableParallelToolUse: one}
+	case req.MustCall:
+		p.ToolChoice.OfAny = &anthropic.ToolChoiceAnyParam{}
+	case req.OneCall:
+		p.ToolChoice.OfAuto = &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: one}
+	}
 }
 
 // longest returns the default limit of a reply. The protocol requires a number, and rejects one

@@ -62,6 +62,7 @@ type conversation struct {
 	offered  map[string]bool
 	schema   json.RawMessage // schema of the answer; nil: any text is an answer
 	forced   bool            // only a value of the schema is wanted now
+	required *model.Tool     // the tool for a reply that has to call one; nil: text is an answer
 }
 
 // result is the outcome of one tool call of this turn.
@@ -80,6 +81,9 @@ func readConversation(req model.Request) conversation {
 		}
 	}
 	last := len(req.Messages) - 1
+	if req.MustCall {
+		c.required = lastTool(req.Tools)
+	}
 	if req.Output != nil {
 		c.schema, c.forced = req.Output.Schema, true
 		last = beforeCorrections(c.messages)
@@ -129,6 +133,9 @@ func (c conversation) chooseReply() reply {
 	}
 	if c.schema != nil && len(r.calls) == 0 && r.stop == "" {
 		return c.structuredReply(p, r)
+	}
+	if c.required != nil && len(r.calls) == 0 && r.stop == "" {
+		return c.requiredCall(r)
 	}
 	return r
 }

@@ -14,6 +14,7 @@ const failed = "Error: "
 func (m *Model) requestParams(req model.Request) chatRequest {
 	p := chatRequest{
 		Model: m.service.Model, ReasoningEffort: req.Effort, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		Temperature: req.Options.Temperature, TopP: req.Options.TopP, Stop: req.Options.Stop, Seed: req.Options.Seed,
 	}
 	if req.System != "" {
 		p.Messages = append(p.Messages, chatMessage{Role: "system", Content: req.System})
@@ -23,6 +24,12 @@ func (m *Model) requestParams(req model.Request) chatRequest {
 	}
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, convertTool(t))
+	}
+	if len(p.Tools) > 0 && req.MustCall {
+		p.ToolChoice = "required"
+	}
+	if len(p.Tools) > 0 && req.OneCall {
+		p.ParallelToolCalls = new(false)
 	}
 	// OpenAI's reasoning models reject the old name, many other servers ignore the new one.
 	if n := max(req.MaxTokens, 0); m.official {

@@ -11,7 +11,12 @@ type chatRequest struct {
 	Model               string          `json:"model"`
 	Messages            []chatMessage   `json:"messages,omitempty"`
 	Tools               []functionTool  `json:"tools,omitempty"`
-	ToolChoice          *functionTool   `json:"tool_choice,omitempty"`
+	ToolChoice          any             `json:"tool_choice,omitempty"` // *functionTool, or "required"
+	ParallelToolCalls   *bool           `json:"parallel_tool_calls,omitempty"`
+	Temperature         *float64        `json:"temperature,omitempty"`
+	TopP                *float64        `json:"top_p,omitempty"`
+	Stop                []string        `json:"stop,omitempty"`
+	Seed                *int64          `json:"seed,omitempty"`
 	ResponseFormat      *responseFormat `json:"response_format,omitempty"`
 	MaxTokens           int             `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`

@@ -38,6 +38,9 @@ type Change struct {
 
 	SeparateApprover *bool // the key that sent a message cannot allow its calls
 	AdminPatterns    *bool // decisions add no patterns to the allow-list; the command line does
+
+	CallerInstructions *bool // messages may have instructions of the caller
+	CallerParameters   *bool // messages may have parameters of the model
 }
 
 const (
@@ -91,7 +94,7 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxResponseSeconds: narrowInt(c.MaxResponseSeconds), MaxTurns: narrowInt(c.MaxTurns),
 		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: narrowInt(c.HistoryTokens), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
-		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns,
+		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
 	}
 }
 

@@ -43,6 +43,9 @@ type Workspace struct {
 	SeparateApprover bool
 	AdminPatterns    bool
 
+	CallerInstructions bool // messages may have instructions of the caller
+	CallerParameters   bool // messages may have parameters of the model
+
 	Budgeted bool // it has budgets
 }
 
@@ -53,7 +56,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		HistoryTokens: int(r.HistoryTokens), StorageQuota: r.StorageQuota,
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
-		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns,
+		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,
 		Budgeted: r.Budgeted,
 	}
 }
