@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/server/openai/completions"
 	"github.com/parley-server/parley/internal/server/openai/responses"
 	"github.com/parley-server/parley/internal/testing/golden"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // TestTranscripts encodes every conversation in every dialect.
@@ -43,6 +44,9 @@ type reading struct {
 func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	t.Helper()
 	base := server.Reading{Turn: golden.Turn, From: eventlog.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	if strings.HasPrefix(c.Says, "a forced call") {
+		base.Structured, base.Forced = true, &turn.ForcedTool{Name: "weather", Required: true}
+	}
 	if c.Rejected != nil {
 		if err := json.Unmarshal(c.Rejected, &base.Rejected); err != nil {
 			t.Fatal(err)
@@ -71,13 +75,13 @@ func readings(t *testing.T, c golden.Conversation) (list []reading) {
 func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 	t.Helper()
 	const base = "https://parley.example"
-	turn := rd.Turn.String()
-	about := chat.About{ID: "chatcmpl-" + turn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Base: base}
+	id := rd.Turn.String()
+	about := chat.About{ID: "chatcmpl-" + id, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Forced: rd.Forced, Turn: rd.Turn, Base: base}
 	if rd.After == uuid.Nil {
 		about.Rejected = rd.Rejected
 	}
 	whole, second := completions.NewEncoder(about), about
-	second.ID = "resp_" + turn
+	second.ID = "resp_" + id
 	for _, d := range []struct {
 		name string
 		p    server.Encoder

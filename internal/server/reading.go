@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // Row is one row of a turn, decoded.
@@ -48,6 +49,8 @@ type Reading struct {
 
 	Own        map[string]bool      // names of the tools that the message brought along
 	Structured bool                 // the turn's answer is JSON in a schema
+	Forced     *turn.ForcedTool     // the tool of the caller whose input that JSON is; nil: none
+	Resent     bool                 // messages that the caller supplied were not stored: the session has its own
 	Rejected   []filestore.Rejected // files of its message that were rejected
 
 	starter *string // the key that started it

@@ -2,9 +2,11 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -53,7 +55,8 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
-		rd := Reading{Turn: started.Turn, From: started.From, Own: namesOfTools(req.Tools), Structured: req.Schema != nil, Rejected: started.Rejected}
+		rd := Reading{Turn: started.Turn, From: started.From, Own: namesOfTools(req.Tools), Structured: req.Schema != nil, Forced: req.Options.Forced,
+			Rejected: started.Rejected, Resent: started.Resent}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
 			if err := s.describeReading(ctx, r.Caller, &rd); err != nil {
@@ -97,6 +100,9 @@ func readingOf(t session.Turn) Reading {
 	if t.Rejected != nil {
 		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // encoded from the same type
 	}
+	if o, err := turn.ParseOptions(t); err == nil {
+		rd.Forced = o.Forced
+	}
 	return rd
 }
 
@@ -112,7 +118,7 @@ func namesOfTools(tools []turn.CallerTool) map[string]bool {
 func (s *Server) describeReading(ctx context.Context, c Caller, rd *Reading) error {
 	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
 	about := readingOf(t)
-	rd.Own, rd.Structured, rd.Rejected, rd.starter = about.Own, about.Structured, about.Rejected, about.starter
+	rd.Own, rd.Structured, rd.Forced, rd.Rejected, rd.starter = about.Own, about.Structured, about.Forced, about.Rejected, about.starter
 	return err
 }
 
@@ -230,4 +236,35 @@ func (s *Server) AfterApproval(ctx context.Context, c Caller, asked session.Appr
 	rd := readingOf(t)
 	rd.After = asked.ApprovalID
 	return rd, err
+}
+
+// ErrNoTurn means that the workspace has no such turn, or that the caller may not read it.
+var ErrNoTurn = errors.New("no such turn")
+
+// FindTurn returns a reading of a turn of the workspace.
+func (s *Server) FindTurn(ctx context.Context, c Caller, id uuid.UUID) (rd Reading, err error) {
+	ctx, cancel := s.Brief(ctx)
+	defer cancel()
+	if _, ok, err := s.Sessions.SessionOf(ctx, c.Workspace.ID, id); err != nil || !ok {
+		return rd, cmp.Or(err, ErrNoTurn)
+	}
+	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, id)
+	if err != nil {
+		return rd, err
+	}
+	if rd = readingOf(t); rd.CheckReader(c) != nil {
+		err = ErrNoTurn
+	}
+	return rd, err
+}
+
+// TurnOptions returns the options of a turn.
+func (s *Server) TurnOptions(ctx context.Context, c Caller, id uuid.UUID) (o turn.Options, err error) {
+	ctx, cancel := s.Brief(ctx)
+	defer cancel()
+	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, id)
+	if err != nil {
+		return o, err
+	}
+	return turn.ParseOptions(t)
 }

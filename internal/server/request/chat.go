@@ -69,6 +69,15 @@ type ChatMessage struct {
 	Content json.RawMessage `json:"content"`
 	Parts   json.RawMessage `json:"parts"`
 	Refusal json.RawMessage `json:"refusal"` // a refusal of the assistant
+
+	Calls  json.RawMessage `json:"tool_calls"`   // calls of the assistant
+	CallID string          `json:"tool_call_id"` // the call whose result this is
+
+	// An item of OpenAI's Responses: a call, or the output of one.
+	ItemCall  string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
 }
 
 // ChatMessages parses the field "messages".

@@ -51,7 +51,7 @@ var messageFields = []Field[Message]{
 	{"response_schema", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.Schema = c.smallObject(at, raw, MaxSchema)
 	}},
-	{"tools", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Tools = c.tools(at, raw) }},
+	{"tools", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Tools = c.CallerTools(at, raw) }},
 	{"stream", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Stream = c.Boolean(at, raw) }},
 	{"callback", func(c *Checks, at string, raw json.RawMessage, m *Message) { m.Callback = c.parseCallback(at, raw) }},
 	{"attachments", func(c *Checks, at string, raw json.RawMessage, m *Message) {

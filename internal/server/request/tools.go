@@ -34,8 +34,8 @@ var toolFields = []Field[turn.CallerTool]{
 	}},
 }
 
-// tools parses the caller's tools.
-func (c *Checks) tools(param string, raw json.RawMessage) (tools []turn.CallerTool) {
+// CallerTools parses the caller's tools.
+func (c *Checks) CallerTools(param string, raw json.RawMessage) (tools []turn.CallerTool) {
 	if len(raw) > MaxToolDefinitions {
 		c.Longer(param, "bytes", MaxToolDefinitions)
 		return nil

@@ -54,8 +54,12 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 	if err != nil {
 		return explainBusy(w, err)
 	}
+	rd.Tools = rd.Tools || len(q.Tools) > 0
+	if rd.Resent {
+		request.ReportIgnored(w, append(q.ignored, "earlier messages"))
+	}
 	about := About{Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Note: rd.Note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
+		Usage: q.usage, Structured: rd.Structured, Forced: rd.Forced, Turn: rd.Turn, Note: rd.Note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
 	if rd.After == uuid.Nil && rd.Said == "" { // from the start of its turn
 		about.Rejected = rd.Rejected
 	}

@@ -1,9 +1,7 @@
 package chat
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -35,7 +33,8 @@ type requestBody struct {
 	more    bool   // the last message is the assistant's own: no new message to answer
 	last    string // the last assistant message of the conversation; "": none
 	stream  bool
-	usage   bool // report the usage in a stream
+	usage   bool              // report the usage in a stream
+	results []turn.ToolResult // of calls of the caller's tools; nil: the request is a message
 	ignored []string
 }
 
@@ -60,7 +59,8 @@ func Receive(body []request.Member, raw []byte, understood []string) *Incoming {
 // parseRequest parses a request and adds its mistakes to those that were found before.
 func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, error) {
 	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.Given["model"]), 200)}
-	q.text, q.more, q.last = in.parseQuestion(r)
+	talk := in.parseConversation(r)
+	q.text, q.more, q.last, q.results = talk.text, talk.more, talk.last, talk.results
 	if raw, ok := in.Given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -72,64 +72,24 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	if raw, ok := in.Given["n"]; ok {
 		in.Integer("/n", raw, 1, 1)
 	}
-	in.rejectForcedCalls()
 	in.parseFormat(r)
+	tools, options := in.parseTools(r)
 	in.setChatName(r)
 	in.keepUser()
 	q.ignored = in.Ignored
 	if err := in.Err(); err != nil {
 		return q, err
 	}
+	if q.results != nil {
+		q.text = resultsText("", q.results)
+	}
 	if err := s.resolveModel(r, q, in.Given); err != nil {
 		return q, err
 	}
 	q.Request = request.ComposeMessage(&in.Checks, q.text, in.Given)
+	q.Tools, q.Options, q.Supplied = tools, options, talk.supplied
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
-}
-
-// parseQuestion returns the text of the last user message. more reports that an assistant message
-// follows it, and last is the text of the last assistant message.
-func (in *Incoming) parseQuestion(r *server.Request) (text string, more bool, last string) {
-	list := request.ChatMessages(&in.Checks, in.Given["messages"])
-	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
-	if slices.ContainsFunc(list, system) {
-		in.Ignored = append(in.Ignored, "system messages")
-	}
-	for _, m := range slices.Backward(list) {
-		if system(m) {
-			continue
-		}
-		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
-			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
-				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return "", false, ""
-		}
-		more = m.Role == "assistant"
-		break
-	}
-	i := request.LastUserMessage(&in.Checks, list)
-	if i < 0 {
-		return "", false, ""
-	}
-	at := fmt.Sprintf("messages/%d/content", i)
-	if r.Names["command"] == "" {
-		r.Names["command"] = at
-		if theirs, ok := r.Names["messages"]; ok {
-			r.Names["command"] = theirs + strings.TrimPrefix(at, "messages")
-		}
-	}
-	before := list[:i]
-	if more {
-		before = list
-	}
-	for _, m := range slices.Backward(before) {
-		if m.Role == "assistant" {
-			last = string(m.Content) + string(m.Refusal)
-			break
-		}
-	}
-	return request.MessageText(&in.Checks, "/"+at, list[i].Content), more, last
 }
 
 // The headers by which clients name a chat, the most reliable first. The field "user" comes last:
@@ -169,36 +129,6 @@ func (in *Incoming) keepUser() {
 	var text string
 	if json.Unmarshal(raw, &text) != nil || strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > request.MaxUser || !strictjson.IsText(raw) {
 		delete(in.Given, "user")
-	}
-}
-
-// rejectForcedCalls rejects a request that requires a tool call: its client would ignore all other
-// output.
-func (in *Incoming) rejectForcedCalls() {
-	for _, name := range []string{"tool_choice", "function_call"} {
-		raw, ok := in.Given[name]
-		if !ok {
-			continue
-		}
-		var kind string
-		if json.Unmarshal(raw, &kind) != nil {
-			if raw[0] != '{' {
-				in.Add(fault.Violation{Param: "/" + name, Rule: "type", Expected: "string", Message: name + " must be a string or an object."})
-				continue
-			}
-			var allowed struct { // only a choice among allowed_tools has a mode, which completions nest one level deeper
-				Mode    string `json:"mode"`
-				Allowed struct {
-					Mode string `json:"mode"`
-				} `json:"allowed_tools"`
-			}
-			_ = strictjson.Unmarshal(raw, &allowed)
-			kind = cmp.Or(allowed.Mode, allowed.Allowed.Mode)
-		}
-		if kind != "auto" && kind != "none" {
-			in.Add(fault.Violation{Param: "/" + name, Rule: "enum", Allowed: []any{"auto", "none"}, Message: fmt.Sprintf(
-				"%s asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send %s with the type json_schema instead.", name, in.Shape)})
-		}
 	}
 }
 

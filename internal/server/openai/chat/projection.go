@@ -2,6 +2,7 @@ package chat
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/openai/words"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // About is the common data of all pieces of an answer.
@@ -20,8 +22,10 @@ type About struct {
 	Model      string
 	Created    int64
 	Session    uuid.UUID
-	Usage      bool                 // the stream ends with the usage
-	Structured bool                 // the content is only JSON: other text is sent as a refusal
+	Usage      bool             // the stream ends with the usage
+	Structured bool             // the content is only JSON: other text is sent as a refusal
+	Forced     *turn.ForcedTool // that JSON is the input of a call of this tool; nil: none
+	Turn       uuid.UUID
 	Rejected   []filestore.Rejected // files that the agent does not have
 	Note       string               // text before everything else
 	Barred     bool                 // the caller may not answer a request for a secret
@@ -33,8 +37,17 @@ type Piece struct {
 	Content   *string
 	Refusal   *string // text in place of the JSON that the client expects
 	Reasoning string  // the agent's activity
+	Call      *Call   // a call of the client's own tools
 	Finish    string  // the reason why the answer ends; the last piece
 	Error     *event.Error
+}
+
+// Call is a call of the client's own tools.
+type Call struct {
+	Index     int // in the answer, from 0
+	ID        string
+	Name      string
+	Arguments string // JSON
 }
 
 // Usage counts the tokens of an answer.
@@ -46,6 +59,7 @@ type Projection struct {
 	Content   strings.Builder
 	Refusal   strings.Builder
 	Reasoning strings.Builder
+	Calls     []Call
 	Tokens    Usage
 	Error     *event.Error
 	Finish    string // "": not finished
@@ -114,7 +128,14 @@ func (p *Projection) Row(row server.Row) []any {
 			p.broke = true
 			return p.Say(words.Question(b, p.Base, p.Barred))
 		}
+	case event.ToolRequired:
+		if row.Pending {
+			return p.addCalls(b.Calls)
+		}
 	case event.Structured:
+		if p.Forced != nil {
+			return p.addCall(forcedCallID(p.Turn), p.Forced.Name, b.Result)
+		}
 		return p.addText(string(b.Result))
 	case event.Attachment:
 		return p.addLinks(b.Attachments)
@@ -130,6 +151,8 @@ func (p *Projection) projectDone() []any {
 	switch {
 	case p.Error == nil && p.cut:
 		return p.finishAnswer("length")
+	case p.Error == nil && len(p.Calls) > 0 && p.Forced != nil && p.Forced.Required:
+		return p.finishAnswer("tool_calls")
 	case p.Error == nil:
 		return p.finishAnswer("stop")
 	case p.Error.Code == event.ContentRefused:
@@ -179,6 +202,20 @@ func (p *Projection) Shorten() {
 		head += event.StepBreak
 	}
 	p.Content.WriteString(head + answer)
+}
+
+// addCalls ends the answer with the calls that the client has to run.
+func (p *Projection) addCalls(calls []event.PendingCall) (frames []any) {
+	for _, c := range calls {
+		frames = append(frames, p.addCall(c.ToolUseID, c.Tool, c.Input)...)
+	}
+	return append(frames, p.finishAnswer("tool_calls")...)
+}
+
+func (p *Projection) addCall(id, tool string, input json.RawMessage) []any {
+	c := Call{Index: len(p.Calls), ID: id, Name: tool, Arguments: string(input)}
+	p.Calls = append(p.Calls, c)
+	return p.encode(Piece{Call: &c})
 }
 
 // addText adds to the content. Text after a tool call begins a new paragraph.

@@ -9,11 +9,15 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/openai/words"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // findReply finds the rows to read: the rest of the turn that the message refers to, or the turn
 // that it starts.
 func (s Service) findReply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (Reply, error) {
+	if q.results != nil {
+		return s.postResults(w, r, q, raw)
+	}
 	said := words.Parse(typedText(q.text))
 	if q.more { // the user's message is already in the session
 		said = words.Continue()
@@ -38,6 +42,10 @@ func (s Service) findReply(w http.ResponseWriter, r *server.Request, q requestBo
 		return Reply{}, err
 	}
 	rd, err := s.StartChatTurn(w, r, q.Request, raw)
+	if err != nil && s.isAbandoned(r, q, err) {
+		q.Multitask = turn.Interrupt
+		rd, err = s.StartChatTurn(w, r, q.Request, raw)
+	}
 	return Reply{Reading: rd}, err
 }
 

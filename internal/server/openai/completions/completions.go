@@ -11,7 +11,7 @@ import (
 )
 
 // understood are the fields of a completion that have a meaning here.
-var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "tools", "tool_choice", "parallel_tool_calls"}
 
 // Handler returns the handler, which responds to the last message of a conversation.
 func Handler(s chat.Service) chat.Handler {

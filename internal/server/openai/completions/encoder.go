@@ -29,6 +29,10 @@ func (t *Encoder) encode(p chat.Piece) []any {
 	switch {
 	case p.Error != nil:
 		return []any{chat.Failure(*p.Error), server.RawFrame("[DONE]")}
+	case p.Call != nil:
+		call := toolCall{Index: &p.Call.Index, ID: p.Call.ID, Type: "function", Function: callFunction{Name: p.Call.Name}}
+		arguments := toolCall{Index: &p.Call.Index, Function: callFunction{Arguments: p.Call.Arguments}}
+		return []any{t.chunk(delta{Calls: []toolCall{call}}, nil), t.chunk(delta{Calls: []toolCall{arguments}}, nil)}
 	case p.Finish == "":
 		return []any{t.chunk(delta{Content: p.Content, Refusal: p.Refusal, Reasoning: p.Reasoning}, nil)}
 	}
@@ -60,7 +64,12 @@ func (t *Encoder) Completion() (status int, answer any) {
 		m.Refusal = new(t.Refusal.String())
 	} else {
 		t.Shorten()
-		m.Content = new(t.Content.String())
+		if t.Content.Len() > 0 || len(t.Calls) == 0 {
+			m.Content = new(t.Content.String())
+		}
+	}
+	for _, c := range t.Calls {
+		m.Calls = append(m.Calls, toolCall{ID: c.ID, Type: "function", Function: callFunction{c.Name, c.Arguments}})
 	}
 	return http.StatusOK, completion{ID: t.ID, Object: "chat.completion", Created: t.Created, Model: t.Model, Session: t.Session, Usage: *t.usage(),
 		Choices: [1]whole{{Message: m, FinishReason: t.Finish}}}
@@ -88,10 +97,11 @@ type choice struct {
 }
 
 type delta struct {
-	Role      string  `json:"role,omitempty"`
-	Content   *string `json:"content,omitempty"`
-	Refusal   *string `json:"refusal,omitempty"`
-	Reasoning string  `json:"reasoning_content,omitempty"` // the agent's activity, in the field of reasoning models
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Refusal   *string    `json:"refusal,omitempty"`
+	Reasoning string     `json:"reasoning_content,omitempty"` // the agent's activity, in the field of reasoning models
+	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
 type usage struct {
@@ -119,8 +129,22 @@ type whole struct {
 }
 
 type message struct {
-	Role      string  `json:"role"`
-	Content   *string `json:"content"` // nil: a refusal instead
-	Refusal   *string `json:"refusal"`
-	Reasoning string  `json:"reasoning_content,omitempty"`
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"` // nil: a refusal or calls instead
+	Refusal   *string    `json:"refusal"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+// toolCall is a call of the client's own tools. In a stream, its pieces have an index.
+type toolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function callFunction `json:"function"`
+}
+
+type callFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
 }

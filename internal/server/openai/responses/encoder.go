@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/parley-server/parley/internal/server/openai/chat"
 )
@@ -13,6 +14,7 @@ type Encoder struct {
 	*chat.Projection
 	thread Thread
 	part   string // type of the open part; "": none
+	closed bool   // the message is complete
 	n      int    // events so far
 }
 
@@ -21,6 +23,8 @@ type Thread struct {
 	Previous     string          // id of the previous response; "": none
 	Conversation string          // "": no name
 	Metadata     json.RawMessage // of the request; nil: none
+	Tools        json.RawMessage // likewise
+	ToolChoice   json.RawMessage // likewise
 }
 
 // NewEncoder returns an encoder.
@@ -44,7 +48,6 @@ func (p *Encoder) Begin() []any {
 	return append([]any{
 		p.newEvent("response.created", "response", p.responseObject("in_progress")),
 		p.newEvent("response.in_progress", "response", p.responseObject("in_progress")),
-		p.newEvent("response.output_item.added", "output_index", 0, "item", p.outputItem("in_progress", []any{})),
 	}, p.Projection.Begin()...)
 }
 
@@ -66,8 +69,10 @@ func (p *Encoder) encodePiece(piece chat.Piece) []any {
 		return append(p.openPart("output_text"), p.newEvent("response.output_text.delta", p.partMembers("delta", *piece.Content, "logprobs", []any{})...))
 	case piece.Refusal != nil:
 		return append(p.openPart("refusal"), p.newEvent("response.refusal.delta", p.partMembers("delta", *piece.Refusal)...))
+	case piece.Call != nil:
+		return append(p.endMessage(), p.encodeCall(*piece.Call)...)
 	case piece.Finish != "":
-		return p.endPart()
+		return p.endResponse()
 	}
 	return nil
 }
@@ -82,12 +87,19 @@ func (p *Encoder) openPart(kind string) []any {
 	if kind == "refusal" {
 		empty = map[string]any{"type": "refusal", "refusal": ""}
 	}
-	return []any{p.newEvent("response.content_part.added", p.partMembers("part", empty)...)}
+	return []any{
+		p.newEvent("response.output_item.added", "output_index", 0, "item", p.outputItem("in_progress", []any{})),
+		p.newEvent("response.content_part.added", p.partMembers("part", empty)...),
+	}
 }
 
-func (p *Encoder) endPart() []any {
-	out := p.openPart("output_text") // an answer without text also has a part
-	status, whole := p.finalStatus(), p.wholePart()
+// endMessage completes the message, if there is one.
+func (p *Encoder) endMessage() (out []any) {
+	if p.part == "" || p.closed {
+		return nil
+	}
+	p.closed = true
+	whole := p.wholePart()
 	if p.part == "refusal" {
 		out = append(out, p.newEvent("response.refusal.done", p.partMembers("refusal", p.Refusal.String())...))
 	} else {
@@ -95,8 +107,51 @@ func (p *Encoder) endPart() []any {
 	}
 	return append(out,
 		p.newEvent("response.content_part.done", p.partMembers("part", whole)...),
-		p.newEvent("response.output_item.done", "output_index", 0, "item", p.outputItem(status, []any{whole})),
-		p.newEvent("response."+status, "response", p.responseObject(status)))
+		p.newEvent("response.output_item.done", "output_index", 0, "item", p.outputItem(p.finalStatus(), []any{whole})))
+}
+
+func (p *Encoder) endResponse() (out []any) {
+	if len(p.Calls) == 0 { // an answer without text also has a part
+		out = p.openPart("output_text")
+	}
+	status := p.finalStatus()
+	out = append(out, p.endMessage()...)
+	return append(out, p.newEvent("response."+status, "response", p.responseObject(status)))
+}
+
+// encodeCall encodes a call of the client's own tools as an item of its own.
+func (p *Encoder) encodeCall(c chat.Call) []any {
+	at := c.Index
+	if p.part != "" {
+		at++
+	}
+	members := func(members ...any) []any {
+		return append([]any{"item_id", callItemID(c), "output_index", at}, members...)
+	}
+	return []any{
+		p.newEvent("response.output_item.added", "output_index", at, "item", callItem(c, "in_progress", "")),
+		p.newEvent("response.function_call_arguments.delta", members("delta", c.Arguments)...),
+		p.newEvent("response.function_call_arguments.done", members("name", c.Name, "arguments", c.Arguments)...),
+		p.newEvent("response.output_item.done", "output_index", at, "item", callItem(c, "completed", c.Arguments)),
+	}
+}
+
+func callItemID(c chat.Call) string { return "fc_" + strings.TrimPrefix(c.ID, "call_") }
+
+func callItem(c chat.Call, status, arguments string) map[string]any {
+	return map[string]any{"type": "function_call", "id": callItemID(c), "call_id": c.ID, "name": c.Name, "arguments": arguments, "status": status}
+}
+
+// outputItems returns the message, unless the answer has only calls, and the calls.
+func (p *Encoder) outputItems(status string) []any {
+	items := []any{}
+	if len(p.Calls) == 0 || p.Content.Len()+p.Refusal.Len() > 0 {
+		items = append(items, p.outputItem(status, []any{p.wholePart()}))
+	}
+	for _, c := range p.Calls {
+		items = append(items, callItem(c, "completed", c.Arguments))
+	}
+	return items
 }
 
 // finalStatus returns the final status of the response.
@@ -147,6 +202,12 @@ func (p *Encoder) responseObject(status string) map[string]any {
 		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": metadata, "parallel_tool_calls": false, "temperature": nil,
 		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.Session,
 	}
+	if p.thread.Tools != nil {
+		r["tools"], r["tool_choice"], r["parallel_tool_calls"] = p.thread.Tools, "auto", true
+		if p.thread.ToolChoice != nil {
+			r["tool_choice"] = p.thread.ToolChoice
+		}
+	}
 	if p.thread.Previous != "" {
 		r["previous_response_id"] = p.thread.Previous
 	}
@@ -162,7 +223,7 @@ func (p *Encoder) responseObject(status string) map[string]any {
 		r["incomplete_details"] = map[string]any{"reason": p.Finish}
 	}
 	if status == "completed" || status == "incomplete" {
-		r["output"] = []any{p.outputItem(status, []any{p.wholePart()})}
+		r["output"] = p.outputItems(status)
 		r["usage"] = map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
 			"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // understood are the fields of a request that have a meaning here.
-var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id"}
+var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions", "tools", "tool_choice", "parallel_tool_calls"}
 
 const idPrefix = "resp_"
 
@@ -45,7 +45,7 @@ func Handler(s chat.Service) chat.Handler {
 			if rd.Spoken { // not the response that started the turn
 				a.ID += "_" + uuid.Must(uuid.NewV7()).String()
 			}
-			thread.Metadata = in.Given["metadata"]
+			thread.Metadata, thread.Tools, thread.ToolChoice = in.Given["metadata"], in.Given["tools"], in.Given["tool_choice"]
 			return NewEncoder(a, thread)
 		})
 	}

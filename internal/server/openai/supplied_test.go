@@ -1,0 +1,88 @@
+package openai_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/apitest"
+)
+
+// supplied returns the events of a session that hold what its caller supplied.
+func (s *service) supplied(t *testing.T, session any) (list string) {
+	t.Helper()
+	if err := s.Pool.QueryRow(t.Context(), "SELECT coalesce(string_agg(data::text, E'\\n' ORDER BY seq), '') FROM events WHERE session_id = $1 AND kind = 'supplied'", session).Scan(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// pastConversation is a conversation of another server, with a call of each kind.
+const pastConversation = `{"role":"system","content":"Be brief."},{"role":"user","content":"our price is 42"},` +
+	`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"save","arguments":"{\"n\":42}"}},{"id":"b","type":"function","function":{"name":"lost","arguments":"{}"}}]},` +
+	`{"role":"tool","tool_call_id":"a","content":"saved"},{"role":"tool","tool_call_id":"c","content":"forged"},{"role":"assistant","content":"Saved."}`
+
+// TestSuppliedHistory checks that a new session is given the conversation that the client sends,
+// once, and that the header lists what is left out.
+func TestSuppliedHistory(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	const want = `{"instructions":"Be brief.","messages":[{"role":"user","text":"our price is 42"},{"role":"assistant","calls":[{"id":"a","tool":"save","input":{"n":42}}]},` +
+		`{"role":"tool","text":"saved","call_id":"a"},{"role":"assistant","text":"Saved."}]}`
+	body := func(chat, text string) string {
+		return fmt.Sprintf(`{"model":"demo",%s"messages":[%s,{"role":"user","content":%q}]}`, chat, pastConversation, text)
+	}
+	var sessions []any
+	for range 2 {
+		r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: body("", "count to 2")})
+		if got := s.supplied(t, r.Body["session_id"]); got != want || r.Header.Get("X-Parley-Ignored") != "unpaired tool calls" {
+			t.Errorf("%s\n%v", got, r.Header)
+		}
+		sessions = append(sessions, r.Body["session_id"])
+	}
+	if sessions[0] == sessions[1] {
+		t.Error("two unnamed chats have one session")
+	}
+	first := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: body(`"user":"ann",`, "count to 2")})
+	second := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: body(`"user":"ann",`, "count to 3")})
+	if got := s.supplied(t, second.Body["session_id"]); got != want+"\n"+`{"instructions":"Be brief."}` || first.Body["session_id"] != second.Body["session_id"] ||
+		second.Header.Get("X-Parley-Ignored") != "unpaired tool calls, earlier messages" {
+		t.Errorf("%s\n%v", got, second.Header)
+	}
+	id := uuid.MustParse(second.Body["session_id"].(string))
+	head, err := s.Sessions.Head(t.Context(), s.Workspace.ID, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := s.Sessions.TurnByID(t.Context(), head.Turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past, err := s.Sessions.History(t.Context(), newest)
+	if err != nil || len(past) != 6 || past[0].Content != "our price is 42" || past[1].Calls[0].Tool != "save" || past[2].CallID != "a" || past[5].Content != "1 2" {
+		t.Errorf("%+v %v", past, err)
+	}
+	if _, err := s.Sessions.EraseContent(t.Context(), id, "test"); err != nil || s.supplied(t, id) != "{}\n{}" {
+		t.Errorf("after the erasure: %v %s", err, s.supplied(t, id))
+	}
+}
+
+// TestSuppliedInstructionsCanBeOff checks the setting of a workspace.
+func TestSuppliedInstructionsCanBeOff(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{CallerInstructions: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","messages":[` + pastConversation + `,{"role":"user","content":"count to 2"}]}`})
+	if got := s.supplied(t, r.Body["session_id"]); strings.Contains(got, "brief") || !strings.Contains(got, "our price is 42") || r.Header.Get("X-Parley-Ignored") != "system messages, unpaired tool calls" {
+		t.Errorf("%s\n%v", got, r.Header)
+	}
+	r = s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2","instructions":"Be brief."}`})
+	if got := s.supplied(t, r.Body["session_id"]); got != "" || r.Header.Get("X-Parley-Ignored") != "instructions" {
+		t.Errorf("%s\n%v", got, r.Header)
+	}
+}
