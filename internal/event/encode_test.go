@@ -124,3 +124,20 @@ func TestOutputIsCutAtCharacters(t *testing.T) {
 		}
 	}
 }
+
+// TestReferencesOfOneDocument compares names of a page with paths.
+func TestReferencesOfOneDocument(t *testing.T) {
+	t.Parallel()
+	page := event.Reference{Path: "expenses", Source: "wiki_read"}.Document()
+	for ref, same := range map[event.Reference]bool{
+		{Path: "wiki/expenses.md", Source: "read"}:     true,
+		{Path: "wiki/expenses.md", Source: "grep"}:     true,
+		{Path: "expenses", Source: "read"}:             false,
+		{Path: "expenses.md", Source: "grep"}:          false,
+		{Path: "travel/expenses", Source: "wiki_read"}: false,
+	} {
+		if (ref.Document() == page) != same {
+			t.Errorf("%+v is %s, and the page %s", ref, ref.Document(), page)
+		}
+	}
+}

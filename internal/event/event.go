@@ -278,6 +278,15 @@ type Reference struct {
 	Source string `json:"source"`
 }
 
+// Document returns the path of the document in the knowledge store. A page of the wiki has a name,
+// which is a part of its path.
+func (r Reference) Document() string {
+	if r.Source != "wiki_read" {
+		return r.Path
+	}
+	return "wiki/" + r.Path + ".md"
+}
+
 func (Open) Kind() Kind               { return KindOpen }
 func (ToolRequired) Kind() Kind       { return KindToolRequired }
 func (ToolLater) Kind() Kind          { return KindToolLater }

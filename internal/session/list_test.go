@@ -152,6 +152,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		event.ToolUse{Tool: "wiki_read", Summary: "news", ToolUseID: "t1"},
 		event.ToolResult{Tool: "wiki_read", OK: true, Output: "…", ToolUseID: "t1"},
 		event.Reference{Path: "news.md", Source: "wiki_read"},
+		event.Reference{Path: "wiki/news.md.md", Source: "read"}, // the same document
 		event.Text{Text: "Nothing "}, event.Text{Text: "much."},
 		event.Reply{Text: "Nothing much.", Usage: event.Usage{InputTokens: 10, OutputTokens: 3, CostUSD: &cost, Model: "m"}},
 	)

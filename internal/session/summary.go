@@ -50,7 +50,7 @@ func (s *summary) addEvent(seq int64, body event.Body) {
 			}
 		}
 	case event.Reference:
-		if !slices.Contains(s.References, b) {
+		if !slices.ContainsFunc(s.References, func(r event.Reference) bool { return r.Document() == b.Document() }) {
 			s.References = append(s.References, b)
 		}
 	case event.Reply:
