@@ -20,6 +20,7 @@ type Key struct {
 	LastUsedAt   *time.Time `json:"last_used_at"` // exact to a minute
 	RevokedAt    *time.Time `json:"revoked_at"`
 	ReplacedBy   *string    `json:"replaced_by"`
+	Owner        string     `json:"owner,omitempty"` // in lists: e-mail address of the member whose personal token it is
 }
 
 // NewKey is a key with its text, which only the response to its creation has.

@@ -338,40 +338,48 @@ func (q *Queries) APIKeysDead(ctx context.Context, ids []string) ([]string, erro
 }
 
 const aPIKeysList = `-- name: APIKeysList :many
-SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook, member_id, browser, maker_id, only_session, only_user, only_agent FROM api_keys WHERE workspace_id = $1 AND NOT browser ORDER BY created_at, id
+SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, k.member_id, k.browser, k.maker_id, k.only_session, k.only_user, k.only_agent, coalesce(u.email, '')::text AS owner
+FROM api_keys k LEFT JOIN users u ON u.id = k.member_id
+WHERE k.workspace_id = $1 AND NOT k.browser ORDER BY k.created_at, k.id
 `
 
-// APIKeysList leaves browser tokens out.
-func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]APIKey, error) {
+type APIKeysListRow struct {
+	APIKey APIKey
+	Owner  string
+}
+
+// APIKeysList leaves browser tokens out. The owner of a personal token is a member.
+func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]APIKeysListRow, error) {
 	rows, err := q.db.Query(ctx, aPIKeysList, workspaceID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []APIKey
+	var items []APIKeysListRow
 	for rows.Next() {
-		var i APIKey
+		var i APIKeysListRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.Name,
-			&i.SecretHash,
-			&i.Last4,
-			&i.Scopes,
-			&i.Loopback,
-			&i.CreatedBy,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-			&i.LastUsedAt,
-			&i.RevokedAt,
-			&i.ReplacedBy,
-			&i.Webhook,
-			&i.MemberID,
-			&i.Browser,
-			&i.MakerID,
-			&i.OnlySession,
-			&i.OnlyUser,
-			&i.OnlyAgent,
+			&i.APIKey.ID,
+			&i.APIKey.WorkspaceID,
+			&i.APIKey.Name,
+			&i.APIKey.SecretHash,
+			&i.APIKey.Last4,
+			&i.APIKey.Scopes,
+			&i.APIKey.Loopback,
+			&i.APIKey.CreatedBy,
+			&i.APIKey.CreatedAt,
+			&i.APIKey.ExpiresAt,
+			&i.APIKey.LastUsedAt,
+			&i.APIKey.RevokedAt,
+			&i.APIKey.ReplacedBy,
+			&i.APIKey.Webhook,
+			&i.APIKey.MemberID,
+			&i.APIKey.Browser,
+			&i.APIKey.MakerID,
+			&i.APIKey.OnlySession,
+			&i.APIKey.OnlyUser,
+			&i.APIKey.OnlyAgent,
+			&i.Owner,
 		); err != nil {
 			return nil, err
 		}

@@ -60,8 +60,10 @@ UPDATE api_keys SET last_used_at = now()
 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
 
 -- name: APIKeysList :many
--- APIKeysList leaves browser tokens out.
-SELECT * FROM api_keys WHERE workspace_id = $1 AND NOT browser ORDER BY created_at, id;
+-- APIKeysList leaves browser tokens out. The owner of a personal token is a member.
+SELECT sqlc.embed(k), coalesce(u.email, '')::text AS owner
+FROM api_keys k LEFT JOIN users u ON u.id = k.member_id
+WHERE k.workspace_id = $1 AND NOT k.browser ORDER BY k.created_at, k.id;
 
 -- name: APIKeyUpdate :one
 -- APIKeyUpdate changes a key that may be used now. Null leaves a column as it is.

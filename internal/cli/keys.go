@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -94,9 +95,9 @@ func (c *command) keysList() *cobra.Command {
 			}
 			now := time.Now()
 			return c.printList(keys, len(keys), "The workspace "+a.slug+" has no keys. Make one: parley keys create --name NAME",
-				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
+				[]string{"ID", "NAME", "OWNER", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					return []string{k.ID, k.Name, keyHint(k), scopeNames(k.Scopes), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
+					return []string{k.ID, k.Name, plainLine(cmp.Or(k.Owner, "-")), keyHint(k), scopeNames(k.Scopes), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
 						formatDay(&k.CreatedAt)}
 				})
 		}),

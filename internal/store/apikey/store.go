@@ -45,7 +45,8 @@ type Key struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RevokedAt  *time.Time `json:"revoked_at"`
 	ReplacedBy *string    `json:"replaced_by"`
-	Member     string     `json:"-"` // user whose personal token it is
+	Member     string     `json:"-"`               // user whose personal token it is
+	Owner      string     `json:"owner,omitempty"` // their e-mail address, in lists
 }
 
 // Store reads and writes keys.
@@ -150,7 +151,8 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
 	}
 	keys := make([]Key, len(rows))
 	for i, row := range rows {
-		keys[i] = keyOf(row)
+		keys[i] = keyOf(row.APIKey)
+		keys[i].Owner = row.Owner
 	}
 	return keys, nil
 }

@@ -287,3 +287,19 @@ func TestNobodyGrantsWhatTheyLack(t *testing.T) {
 		t.Errorf("no name, an unknown scope: %+v", f)
 	}
 }
+
+// TestListNamesTheOwnerOfAPersonalToken lists a member's personal token and a key of the workspace.
+func TestListNamesTheOwnerOfAPersonalToken(t *testing.T) {
+	t.Parallel()
+	pool, s, ws := setup(t)
+	const anna = "mbr_anna"
+	if _, err := pool.Exec(t.Context(), `INSERT INTO users (id, email, name) VALUES ($1, 'anna@example.com', 'Anna')`, anna); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s, apikey.Grant{Workspace: ws, Member: anna})
+	create(t, s, apikey.Grant{Workspace: ws})
+	keys, err := s.List(t.Context(), ws)
+	if err != nil || len(keys) != 2 || keys[0].Owner != "anna@example.com" || keys[1].Owner != "" {
+		t.Errorf("%+v, %v", keys, err)
+	}
+}
