@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,7 +18,8 @@ import (
 func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	at, _, err := serve(t, app.Options{DevDir: dir}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
+	var log bytes.Buffer
+	at, stop, err := serve(t, app.Options{DevDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +42,9 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	}
 	if code := ask(t, sessions, env.APIKey, "Origin", "http://localhost:3000"); code != http.StatusOK {
 		t.Errorf("a page of this machine: %d", code)
+	}
+	if err := stop(); err != nil || strings.Contains(log.String(), "cgroup") { // the banner has a line about it
+		t.Errorf("%v, the log is\n%s", err, log.String())
 	}
 }
 

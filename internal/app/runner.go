@@ -55,15 +55,12 @@ func (s *service) buildSandbox(ctx context.Context) error {
 		s.banner.printStep("sandbox", "off: the agent has no commands", 0)
 		return nil
 	}
-	cfg := s.Config
-	if s.DevDir != "" && os.Geteuid() == 0 && cfg.SandboxUID.Len() == 0 {
-		cfg.SandboxUID = sandbox.FreeUsers(devUsers)
-	}
+	cfg := s.Config.withSandboxUsers(s.DevDir != "")
 	if n := cfg.SandboxUID.Len(); n > 0 && n < cfg.Commands {
 		s.Log.WarnContext(ctx, "commands that run at the same time share user ids: PARLEY_SANDBOX_UID has fewer ids than PARLEY_COMMANDS",
 			"ids", n, "commands", cfg.Commands)
 	}
-	box, err := OpenSandbox(ctx, cfg)
+	box, err := openSandbox(ctx, cfg)
 	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
 	switch {
 	case ok && s.Config.Sandbox != "auto":
@@ -94,14 +91,28 @@ func (s *service) reportLimits(ctx context.Context) error {
 		_ = s.box.Close()
 		return &StartError{Why: "PARLEY_SANDBOX is require-limits. " + unlimited.Reason, Do: unlimited.Remedy}
 	}
-	s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy", unlimited.Remedy)
+	if s.DevDir == "" { // otherwise the banner reports it
+		s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy", unlimited.Remedy)
+	}
 	s.banner.printStep("", "their memory is watched, not limited by the kernel; see parley sandbox check", 0)
 	return nil
 }
 
-// OpenSandbox creates the configured sandbox, or fails with *sandbox.Unavailable. The caller closes
-// it.
+// withSandboxUsers reserves user ids for commands if root runs development mode without any.
+func (c Config) withSandboxUsers(dev bool) Config {
+	if dev && os.Geteuid() == 0 && c.SandboxUID.Len() == 0 {
+		c.SandboxUID = sandbox.FreeUsers(devUsers)
+	}
+	return c
+}
+
+// OpenSandbox creates the sandbox of a server with these settings, or of serve --dev if they name no
+// database. It fails with *sandbox.Unavailable. The caller closes it.
 func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
+	return openSandbox(ctx, cfg.withSandboxUsers(cfg.DatabaseURL == ""))
+}
+
+func openSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, Users: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
 }
 
