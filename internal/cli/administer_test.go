@@ -14,6 +14,7 @@ import (
 const administered = `workspace update WS --max-turns 9 --messages-per-minute 0 --name Sales
 workspace show WS
 workspace update WS --max-turns 9000
+workspace update WS --messages-per-minute -7
 workspace pause WS
 workspace resume WS
 workspace create WS-other
@@ -77,7 +78,10 @@ agent rollback --to 1
 agent delete support --yes
 agent delete default --yes
 budget update user anna --max-tokens 5
+budget update user anna --max-cost-usd 2
 budget update workspace
+budget update key nothing1 --max-tokens 5
+budget list --json
 budget list
 budget delete user anna
 budget delete user anna
@@ -110,6 +114,9 @@ server resume`
 
 // administeredSentences are parts of what some of the commands print, with the exit code at the end.
 var administeredSentences = map[string]string{
+	"budget list --json":                                                      "\"max_cost_usd\": 2,\n \"max_tokens\": 5,",
+	"budget update key nothing1 --max-tokens 5":                               "The workspace has no key",
+	"workspace update WS --messages-per-minute -7":                            "-per-minute -7 is not a limit.",
 	"tools add intranet --mcp http://intranet.internal/mcp":                   "The URL's host is not a public name.",
 	"tools add bad --mcp http://bad_host:99999/mcp?x":                         "The address of a tool server is like",
 	`tools test tickets list --input {"state":"closed"}`:                      `"Coffee machine is loud"`,

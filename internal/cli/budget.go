@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -89,8 +90,8 @@ func (c *command) budgetUpdate() *cobra.Command {
 		Aliases: []string{"set"},
 		Short:   "set the budget of the workspace, a key or a user",
 		Long: `KIND is workspace, key or user. SUBJECT is the id of a key or the name of a user, as messages have
-it in user; without SUBJECT the budget is that of each key or each user without one of its own. The
-budget replaces an earlier one of the same subject.`,
+it in user; without SUBJECT the budget is that of each key or each user without one of its own. A
+limit that is not given stays as it is; parley budget delete removes both.`,
 		Example: `  parley budget update workspace --max-cost-usd 20
   parley budget update key 7F3kQ2xY --max-cost-usd 5 --max-tokens 1000000
   parley budget update user --max-tokens 100000       of each user`,
@@ -104,7 +105,7 @@ budget replaces an earlier one of the same subject.`,
 		if cmd.Flags().Changed("max-tokens") {
 			b.MaxTokens = &tokens
 		}
-		if _, err := a.PutBudget(ctx, b); err != nil {
+		if err := putBudget(ctx, a, &b); err != nil {
 			return err
 		}
 		return c.printDone(object{"kind": b.Kind, "subject": subjectText(b), "max_cost_usd": b.MaxCostUSD, "max_tokens": b.MaxTokens},
@@ -114,6 +115,29 @@ budget replaces an earlier one of the same subject.`,
 	cmd.Flags().Float64Var(&usd, "max-cost-usd", 0, "US dollars in a day of UTC; needs a model with a known price")
 	cmd.Flags().Int64Var(&tokens, "max-tokens", 0, "tokens in a day of UTC, input and output")
 	return cmd
+}
+
+// putBudget stores a budget. A limit that it lacks is that of the present budget.
+func putBudget(ctx context.Context, a *administration, b *client.Budget) error {
+	put := a.Admin
+	if (b.MaxCostUSD == nil) != (b.MaxTokens == nil) {
+		w, err := a.Workspace(ctx)
+		if err != nil {
+			return err
+		}
+		list, err := a.Budgets(ctx)
+		if err != nil {
+			return err
+		}
+		for _, now := range list {
+			if now.Kind == b.Kind && subjectText(now) == subjectText(*b) {
+				b.MaxCostUSD, b.MaxTokens = cmp.Or(b.MaxCostUSD, now.MaxCostUSD), cmp.Or(b.MaxTokens, now.MaxTokens)
+				put = a.Since(w.LogPosition) // another administrator's change is not overwritten
+			}
+		}
+	}
+	_, err := put.PutBudget(ctx, *b)
+	return err
 }
 
 func (c *command) budgetDelete() *cobra.Command {

@@ -35,6 +35,9 @@ func (c *command) askConsent(question string) bool {
 		}
 		answer = append(answer, b[0])
 	}
+	if b[0] != '\n' || !isTerminal(c.Stdin) { // otherwise the terminal has begun a line
+		fmt.Fprintln(c.Stderr)
+	}
 	switch string(answer) {
 	case "y", "Y", "yes", "Yes", "YES":
 		return true

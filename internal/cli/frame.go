@@ -65,12 +65,14 @@ func (v *viewer) showFrame(f client.Frame) error {
 	case "text":
 		return v.printText(b.Text)
 	case "tool_use":
-		v.writeLine("→ " + plainLine(strings.TrimSpace(b.Tool+"  "+b.Summary)))
+		v.writeLine("→ " + plainLine(b.Tool+" "+strings.TrimPrefix(b.Summary+" ", b.Tool+" ")))
 	case "tool_result":
 		if !b.OK {
 			v.writeLine("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
 		} else if v.verbose {
 			v.writeLine("← " + plainLine(b.Tool) + "\n" + escapeControls(b.Output))
+		} else {
+			v.writeLine("← " + plainLine(b.Tool+" "+resultLine(b.Output)))
 		}
 	case "usage":
 		v.printUsage(b.In, b.Out, b.Cost, b.Model)
@@ -176,6 +178,15 @@ func (v *viewer) endLine() {
 		fmt.Fprintln(v.c.Stdout)
 		v.inLine = false
 	}
+}
+
+// resultLine returns the beginning of a result, with the number of lines after the first.
+func resultLine(output string) string {
+	line := shortText(firstLine(output), 100)
+	if more := strings.Count(strings.TrimSpace(output), "\n"); more > 0 {
+		line += fmt.Sprintf(" (+%d %s)", more, pluralize(more, "line", "lines"))
+	}
+	return line
 }
 
 func firstLine(s string) string {

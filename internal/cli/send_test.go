@@ -20,7 +20,7 @@ func TestSendPrintsTheAnswerAloneOnStdout(t *testing.T) {
 	if out != "One two.\n" || code != 0 {
 		t.Errorf("stdout %q, exit code %d", out, code)
 	}
-	for _, want := range []string{"→ wiki_read", " out · $0", "builtin/guide"} {
+	for _, want := range []string{"→ wiki_read read wiki page tea\n", "← wiki_read # Tea (+1 line)\n", " out · $0", "builtin/guide"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr lacks %q: %s", want, errs)
 		}

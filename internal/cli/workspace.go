@@ -176,6 +176,14 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 		if f.Changed("storage-quota") {
 			set.StorageQuota = new(int64(*storage) << 20)
 		}
+		for _, l := range []struct {
+			flag  string
+			value int
+		}{{"messages-per-minute", *messages}, {"calls-per-minute", *calls}, {"open-streams", *streams}} {
+			if l.value < -1 {
+				return set, usageError(cmd, fmt.Sprintf("--%s %d is not a limit.", l.flag, l.value), "Give a number from 0, where 0 is no limit, or -1 for the server's own.")
+			}
+		}
 		copyGiven(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
 		copyGiven(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
 		copyGiven(cmd, "open-streams", &set.OpenStreams, streams)

@@ -3,10 +3,13 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/budget"
 )
 
@@ -76,6 +79,9 @@ func (s *api) putBudget(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
+	if err := s.checkBudgetKey(ctx, c, b); err != nil {
+		return nil, err
+	}
 	if err := s.Budgets.Set(ctx, c.Caller.Workspace.ID, b); err != nil {
 		return nil, err
 	}
@@ -88,6 +94,21 @@ func (s *api) putBudget(ctx context.Context, c *call) (any, error) {
 		return nil, notFound("budget", c.PathValue("kind"))
 	}
 	return views[i], nil
+}
+
+// checkBudgetKey rejects a key that the workspace does not have. Members spend under their own ids.
+func (s *api) checkBudgetKey(ctx context.Context, c *call, b budget.Budget) error {
+	if b.Kind != budget.Key || b.Subject == "" || strings.HasPrefix(b.Subject, apikey.MemberPrefix) {
+		return nil
+	}
+	keys, err := s.Keys.List(ctx, c.Caller.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys, func(k apikey.Key) bool { return k.ID == b.Subject }) {
+		return fault.Invalid(fault.Violation{Param: "/subject", Rule: "unknown", Message: fmt.Sprintf("The workspace has no key %.80q. The subject of a budget is the id of a key.", b.Subject)})
+	}
+	return nil
 }
 
 // parseNumber parses a number that may be absent.
