@@ -29,6 +29,9 @@ type Workspace struct {
 	SeparateApprover bool `json:"separate_approver"` // the key that sent a message cannot allow its calls
 	AdminPatterns    bool `json:"admin_patterns"`    // decisions add no patterns to the allow-list
 
+	CallerInstructions bool `json:"caller_instructions"` // messages may have instructions of the caller
+	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
+
 	Storage *Storage `json:"storage,omitempty"` // in lists
 
 	PausedAt *time.Time `json:"paused_at"` // nil: its agents run
@@ -65,6 +68,9 @@ type WorkspaceChange struct {
 
 	SeparateApprover *bool
 	AdminPatterns    *bool
+
+	CallerInstructions *bool
+	CallerParameters   *bool
 }
 
 func (c WorkspaceChange) body() object {
@@ -84,6 +90,8 @@ func (c WorkspaceChange) body() object {
 	}
 	put(o, "separate_approver", c.SeparateApprover)
 	put(o, "admin_patterns", c.AdminPatterns)
+	put(o, "caller_instructions", c.CallerInstructions)
+	put(o, "caller_parameters", c.CallerParameters)
 	return o
 }
 

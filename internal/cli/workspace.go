@@ -94,6 +94,7 @@ func (w workspaceShown) printedLines() [][2]string {
 		{"history tokens", strconv.Itoa(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
+		{"caller instructions", yesNo(w.CallerInstructions)}, {"caller parameters", yesNo(w.CallerParameters)},
 		{"paused", yesNo(w.PausedAt != nil)},
 		{"created", formatDay(&w.CreatedAt)}, {"updated", formatDay(&w.UpdatedAt)},
 	}
@@ -151,6 +152,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
 	separate := f.Bool("separate-approver", false, "reject an approval by the key that sent the message")
 	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist create")
+	instruct := f.Bool("caller-instructions", true, "accept instructions of callers, such as system messages of OpenAI clients")
+	parameters := f.Bool("caller-parameters", true, "accept parameters of the model from callers, such as temperature")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	return func() (set client.WorkspaceChange, err error) {
@@ -189,6 +192,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 		copyGiven(cmd, "open-streams", &set.OpenStreams, streams)
 		copyGiven(cmd, "separate-approver", &set.SeparateApprover, separate)
 		copyGiven(cmd, "admin-patterns", &set.AdminPatterns, patterns)
+		copyGiven(cmd, "caller-instructions", &set.CallerInstructions, instruct)
+		copyGiven(cmd, "caller-parameters", &set.CallerParameters, parameters)
 		return set, nil
 	}
 }
@@ -311,6 +316,9 @@ type workspaceShown struct {
 	SeparateApprover bool `json:"separate_approver"` // the key that sent a message cannot allow its calls
 	AdminPatterns    bool `json:"admin_patterns"`    // decisions add no patterns to the allow-list
 
+	CallerInstructions bool `json:"caller_instructions"` // messages may have instructions of the caller
+	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
+
 	Storage *client.Storage `json:"storage,omitempty"` // what is stored, in bytes
 
 	PausedAt *time.Time `json:"paused_at"` // null: its agents run
@@ -333,7 +341,7 @@ func shownWorkspace(w client.Workspace) workspaceShown {
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, PausedAt: w.PausedAt,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, PausedAt: w.PausedAt,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt, Storage: w.Storage,
 	}
 }

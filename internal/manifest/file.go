@@ -49,14 +49,16 @@ type File struct {
 // Workspace are settings of a workspace. A nil field stays unchanged. What describes the default
 // agent is in its entry of Agents.
 type Workspace struct {
-	Name              *string `yaml:"name,omitempty"`
-	MaxRunning        *int    `yaml:"max_running,omitempty"`
-	StorageQuota      *int64  `yaml:"storage_quota,omitempty"` // bytes; 0: no limit
-	MessagesPerMinute *Limit  `yaml:"messages_per_minute,omitempty"`
-	CallsPerMinute    *Limit  `yaml:"calls_per_minute,omitempty"`
-	OpenStreams       *Limit  `yaml:"open_streams,omitempty"`
-	SeparateApprover  *bool   `yaml:"separate_approver,omitempty"`
-	AdminPatterns     *bool   `yaml:"admin_patterns,omitempty"`
+	Name               *string `yaml:"name,omitempty"`
+	MaxRunning         *int    `yaml:"max_running,omitempty"`
+	StorageQuota       *int64  `yaml:"storage_quota,omitempty"` // bytes; 0: no limit
+	MessagesPerMinute  *Limit  `yaml:"messages_per_minute,omitempty"`
+	CallsPerMinute     *Limit  `yaml:"calls_per_minute,omitempty"`
+	OpenStreams        *Limit  `yaml:"open_streams,omitempty"`
+	SeparateApprover   *bool   `yaml:"separate_approver,omitempty"`
+	AdminPatterns      *bool   `yaml:"admin_patterns,omitempty"`
+	CallerInstructions *bool   `yaml:"caller_instructions,omitempty"`
+	CallerParameters   *bool   `yaml:"caller_parameters,omitempty"`
 }
 
 // Limit is a limit of each key: a number, or -1 for the server's own, which the file calls server.

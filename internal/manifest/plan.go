@@ -180,6 +180,8 @@ func (f File) over(present File, prune bool) File {
 		overlay(&w.OpenStreams, f.Workspace.OpenStreams)
 		overlay(&w.SeparateApprover, f.Workspace.SeparateApprover)
 		overlay(&w.AdminPatterns, f.Workspace.AdminPatterns)
+		overlay(&w.CallerInstructions, f.Workspace.CallerInstructions)
+		overlay(&w.CallerParameters, f.Workspace.CallerParameters)
 		f.Workspace = &w
 	}
 	if f.Egress != nil && !prune {

@@ -50,7 +50,7 @@ func addOptions(p *anthropic.MessageNewParams, req model.Request) {
 	if t := req.Options.Temperature; t != nil {
 		p.Temperature = param.NewOpt(min(*t, maxTemperature))
 	}
-	if t := req.Options.TopP; t != nil {
+	if t := req.Options.TopP; t != nil && req.Options.Temperature == nil { // new models reject both
 		p.TopP = param.NewOpt(*t)
 	}
 	p.StopSequences = req.Options.Stop

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
+	"regexp"
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
@@ -11,10 +12,16 @@ import (
 // failed marks the result of a failed call; the protocol has no field for it.
 const failed = "Error: "
 
+// reasoning matches OpenAI's models that reject a temperature.
+var reasoning = regexp.MustCompile(`^(o\d|gpt-5)`)
+
 func (m *Model) requestParams(req model.Request) chatRequest {
 	p := chatRequest{
 		Model: m.service.Model, ReasoningEffort: req.Effort, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
-		Temperature: req.Options.Temperature, TopP: req.Options.TopP, Stop: req.Options.Stop, Seed: req.Options.Seed,
+		Stop: req.Options.Stop, Seed: req.Options.Seed,
+	}
+	if !m.official || !reasoning.MatchString(m.service.Model) {
+		p.Temperature, p.TopP = req.Options.Temperature, req.Options.TopP
 	}
 	if req.System != "" {
 		p.Messages = append(p.Messages, chatMessage{Role: "system", Content: req.System})

@@ -30,10 +30,12 @@ type workspaceView struct {
 
 	workspace.Pause // of this workspace; the server can be paused besides
 
-	SeparateApprover bool      `json:"separate_approver"`
-	AdminPatterns    bool      `json:"admin_patterns"`
-	CreatedAt        time.Time `json:"created_at"`
-	UpdatedAt        time.Time `json:"updated_at"`
+	SeparateApprover   bool      `json:"separate_approver"`
+	AdminPatterns      bool      `json:"admin_patterns"`
+	CallerInstructions bool      `json:"caller_instructions"`
+	CallerParameters   bool      `json:"caller_parameters"`
+	CreatedAt          time.Time `json:"created_at"`
+	UpdatedAt          time.Time `json:"updated_at"`
 
 	Storage  *workspace.Storage `json:"storage,omitempty"`      // in lists
 	Position string             `json:"log_position,omitempty"` // of the log of changes, before this response
@@ -47,7 +49,8 @@ func viewWorkspace(w workspace.Workspace) workspaceView {
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens, StorageQuota: w.StorageQuota,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, Pause: w.Paused,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters,
+		CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
 	}
 }
 
@@ -59,7 +62,7 @@ func tagWorkspace(w workspace.Workspace) tagged {
 func tagTime(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 36) }
 
 var workspaceFields = []string{"name", "instructions", "model", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota",
-	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns"}
+	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns", "caller_instructions", "caller_parameters"}
 
 func (s *api) getWorkspace(ctx context.Context, c *call) (any, error) {
 	position, err := s.Log.Position(ctx)
@@ -87,7 +90,8 @@ func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 
 // workspaceChange parses a change. Null stands for the server's own model and limits.
 func (c *call) workspaceChange() workspace.Change {
-	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota", "separate_approver", "admin_patterns")
+	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota", "separate_approver", "admin_patterns",
+		"caller_instructions", "caller_parameters")
 	const any = 1 << 50 // the store checks the bounds
 	change := workspace.Change{
 		Name: c.optionalText("name"), Instructions: c.optionalText("instructions"), Model: c.optionalText("model"),
@@ -95,6 +99,7 @@ func (c *call) workspaceChange() workspace.Change {
 		MaxRunning: c.optionalInt("max_running", 0, any), HistoryTokens: c.optionalInt("history_tokens", 0, any), StorageQuota: c.optionalInt("storage_quota", 0, any),
 		MessagesPerMinute: c.optionalInt("messages_per_minute", 0, any), CallsPerMinute: c.optionalInt("calls_per_minute", 0, any), OpenStreams: c.optionalInt("open_streams", 0, any),
 		SeparateApprover: c.optionalBool("separate_approver"), AdminPatterns: c.optionalBool("admin_patterns"),
+		CallerInstructions: c.optionalBool("caller_instructions"), CallerParameters: c.optionalBool("caller_parameters"),
 	}
 	if c.nulls["model"] {
 		change.Model = new("")

@@ -86,3 +86,39 @@ func TestSuppliedInstructionsCanBeOff(t *testing.T) {
 		t.Errorf("%s\n%v", got, r.Header)
 	}
 }
+
+// TestParametersOfTheModel checks that the parameters of a request are stored with its turn, that
+// wrong ones are reported, and that a workspace can refuse them.
+func TestParametersOfTheModel(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	options := func(r apitest.Reply) (text string) {
+		t.Helper()
+		if err := s.Pool.QueryRow(t.Context(), "SELECT coalesce(options::text, '') FROM turns WHERE session_id = $1", r.Body["session_id"]).Scan(&text); err != nil {
+			t.Fatalf("%d %s: %v", r.Status, r.Text, err)
+		}
+		return text
+	}
+	members := `"temperature":0.5,"top_p":1,"max_completion_tokens":3,"stop":["\n","END"],"seed":7,"reasoning_effort":"low"`
+	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 9", members)})
+	if got := options(r); got != `{"model":{"temperature":0.5,"top_p":1,"max_tokens":3,"stop":["\n","END"],"seed":7,"effort":"low"}}` || !strings.Contains(r.Text, `"finish_reason":"length"`) || r.Header.Get("X-Parley-Ignored") != "" {
+		t.Errorf("%s %s %v", got, r.Text, r.Header)
+	}
+	r = s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 9","max_output_tokens":50,"reasoning":{"effort":"high"},"seed":7}`})
+	if got := options(r); got != `{"model":{"max_tokens":50,"effort":"high"}}` || r.Header.Get("X-Parley-Ignored") != "seed" {
+		t.Errorf("%s %v", got, r.Header)
+	}
+	for _, bad := range []string{`"temperature":3`, `"top_p":"1"`, `"max_tokens":0`, `"stop":["a","b","c","d","e"]`, `"seed":1.5`} {
+		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x", bad)}); r.Status != 400 {
+			t.Errorf("%s: %d", bad, r.Status)
+		}
+	}
+	off := start(t, apitest.ChatOptions{})
+	if _, err := off.Workspaces.Update(t.Context(), off.Workspace.ID, workspace.Change{CallerParameters: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := off.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 9", members)}); !strings.Contains(r.Text, "8 9") ||
+		r.Header.Get("X-Parley-Ignored") != "temperature, top_p, max_completion_tokens, stop, seed, reasoning_effort" {
+		t.Errorf("%s %v", r.Text, r.Header)
+	}
+}

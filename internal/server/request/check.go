@@ -103,6 +103,15 @@ func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
 	return c.Within(param, f, low, high)
 }
 
+// Number parses a number between two bounds.
+func (c *Checks) Number(param string, raw json.RawMessage, low, high int) float64 {
+	f, err, ok := c.parseNumber(param, raw, "number")
+	if ok && err == nil {
+		c.Within(param, f, low, high)
+	}
+	return f
+}
+
 // parseNumber parses a number. ok is false if it is not one of the type; err reports that it
 // exceeds a float64.
 func (c *Checks) parseNumber(param string, raw json.RawMessage, kind string) (f float64, err error, ok bool) {

@@ -74,6 +74,7 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	}
 	in.parseFormat(r)
 	tools, options := in.parseTools(r)
+	in.parseParameters(r, &options)
 	in.setChatName(r)
 	in.keepUser()
 	q.ignored = in.Ignored

@@ -11,7 +11,8 @@ import (
 )
 
 // understood are the fields of a completion that have a meaning here.
-var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "tools", "tool_choice", "parallel_tool_calls"}
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "tools", "tool_choice", "parallel_tool_calls",
+	"temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"}
 
 // Handler returns the handler, which responds to the last message of a conversation.
 func Handler(s chat.Service) chat.Handler {
@@ -22,7 +23,9 @@ func Handler(s chat.Service) chat.Handler {
 		}
 		in := chat.Receive(body, raw, understood)
 		in.Shape = "response_format"
-		delete(in.Given, "conversation") // only responses have this field
+		for _, name := range []string{"conversation", "instructions", "max_output_tokens"} { // only responses have these fields
+			delete(in.Given, name)
+		}
 		return s.Answer(w, r, in, func(a chat.About, rd chat.Reply) chat.Encoder {
 			a.ID = "chatcmpl-" + rd.Turn.String()
 			return NewEncoder(a)

@@ -16,7 +16,8 @@ import (
 )
 
 // understood are the fields of a request that have a meaning here.
-var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions", "tools", "tool_choice", "parallel_tool_calls"}
+var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions", "tools", "tool_choice", "parallel_tool_calls",
+	"temperature", "top_p", "max_output_tokens", "reasoning"}
 
 const idPrefix = "resp_"
 
@@ -101,7 +102,14 @@ func (in incoming) toCompletion(r *server.Request) (ok bool) {
 		in.Given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
 		r.Names["command"] = "input"
 	}
-	delete(in.Given, "response_format")
+	for _, name := range []string{"response_format", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"} { // only completions have these fields
+		delete(in.Given, name)
+	}
+	if raw, ok := in.Given["reasoning"]; ok && in.Object("/reasoning", raw) {
+		if effort, ok := request.ByName(request.Members(raw))["effort"]; ok {
+			in.Given["reasoning_effort"], r.Names["reasoning_effort"] = effort, "reasoning/effort"
+		}
+	}
 	text, ok := in.Given["text"]
 	if !ok || !in.Object("/text", text) {
 		return true
