@@ -60,7 +60,12 @@ func (s *shop) serve(t *testing.T) (pin string) {
 	}
 	h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
-	t.Cleanup(h.Close)
+	t.Cleanup(func() {
+		for session := range server.Sessions() { // that a worker could not end
+			_ = session.Close()
+		}
+		h.Close()
+	})
 	return "http://shop.example:80=" + strings.TrimPrefix(h.URL, "http://")
 }
 

@@ -2,12 +2,19 @@ package e2e_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
@@ -60,6 +67,85 @@ func TestToolServersOfTheOfficialSDKs(t *testing.T) {
 	var asked int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE status = 'allowed'`).Scan(&asked); err != nil || asked != 3 {
 		t.Errorf("%d calls were approved, want one rename and two describe; %v", asked, err)
+	}
+}
+
+// TestKilledInACallOfAToolServer kills a server with kill -9 while three turns wait for the result of a
+// call: of a tool that reads, of one that changes something, and of one that may be repeated.
+func TestKilledInACallOfAToolServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type call struct{ tool, id string }
+	calls, leave := make(chan call, 10), make(chan struct{})
+	tools := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
+	for _, name := range []string{"find", "book", "put"} {
+		mcp.AddTool(tools, &mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{IdempotentHint: name == "put"}},
+			func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				id, _ := r.Params.Meta["parley/tool-use-id"].(string)
+				calls <- call{name, id}
+				select {
+				case <-leave:
+				case <-ctx.Done():
+				}
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, nil
+			})
+	}
+	h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	release := sync.OnceFunc(func() { close(leave) })
+	t.Cleanup(func() {
+		release()
+		for session := range tools.Sessions() { // of the killed server
+			_ = session.Close()
+		}
+		h.Close()
+	})
+	address := strings.Replace(h.URL, "127.0.0.1", "localhost", 1) + "/mcp"
+	w.env = []string{"PARLEY_EGRESS_ALLOW=" + pinOf(t, address)}
+	w.parley(t, "tools", "add", "shop", "--mcp", address, "--workspace", "w")
+	w.parley(t, "tools", "label", "shop", "find", "read_only", "--workspace", "w")
+	first := w.serve(t, w.env)
+	sessions := make(map[string]string)
+	for _, name := range []string{"find", "book", "put"} {
+		sessions[name] = w.startAllowed(t, first, "@call shop__"+name+"\n@say Done.")
+	}
+	ids := make(map[string]string)
+	for range sessions {
+		c := wait.Receive(t, "a call", calls)
+		ids[c.tool] = c.id
+	}
+	first.kill()
+	release()
+	second := w.serve(t, w.env)
+	for name, session := range sessions {
+		frames, err := w.follow(t.Context(), session, "", nil, second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var uses, results []string
+		for _, f := range frames {
+			switch f.Event {
+			case "tool_use":
+				uses = append(uses, f.Data)
+			case "tool_result":
+				results = append(results, f.Data)
+			}
+		}
+		want := `"ok":true,"output":"` + name + `"`
+		if name == "book" {
+			want = `"ok":false,"output":"interrupted, outcome unknown"`
+		}
+		if len(uses) != 1 || len(results) != 1 || !strings.Contains(results[0], want) || !strings.Contains(uses[0], ids[name]) || text(frames) != "Done." {
+			t.Errorf("%s: %v %v, text %q", name, uses, results, text(frames))
+		}
+	}
+	again := make(map[string]string)
+	for len(calls) > 0 {
+		c := <-calls
+		again[c.tool] += c.id
+	}
+	delete(ids, "book")
+	if !maps.Equal(again, ids) {
+		t.Errorf("repeated %v, want %v", again, ids)
 	}
 }
 
@@ -117,6 +203,23 @@ func (w *world) callTools(t *testing.T, s *server, script string) (results []str
 		t.Fatalf("%v: %v", err, frames)
 	}
 	return results
+}
+
+// startAllowed starts a turn that calls one tool, and allows the call if that needs an approval. It
+// returns when the call has begun.
+func (w *world) startAllowed(t *testing.T, s *server, script string) (session string) {
+	t.Helper()
+	session, _ = w.start(t, s, script)
+	err := w.stream(t.Context(), w.events(s, session, ""), func(f frame) bool {
+		if f.Event == "input_required" {
+			w.allow(t, s, f)
+		}
+		return f.Event != "tool_use"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
 }
 
 // allow answers the question of a frame.
