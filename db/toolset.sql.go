@@ -89,6 +89,42 @@ func (q *Queries) ToolDefinitionOffered(ctx context.Context, iD uuid.UUID, offer
 	return err
 }
 
+const toolDefinitionPut = `-- name: ToolDefinitionPut :execrows
+INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, label)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, 'changes'))
+ON CONFLICT (server_id, own_name) DO UPDATE
+SET definition = excluded.definition, hash = excluded.hash, label = coalesce($7, tool_definitions.label), updated_at = clock_timestamp()
+WHERE tool_definitions.hash <> excluded.hash OR tool_definitions.label <> coalesce($7, tool_definitions.label)
+`
+
+type ToolDefinitionPutParams struct {
+	WorkspaceID uuid.UUID
+	ServerID    uuid.UUID
+	OwnName     string
+	Name        string
+	Definition  []byte
+	Hash        []byte
+	Label       interface{}
+}
+
+// ToolDefinitionPut writes a tool that an administrator defines. A name that another entry has
+// already is left out.
+func (q *Queries) ToolDefinitionPut(ctx context.Context, arg ToolDefinitionPutParams) (int64, error) {
+	result, err := q.db.Exec(ctx, toolDefinitionPut,
+		arg.WorkspaceID,
+		arg.ServerID,
+		arg.OwnName,
+		arg.Name,
+		arg.Definition,
+		arg.Hash,
+		arg.Label,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const toolDefinitionSet = `-- name: ToolDefinitionSet :exec
 UPDATE tool_definitions
 SET label = coalesce($2, label), enabled = coalesce($3, enabled), updated_at = clock_timestamp()
@@ -138,6 +174,16 @@ func (q *Queries) ToolDefinitions(ctx context.Context, servers []uuid.UUID) ([]T
 		return nil, err
 	}
 	return items, nil
+}
+
+const toolDefinitionsElse = `-- name: ToolDefinitionsElse :exec
+DELETE FROM tool_definitions WHERE server_id = $1 AND own_name <> ALL($2::text[])
+`
+
+// ToolDefinitionsElse removes the tools of an entry that are not among these.
+func (q *Queries) ToolDefinitionsElse(ctx context.Context, serverID uuid.UUID, ownNames []string) error {
+	_, err := q.db.Exec(ctx, toolDefinitionsElse, serverID, ownNames)
+	return err
 }
 
 const toolNames = `-- name: ToolNames :many
@@ -342,6 +388,27 @@ func (q *Queries) ToolServers(ctx context.Context, workspaceID uuid.UUID, name *
 		return nil, err
 	}
 	return items, nil
+}
+
+const toolsAccepted = `-- name: ToolsAccepted :one
+SELECT count(*)::int FROM tool_definitions WHERE workspace_id = $1 AND definition IS NOT NULL
+`
+
+func (q *Queries) ToolsAccepted(ctx context.Context, workspaceID uuid.UUID) (int32, error) {
+	row := q.db.QueryRow(ctx, toolsAccepted, workspaceID)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const toolsLock = `-- name: ToolsLock :exec
+SELECT FROM workspaces WHERE id = $1 FOR NO KEY UPDATE
+`
+
+// ToolsLock makes changes of a workspace's tools wait for one another.
+func (q *Queries) ToolsLock(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, toolsLock, id)
+	return err
 }
 
 const toolsUsable = `-- name: ToolsUsable :many

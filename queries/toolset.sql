@@ -22,6 +22,13 @@ SELECT name FROM tool_definitions WHERE workspace_id = $1 ORDER BY name;
 -- name: ToolServerCount :one
 SELECT count(*)::int FROM tool_servers WHERE workspace_id = $1;
 
+-- name: ToolsLock :exec
+-- ToolsLock makes changes of a workspace's tools wait for one another.
+SELECT FROM workspaces WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: ToolsAccepted :one
+SELECT count(*)::int FROM tool_definitions WHERE workspace_id = $1 AND definition IS NOT NULL;
+
 -- name: ToolServerInsert :one
 INSERT INTO tool_servers (workspace_id, name, kind, url, headers, allowed, timeout_seconds)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -71,6 +78,19 @@ WHERE id = $1 AND offered_hash = sqlc.arg(seen)::bytea;
 UPDATE tool_definitions
 SET label = coalesce(sqlc.narg(label), label), enabled = coalesce(sqlc.narg(enabled), enabled), updated_at = clock_timestamp()
 WHERE id = $1;
+
+-- name: ToolDefinitionPut :execrows
+-- ToolDefinitionPut writes a tool that an administrator defines. A name that another entry has
+-- already is left out.
+INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, label)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce(sqlc.narg(label), 'changes'))
+ON CONFLICT (server_id, own_name) DO UPDATE
+SET definition = excluded.definition, hash = excluded.hash, label = coalesce(sqlc.narg(label), tool_definitions.label), updated_at = clock_timestamp()
+WHERE tool_definitions.hash <> excluded.hash OR tool_definitions.label <> coalesce(sqlc.narg(label), tool_definitions.label);
+
+-- name: ToolDefinitionsElse :exec
+-- ToolDefinitionsElse removes the tools of an entry that are not among these.
+DELETE FROM tool_definitions WHERE server_id = $1 AND own_name <> ALL(sqlc.arg(own_names)::text[]);
 
 -- name: ToolDefinitionForget :exec
 -- ToolDefinitionForget removes a tool that was never accepted and is not offered any more.

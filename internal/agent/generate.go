@@ -97,8 +97,8 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strin
 }
 
 // identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results
-// are matched by it. A call whose result can be posted gets an id that no other call of any turn
-// has.
+// are matched by it. A call whose result can be posted, or whose receiver recognizes it by its id, gets an id that no
+// other call of any turn has.
 func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {
@@ -107,7 +107,7 @@ func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 		}
 	}
 	for i := range calls {
-		if t := r.findTool(calls[i].Tool); t != nil && (t.Spec().Caller || t.Spec().Later) {
+		if t := r.findTool(calls[i].Tool); t != nil && (t.Spec().Caller || t.Spec().Later || t.Spec().UniqueID) {
 			calls[i].ID = "call_" + strings.ToLower(rand.Text())
 		} else if calls[i].ID == "" || taken[calls[i].ID] {
 			calls[i].ID = fmt.Sprintf("call_%d_%d", len(r.state.steps)+1, i+1)

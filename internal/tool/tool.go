@@ -32,6 +32,9 @@ type Spec struct {
 	Caller bool
 	// Later reports that Call may return a Later error.
 	Later bool
+	// UniqueID reports that calls need ids that no other call of any turn has: the receiver
+	// recognizes a repetition by them. So do those of Caller and Later.
+	UniqueID bool
 	// Unavailable is the reason why the tool cannot be used on this server; "": it can. The model
 	// is not offered such a tool; a call of it returns this reason.
 	Unavailable string

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // secretPrefix and secretSize are defined by Standard Webhooks.
@@ -28,9 +31,22 @@ func newSecret() []byte {
 	return secret
 }
 
+// SignRequest signs the request of a tool call like a report, with the secrets of a workspace.
+func (s *Store) SignRequest(ctx context.Context, workspace uuid.UUID, h http.Header, id string, body []byte) error {
+	secrets, err := s.openSecrets(ctx, workspace)
+	if err == nil {
+		signHeader(h, secrets, id, time.Now(), body)
+	}
+	return err
+}
+
 // Sign sets the headers of a report: its type, its id, its time, and a signature for each secret.
 func Sign(h http.Header, secrets [][]byte, id string, at time.Time, body []byte) {
 	h.Set("Content-Type", "application/json")
+	signHeader(h, secrets, id, at, body)
+}
+
+func signHeader(h http.Header, secrets [][]byte, id string, at time.Time, body []byte) {
 	h.Set("webhook-id", id)
 	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
 	h.Set("webhook-signature", signatureHeader(secrets, id, at, body))

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -17,9 +18,10 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Entry is a new MCP server.
+// Entry is a new entry of a workspace.
 type Entry struct {
 	Name    string
+	Kind    Kind // default: MCP
 	URL     string
 	Headers map[string]string // see Server.Headers
 	Allowed []string          // see Server.Allowed
@@ -37,7 +39,7 @@ func (e Entry) Server() Server {
 	if e.Timeout == 0 {
 		e.Timeout = DefaultTimeout
 	}
-	return Server{Name: e.Name, Kind: MCP, URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout, Enabled: true}
+	return Server{Name: e.Name, Kind: cmp.Or(e.Kind, MCP), URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout, Enabled: true}
 }
 
 // Add adds a server with the tools that it offers. To add a server is to accept them. A name in use
@@ -53,35 +55,20 @@ func (s *Store) Add(ctx context.Context, workspace uuid.UUID, e Entry, protocol 
 				Message: fmt.Sprintf("The server has no tool %.80q.", name)})
 		}
 	}
-	headers, err := json.Marshal(e.Headers)
-	if err != nil {
-		return added, nil, fmt.Errorf("encode headers: %w", err)
-	}
-	if e.Headers == nil {
-		headers = []byte("{}")
-	}
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
-		n, err := q.ToolServerCount(ctx, workspace)
+		row, err := insertServer(ctx, q, workspace, e)
 		if err != nil {
-			return fmt.Errorf("count tool servers: %w", err)
-		}
-		if n >= maxServers {
-			return fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d tool servers.", maxServers)})
-		}
-		row, err := q.ToolServerInsert(ctx, db.ToolServerInsertParams{WorkspaceID: workspace, Name: e.Name, Kind: string(MCP), URL: e.URL,
-			Headers: headers, Allowed: e.Allowed, TimeoutSeconds: int32(e.Server().Timeout / time.Second)})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.Invalid(fault.Violation{Param: "/name", Rule: "unique", Message: fmt.Sprintf("There is a tool server %q already.", e.Name)})
-		}
-		if err != nil {
-			return fmt.Errorf("add a tool server: %w", err)
+			return err
 		}
 		more, err := insertTools(ctx, q, row, chosen, true)
 		if err != nil {
 			return err
 		}
 		skipped = append(skipped, more...)
+		if err := checkRoom(ctx, q, workspace); err != nil {
+			return err
+		}
 		if err := q.ToolServerRefreshed(ctx, row.ID, protocol); err != nil {
 			return fmt.Errorf("record the refresh of a tool server: %w", err)
 		}
@@ -89,6 +76,49 @@ func (s *Store) Add(ctx context.Context, workspace uuid.UUID, e Entry, protocol 
 		return err
 	})
 	return added, skipped, err
+}
+
+// insertServer adds an entry without tools.
+func insertServer(ctx context.Context, q *db.Queries, workspace uuid.UUID, e Entry) (row db.ToolServer, err error) {
+	n, err := q.ToolServerCount(ctx, workspace)
+	if err != nil {
+		return row, fmt.Errorf("count tool servers: %w", err)
+	}
+	if n >= maxServers {
+		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d tool servers.", maxServers)})
+	}
+	headers := []byte("{}")
+	if e.Headers != nil {
+		if headers, err = json.Marshal(e.Headers); err != nil {
+			return row, fmt.Errorf("encode headers: %w", err)
+		}
+	}
+	row, err = q.ToolServerInsert(ctx, db.ToolServerInsertParams{WorkspaceID: workspace, Name: e.Name, Kind: string(e.Server().Kind), URL: e.URL,
+		Headers: headers, Allowed: e.Allowed, TimeoutSeconds: int32(e.Server().Timeout / time.Second)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "unique", Message: fmt.Sprintf("There is a tool server %q already.", e.Name)})
+	}
+	if err != nil {
+		return row, fmt.Errorf("add a tool server: %w", err)
+	}
+	return row, nil
+}
+
+// checkRoom fails if a workspace has accepted too many tools. It is called after a change, in its
+// transaction, and waits for other changes of the workspace.
+func checkRoom(ctx context.Context, q *db.Queries, workspace uuid.UUID) error {
+	if err := q.ToolsLock(ctx, workspace); err != nil {
+		return fmt.Errorf("lock the tools of a workspace: %w", err)
+	}
+	n, err := q.ToolsAccepted(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("count tools: %w", err)
+	}
+	if n > MaxTools {
+		return fault.Invalid(fault.Violation{Param: "", Rule: "max_items", Expected: MaxTools,
+			Message: fmt.Sprintf("A workspace has at most %d tools of its own, and these would be %d. Take fewer tools of this server, or remove others.", MaxTools, n)})
+	}
+	return nil
 }
 
 // insertTools adds tools of a server. Their definitions are accepted, or wait for it.
@@ -185,7 +215,7 @@ func (s *Store) Accept(ctx context.Context, workspace uuid.UUID, server, tool, s
 		if n == 0 {
 			return fault.New(fault.PreconditionFailed, "The server offers another definition of %s than the one you have read. Read it again, and accept that.", t.Name)
 		}
-		return nil
+		return checkRoom(ctx, q, workspace)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/text"
 )
 
@@ -42,6 +43,9 @@ func (e Entry) Violations() (vs []fault.Violation) {
 	wrong := func(param, rule, message string, args ...any) {
 		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: fmt.Sprintf(message, args...)})
 	}
+	if e.Kind == HTTP && isBuiltIn(e.Name) {
+		wrong("name", "unique", "The agent has a tool %s of its own. Use another name.", e.Name)
+	}
 	if !serverName.MatchString(e.Name) || len(e.Name) > MaxServerName {
 		wrong("name", "format", "The name of a tool server is like crm or issue-tracker: a to z, 0 to 9, single - and _ between them, a letter first, at most %d characters.", MaxServerName)
 	}
@@ -64,7 +68,7 @@ func (e Entry) Violations() (vs []fault.Violation) {
 		switch {
 		case !headerName.MatchString(name) || !text.IsPrintable(value) || len(value) > maxHeader:
 			wrong(at, "format", "A header has a name of letters, digits and -, and a value of one line of printable ASCII.")
-		case slices.Contains(ownHeaders, strings.ToLower(name)):
+		case slices.Contains(ownHeaders, strings.ToLower(name)), e.Kind == HTTP && isSigned(name):
 			wrong(at, "enum", "The connection sets the header %s itself.", name)
 		case isCredentialHeader(name) && !reference.MatchString(value):
 			wrong(at, "format", "The value of %s is stored as a secret and named here: parley secrets set NAME --host HOST, then Bearer ${NAME}.", name)
@@ -72,6 +76,15 @@ func (e Entry) Violations() (vs []fault.Violation) {
 	}
 	return append(vs, e.allowedViolations()...)
 }
+
+// isSigned reports whether the connection to an HTTP API sets a header of the signature.
+func isSigned(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "webhook-") || strings.HasPrefix(name, "parley-")
+}
+
+// isBuiltIn reports whether the agent has a tool of this name.
+func isBuiltIn(name string) bool { return permission.IsTool(name) || name == "final_answer" }
 
 // isCredentialHeader reports whether a header carries a credential, which must be in the vault.
 func isCredentialHeader(name string) bool {

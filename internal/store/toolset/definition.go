@@ -16,7 +16,7 @@ import (
 
 // The limits of what a server offers: all of it can reach the model.
 const (
-	MaxTools       = 128      // of a server
+	MaxTools       = 116      // of a workspace: with the built-in ones these are 128, which every provider takes
 	MaxDescription = 4096     // characters; the rest is cut off
 	MaxSchema      = 64 << 10 // bytes
 	maxTitle       = 200      // characters
@@ -29,6 +29,7 @@ type Definition struct {
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"input_schema"` // JSON Schema of the input, an object
 	Annotations Annotations     `json:"annotations"`
+	HTTP        *Request        `json:"http,omitempty"` // of a tool of an HTTP API
 }
 
 // Annotations are the server's hints. They are shown to administrators.
@@ -113,7 +114,7 @@ func chooseOffers(allowed []string, offers []Offer) (chosen []Offer, skipped []S
 		case i > 0 && offers[i-1].OwnName == o.OwnName:
 			wrong = "The server lists it twice."
 		case len(chosen) == MaxTools:
-			wrong = fmt.Sprintf("A tool server has at most %d tools here. Choose some of them.", MaxTools)
+			wrong = fmt.Sprintf("A workspace has at most %d tools of its own. Choose some of them.", MaxTools)
 		}
 		if wrong != "" {
 			skipped = append(skipped, Skipped{text.Truncate(text.Mask(o.OwnName), maxOwnName), wrong})

@@ -1,10 +1,10 @@
 // Package toolset owns the tools that a workspace adds to the built-in ones: its entries, which are
-// MCP servers, and the definitions of their tools.
+// MCP servers and HTTP APIs, and the definitions of their tools.
 //
-// It promises: only a definition that an administrator has accepted reaches the model. A server
-// that changes the definition of a tool disables that tool until the change is accepted, with both
-// definitions in the log of changes. The name of a tool is valid for every provider, unique in its
-// workspace and never that of a built-in tool. It makes no requests.
+// It promises: only a definition that an administrator has accepted or written reaches the model. A
+// server that changes the definition of a tool disables that tool until the change is accepted, with
+// both definitions in the log of changes. The name of a tool is valid for every provider, unique in
+// its workspace and never that of a built-in tool. It makes no requests.
 package toolset
 
 import (
@@ -28,8 +28,10 @@ import (
 // Kind is how the tools of an entry are called.
 type Kind string
 
-// MCP is a server of the Model Context Protocol over Streamable HTTP.
-const MCP Kind = "mcp"
+const (
+	MCP  Kind = "mcp"  // a server of the Model Context Protocol over Streamable HTTP
+	HTTP Kind = "http" // an HTTP API: each tool is a request, which an administrator has defined
+)
 
 // Label classifies the calls of a tool. An administrator sets it.
 type Label string
