@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
@@ -43,7 +44,7 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), Wiki: s.Wiki, CheckModel: CheckModel,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, CheckModel: CheckModel,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
 		Tools: func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/files"
+	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/tool/shell"
@@ -127,7 +128,19 @@ func (s *service) ownTools(ctx context.Context, workspace uuid.UUID, run *toolen
 	if err != nil {
 		return nil, err
 	}
-	return mcptool.Tools(run, mcptool.Record{Store: s.toolset, Workspace: workspace, Log: s.Log}, servers), nil
+	record := mcptool.Record{Store: s.toolset, Workspace: workspace, Log: s.Log}
+	tools, err := httptool.Tools(run, record, s.httpSender(), servers)
+	return append(tools, mcptool.Tools(run, record, servers)...), err
+}
+
+// httpSender signs the requests of HTTP tools.
+func (s *service) httpSender() httptool.Sender {
+	return httptool.Sender{Sign: s.callbacks.SignRequest, Base: s.baseURL()}
+}
+
+// httpProbeOf calls HTTP tools for administrators.
+func httpProbeOf(runner *toolenv.Runner, sender httptool.Sender) httptool.Probe {
+	return httptool.Probe{Sender: sender, Open: func(workspace uuid.UUID) httptool.ClosingEnv { return runner.OpenProbe(workspace) }}
 }
 
 // probeOf connects to tool servers for administrators.

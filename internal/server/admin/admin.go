@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
@@ -35,6 +36,7 @@ type Stores struct {
 	Budgets     *budget.Store
 	Toolset     *toolset.Store
 	Probe       mcptool.Probe // connects to tool servers
+	HTTPProbe   httptool.Probe
 	Vault       *vault.Store
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
@@ -120,11 +122,12 @@ func (s *api) operations() []operation {
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
 		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
 		{id: "listToolServers", method: "GET", path: own + "/tool-servers", scope: apikey.ConfigRead, query: pageQuery, do: s.listToolServers},
-		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "url", "headers", "allow", "timeout_seconds"}, status: http.StatusCreated, calls: true, ask: s.askToolServer, do: s.addToolServer},
+		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "kind", "url", "headers", "allow", "timeout_seconds", "tools", "openapi", "operations"}, large: true, status: http.StatusCreated, calls: true, ask: s.askToolServer, do: s.addToolServer},
 		{id: "getToolServer", method: "GET", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigRead, do: s.getToolServer},
 		{id: "updateToolServer", method: "PATCH", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, body: []string{"enabled"}, do: s.updateToolServer},
 		{id: "deleteToolServer", method: "DELETE", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, do: s.deleteToolServer},
 		{id: "refreshToolServer", method: "POST", path: own + "/tool-servers/{toolServer}/refresh", scope: apikey.ConfigWrite, calls: true, do: s.refreshToolServer},
+		{id: "putHTTPTools", method: "PUT", path: own + "/tool-servers/{toolServer}/tools", scope: apikey.ConfigWrite, body: []string{"tools", "openapi", "operations"}, large: true, do: s.putHTTPTools},
 		{id: "updateOwnTool", method: "PATCH", path: own + "/tool-servers/{toolServer}/tools/{tool}", scope: apikey.ConfigWrite, body: []string{"label", "enabled"}, do: s.updateOwnTool},
 		{id: "acceptOwnTool", method: "POST", path: own + "/tool-servers/{toolServer}/tools/{tool}/accept", scope: apikey.ConfigWrite, body: []string{"hash"}, do: s.acceptOwnTool},
 		{id: "testOwnTool", method: "POST", path: own + "/tool-servers/{toolServer}/tools/{tool}/test", scope: apikey.ConfigWrite, body: []string{"input"}, calls: true, do: s.testOwnTool},

@@ -22,6 +22,7 @@ type offered struct {
 	entry    toolset.Entry
 	protocol string
 	tools    []toolset.Offer
+	http     []toolset.HTTPTool // of an HTTP API
 }
 
 // AddToolServer connects to a server and adds it with the tools that it offers. The violation of a
@@ -45,7 +46,7 @@ func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
 	}
-	return &offered{e, protocol, offers}, err
+	return &offered{entry: e, protocol: protocol, tools: offers}, err
 }
 
 // RefreshToolServer reads the tools that a server offers now. A server that cannot be reached is an
@@ -56,6 +57,9 @@ func (s Stores) RefreshToolServer(ctx context.Context, workspace uuid.UUID, name
 	server, err := s.Toolset.Find(ctx, workspace, name)
 	if err != nil {
 		return server, nil, err
+	}
+	if server.Kind == toolset.HTTP {
+		return server, nil, fault.New(fault.ObjectConflict, "The tools of %s are those that an administrator has defined, so it has nothing to refresh. Replace them: PUT …/tool-servers/%s/tools", name, name)
 	}
 	offers, protocol, err := s.Probe.List(ctx, workspace, server)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
@@ -83,7 +87,11 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 	if state := of.Tools[i].State(); state != toolset.Usable {
 		return tool.Result{}, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
 	}
-	res, err := s.Probe.Call(ctx, workspace, of, of.Tools[i], input)
+	call := s.Probe.Call
+	if of.Kind == toolset.HTTP {
+		call = s.HTTPProbe.Call
+	}
+	res, err := call(ctx, workspace, of, of.Tools[i], input)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return tool.Reject(string(refused)), nil
 	}

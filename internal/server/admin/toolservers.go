@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -75,16 +76,23 @@ func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
 	return viewToolServer(server, nil), err
 }
 
-// askToolServer connects to the server of a new entry.
+// askToolServer reads a new entry, and connects to its server to learn its tools. Those of an HTTP API are
+// in the body.
 func (s *api) askToolServer(ctx context.Context, c *call) (err error) {
-	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), URL: c.body.RequiredString("url", 2048)}
+	kind := toolset.Kind(cmp.Or(c.body.Enum("kind", string(toolset.MCP), string(toolset.HTTP)), string(toolset.MCP)))
+	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), Kind: kind}
 	if c.body.Has("headers") && json.Unmarshal(c.body.Raw("headers"), &e.Headers) != nil {
 		c.Add(fault.Violation{Param: "/headers", Rule: "type", Message: "headers is an object of texts."})
 	}
+	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1, int(toolset.MaxTimeout/time.Second))) * time.Second
+	c.rejectOtherKind(kind)
+	if kind == toolset.HTTP {
+		return c.readHTTPAPI(e)
+	}
+	e.URL = c.body.RequiredString("url", 2048)
 	if c.body.Has("allow") {
 		e.Allowed = append([]string{}, c.body.Strings("allow", toolset.MaxTools)...)
 	}
-	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1, int(toolset.MaxTimeout/time.Second))) * time.Second
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -99,6 +107,10 @@ func (s *api) addToolServer(ctx context.Context, c *call) (any, error) {
 		if err := s.askToolServer(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	if c.offered.entry.Kind == toolset.HTTP {
+		server, err := s.Toolset.AddHTTP(ctx, c.Caller.Workspace.ID, c.offered.entry, c.offered.http)
+		return viewToolServer(server, nil), c.httpError(err)
 	}
 	server, skipped, err := s.Toolset.Add(ctx, c.Caller.Workspace.ID, c.offered.entry, c.offered.protocol, c.offered.tools)
 	return viewToolServer(server, skipped), err

@@ -124,8 +124,8 @@ func (c *httpCheck) checkRequest(t *HTTPTool) {
 	}
 	c.checkPlaces(r, input.Properties)
 	for _, m := range PathMember.FindAllStringSubmatch(r.Path, -1) {
-		if !slices.Contains(input.Required, m[1]) {
-			c.add("/http/path", "format", "The path has {%s}, so the input schema needs %s among its required properties.", m[1], m[1])
+		if _, known := input.Properties[m[1]]; !known || !slices.Contains(input.Required, m[1]) {
+			c.add("/http/path", "format", "The path has {%s}, so the input schema needs the required property %s.", m[1], m[1])
 		}
 	}
 }

@@ -46,6 +46,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
+	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
@@ -196,8 +197,9 @@ func (s *Service) Administration() admin.Stores {
 	runner := toolenv.New(toolenv.Config{Pool: s.Pool, Guard: s.Guard, Vault: s.Vault})
 	return admin.Stores{
 		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Toolset: toolset.NewStore(s.Pool),
-		Probe: mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
-		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
+		HTTPProbe: httptool.Probe{Sender: httptool.Sender{Sign: s.Callbacks.SignRequest}, Open: func(workspace uuid.UUID) httptool.ClosingEnv { return runner.OpenProbe(workspace) }},
+		Probe:     mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
+		Tools:     func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
 		System: func(context.Context) (admin.System, error) { // app describes a process
 			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{}, Settings: []admin.Setting{}}, nil
 		},
