@@ -147,7 +147,7 @@ func (c *call) httpTools(headers map[string]string) (tools []toolset.HTTPTool, d
 	for i, id := range ids {
 		t, err := doc.Tool(id, headers)
 		if refused, ok := errors.AsType[openapi.Refusal](err); ok {
-			c.Add(fault.Violation{Param: fmt.Sprintf("/operations/%d", i), Rule: "unsupported", Message: fmt.Sprintf("%.100s: %s", id, refused)})
+			c.Add(fault.Violation{Param: fmt.Sprintf("/operations/%d", i), Rule: "format", Message: fmt.Sprintf("%.100s: %s", id, refused)})
 		} else if err != nil {
 			return nil, nil, err
 		}

@@ -33,6 +33,7 @@ func TestHostileReceiversFailTheirCalls(t *testing.T) {
 			rw.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(rw).Flush()
 			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // a return would end the response
 		case "/v1/redirect":
 			http.Redirect(rw, r, "http://"+canary.Addr+"/private", http.StatusTemporaryRedirect)
 		case "/v1/echo":
