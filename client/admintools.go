@@ -10,7 +10,7 @@ import (
 // ToolServer is an entry of the workspace with the tools that it adds.
 type ToolServer struct {
 	Name        string            `json:"name"`
-	Kind        string            `json:"kind"` // mcp
+	Kind        string            `json:"kind"` // mcp or http
 	URL         string            `json:"url"`
 	Headers     map[string]string `json:"headers"`         // ${NAME} in a value stands for a secret
 	Allow       []string          `json:"allow"`           // the server's names of the tools to take; nil: every tool
@@ -45,6 +45,34 @@ type ToolDefinition struct {
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
 	Annotations json.RawMessage `json:"annotations"`
+	HTTP        *HTTPRequest    `json:"http,omitempty"` // of a tool of an HTTP API
+}
+
+// HTTPRequest is how a call of a tool becomes a request to an HTTP API.
+type HTTPRequest struct {
+	Method  string            `json:"method"`
+	Path    string            `json:"path"`                      // added to the address of the entry: /customers/{id}
+	In      map[string]string `json:"in,omitempty"`              // place of members of the input: path, query, body or whole_body
+	Timeout int               `json:"timeout_seconds,omitempty"` // 0: that of the entry
+	Later   *bool             `json:"later,omitempty"`           // 202 announces a result that will be posted; nil: except for GET
+}
+
+// HTTPTool is a tool of an HTTP API to add.
+type HTTPTool struct {
+	Name        string          `json:"name,omitempty"` // "": models see the name of the entry
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"` // nil: no input
+	Label       string          `json:"label,omitempty"`        // read_only or changes; "" keeps the label
+	Idempotent  bool            `json:"idempotent,omitempty"`   // a call of unknown outcome may be made again
+	HTTP        HTTPRequest     `json:"http"`
+}
+
+// HTTPTools are the tools of an HTTP API: Tools, or the operations of an OpenAPI document.
+type HTTPTools struct {
+	Tools      []HTTPTool `json:"tools,omitempty"`
+	OpenAPI    string     `json:"openapi,omitempty"` // YAML or JSON
+	Operations []string   `json:"operations,omitempty"`
 }
 
 // SkippedTool is a tool of a server that the workspace cannot use.
@@ -55,11 +83,13 @@ type SkippedTool struct {
 
 // NewToolServer is a tool server to add.
 type NewToolServer struct {
-	Name    string            `json:"name"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers,omitempty"`         // ${NAME} in a value stands for a secret
-	Allow   []string          `json:"allow,omitempty"`           // nil: every tool
-	Timeout int               `json:"timeout_seconds,omitempty"` // of a call; 0: the server's default
+	Name      string            `json:"name"`
+	Kind      string            `json:"kind,omitempty"` // "" is mcp
+	URL       string            `json:"url,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`         // ${NAME} in a value stands for a secret
+	Allow     []string          `json:"allow,omitempty"`           // of an MCP server; nil: every tool
+	Timeout   int               `json:"timeout_seconds,omitempty"` // of a call; 0: the server's default
+	HTTPTools                   // of an HTTP API
 }
 
 // OwnToolChange changes a tool of a tool server. A nil field stays unchanged.
@@ -84,10 +114,15 @@ func (a Admin) ToolServer(ctx context.Context, name string) (ToolServer, error) 
 	return administer[ToolServer](ctx, a, a.workspace(http.MethodGet, nil, "tool-servers", name))
 }
 
-// AddToolServer connects to a server, adds it and accepts the definitions of its tools, which have the
-// label changes.
+// AddToolServer adds a tool server. It connects to an MCP server and accepts the definitions of its tools,
+// which have the label changes.
 func (a Admin) AddToolServer(ctx context.Context, s NewToolServer) (ToolServer, error) {
 	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, s, "tool-servers"))
+}
+
+// ReplaceHTTPTools replaces the tools of an HTTP API.
+func (a Admin) ReplaceHTTPTools(ctx context.Context, name string, tools HTTPTools) (ToolServer, error) {
+	return administer[ToolServer](ctx, a, a.workspace(http.MethodPut, tools, "tool-servers", name, "tools"))
 }
 
 // EnableToolServer enables or disables a tool server with all its tools.

@@ -77,7 +77,7 @@ func TestApplyMakesTheWorkspaceEqual(t *testing.T) {
 			sh.must("workspace", "create", workspace)
 			own := shell{t: t, dir: sh.dir, environ: append([]string{"PARLEY_WORKSPACE=" + workspace}, onDatabase...)}
 			if mode == "server" {
-				key := own.must("keys", "create", "--name", "admin", "--scope", "admin")
+				key := own.must("keys", "create", "--name", "admin", "--scope", "admin", "--scope", "tools:read")
 				own.environ = []string{"PARLEY_WORKSPACE=" + workspace, "PARLEY_URL=" + srv.url, "PARLEY_API_KEY=" + strings.TrimSpace(key)}
 			}
 			return own
@@ -269,7 +269,7 @@ func TestApplyChecksBeforeItWrites(t *testing.T) {
 	for _, mode := range []string{"database", "server"} {
 		sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_WORKSPACE=" + mode, "DATABASE_URL=" + dsn}}
 		sh.must("workspace", "create", mode)
-		key := strings.TrimSpace(sh.must("keys", "create", "--name", "admin", "--scope", "admin"))
+		key := strings.TrimSpace(sh.must("keys", "create", "--name", "admin", "--scope", "admin", "--scope", "tools:read"))
 		if mode == "database" {
 			sh.writes("secrets.yaml", "parley: 1\ntool_rules: {bash: deny}\nsecrets: {CRM_KEY: {hosts: [crm.example]}}\n")
 			before := changes()

@@ -15,8 +15,9 @@ func (c *command) toolsCommand() *cobra.Command {
 		Use:     "tools",
 		Aliases: []string{"tool"},
 		Short:   "manage the tool servers of a workspace",
-		Long: `A tool server is an MCP server whose tools the agent can call, as server__tool. Its definitions are
-pinned: when the server changes one, the tool is disabled until parley tools accept.`,
+		Long: `A tool server is an MCP server or an HTTP API whose tools the agent can call, as server__tool. The
+definitions of an MCP server are pinned: when it changes one, the tool is disabled until parley
+tools accept.`,
 		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN
   parley tools label crm find read_only
   parley tools refresh crm`,

@@ -15,34 +15,39 @@ import (
 
 func (c *command) toolsAdd() *cobra.Command {
 	var s client.NewToolServer
-	var secret string
-	var headers []string
-	var timeout time.Duration
+	var f toolsFlags
 	cmd := &cobra.Command{
-		Use:   "add NAME --mcp URL",
-		Short: "add an MCP server and accept its tools",
-		Long: `Connects to the server, prints its tools and accepts their definitions. Every tool has the label
-changes, so its calls need approval, until parley tools label. --secret names a secret of the
-workspace whose hosts include the server; its value is sent as a bearer token.`,
-		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN
-  parley tools add docs --mcp https://docs.example.com/mcp --allow search --allow read
-  parley tools add erp --mcp https://erp.example.com/mcp --header 'X-Api-Key: ${ERP_KEY}'`,
+		Use:   "add NAME {--mcp URL | --http @FILE | --openapi FILE}",
+		Short: "add an MCP server or an HTTP API with its tools",
+		Long: `With --mcp it connects to the server, prints its tools and accepts their definitions. With --http
+it adds one tool, whose request a YAML file defines; with --openapi each --operation of an OpenAPI 3
+document becomes a tool. A tool has the label changes, so its calls need approval, until parley
+tools label. --secret names a secret of the workspace whose hosts include the server; its value is
+sent as a bearer token.`,
+		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN --allow find
+  parley tools add weather --http @weather.yaml
+  parley tools add erp --openapi erp.yaml --operation getCustomer --header 'X-Api-Key: ${ERP_KEY}'`,
 		Args: exactArguments("NAME"),
 	}
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if timeout != timeout.Truncate(time.Second) {
-			return usageError(cmd, fmt.Sprintf("--timeout %s is not a number of whole seconds.", timeout), "Give a time such as 90s.")
-		}
-		return nil
-	}
+	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check(cmd) }
 	cmd.RunE = c.administerTools(func(ctx context.Context, a *administration, args []string) error {
-		s.Name, s.Timeout, s.Headers = args[0], int(timeout/time.Second), make(map[string]string)
-		for _, h := range headers {
+		s.Name, s.Timeout, s.Headers = args[0], int(f.timeout/time.Second), make(map[string]string)
+		if err := c.readTools(f, &s); err != nil {
+			return err
+		}
+		for _, h := range f.headers {
 			name, value, _ := strings.Cut(h, ":")
 			s.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
-		if secret != "" {
-			s.Headers["Authorization"] = "Bearer ${" + secret + "}"
+		if f.secret != "" {
+			s.Headers["Authorization"] = "Bearer ${" + f.secret + "}"
+		}
+		if f.replace {
+			changed, err := a.ReplaceHTTPTools(ctx, s.Name, s.HTTPTools)
+			if err != nil {
+				return err
+			}
+			return c.printToolServer(changed, "Replaced the tools of %s: it has %d.", changed.Name, len(changed.Tools))
 		}
 		added, err := a.AddToolServer(ctx, s)
 		if err != nil {
@@ -51,12 +56,16 @@ workspace whose hosts include the server; its value is sent as a bearer token.`,
 		return c.printToolServer(added, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", added.Name, len(added.Tools), added.Name)
 	})
 	workspaceFlag(cmd)
-	cmd.Flags().StringVar(&s.URL, "mcp", "", "the address of the server, which speaks MCP over Streamable HTTP")
-	cmd.Flags().StringVar(&secret, "secret", "", "a secret to send as a bearer token")
-	cmd.Flags().StringArrayVar(&headers, "header", nil, "a header of each request, 'NAME: VALUE' with ${SECRET}; may be repeated")
-	cmd.Flags().StringSliceVar(&s.Allow, "allow", nil, "a tool to take, as the server names it; may be repeated")
-	cmd.Flags().DurationVar(&timeout, "timeout", toolset.DefaultTimeout, "how long a call may take")
-	_ = cmd.MarkFlagRequired("mcp")
+	cmd.Flags().StringVar(&f.mcp, "mcp", "", "the address of the server, which speaks MCP over Streamable HTTP")
+	cmd.Flags().StringVar(&f.http, "http", "", "@FILE with the definition of one HTTP tool, in YAML")
+	cmd.Flags().StringVar(&f.openapi, "openapi", "", "an OpenAPI 3 document")
+	cmd.Flags().StringSliceVar(&s.Operations, "operation", nil, "an operation of the document, by its operationId; may be repeated")
+	cmd.Flags().StringVar(&f.url, "url", "", "the address of the HTTP API; default: the first server of the document")
+	cmd.Flags().StringVar(&f.secret, "secret", "", "a secret to send as a bearer token")
+	cmd.Flags().StringArrayVar(&f.headers, "header", nil, "a header of each request, 'NAME: VALUE' with ${SECRET}; may be repeated")
+	cmd.Flags().StringSliceVar(&s.Allow, "allow", nil, "a tool of an MCP server to take, as the server names it; may be repeated")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", toolset.DefaultTimeout, "how long a call may take")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace the tools of an HTTP API that was added before")
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/store/toolset"
 )
 
-// ToolServer is a tool server. The definitions of its tools are not in the file: to add a server is to
+// ToolServer is an MCP server. HTTP APIs are not in the file. The definitions of its tools are not in the file: to add a server is to
 // accept those that it offers then.
 type ToolServer struct {
 	URL      string             `yaml:"url"`
@@ -57,6 +57,9 @@ func (f *File) readToolServers(ctx context.Context, a client.Admin) error {
 	list, err := a.ToolServers(ctx)
 	f.ToolServers = make(map[string]ToolServer)
 	for _, entry := range list {
+		if entry.Kind == string(toolset.HTTP) { // the file has no definitions of tools
+			continue
+		}
 		s := ToolServer{URL: entry.URL, Headers: entry.Headers, Allow: entry.Allow, Timeout: entry.Timeout, Disabled: !entry.Enabled, Tools: make(map[string]OwnTool)}
 		for _, t := range entry.Tools {
 			s.Tools[t.OwnName] = OwnTool{t.Label, !t.Enabled}

@@ -118,7 +118,7 @@ func (s *api) operations() []operation {
 		{id: "getCallbackSecret", method: "GET", path: own + "/callback-secret", scope: apikey.Admin, do: s.getCallbackSecret},
 		{id: "rollCallbackSecret", method: "POST", path: own + "/callback-secret/roll", scope: apikey.Admin, body: []string{"overlap_seconds"}, status: http.StatusCreated, do: s.rollCallbackSecret},
 
-		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ConfigRead, query: pageQuery, do: s.listTools},
+		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ToolsRead, query: pageQuery, do: s.listTools},
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
 		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
 		{id: "listToolServers", method: "GET", path: own + "/tool-servers", scope: apikey.ConfigRead, query: pageQuery, do: s.listToolServers},

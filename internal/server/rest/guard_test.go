@@ -191,11 +191,11 @@ func TestGuard(t *testing.T) {
 // caller's own tools come with a message, so they need chat.
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
-	const files = "downloadFiles getFile listFiles"
+	const files = "downloadFiles getFile listFiles listTools"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers listTools previewPattern"
+		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers previewPattern"
 	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
-		"putDocument putEgress putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
+		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
 	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"

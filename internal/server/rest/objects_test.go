@@ -75,6 +75,7 @@ var bodies = map[string]string{
 	"putToolRule":        `{"rule":"ask"}`,
 	"putBudget":          `{"max_tokens":5}`,
 	"addToolServer":      `{"name":"another","url":"https://listen.invalid/"}`,
+	"putHTTPTools":       `{"tools":[{"description":"x","http":{"method":"GET","path":"/"}}]}`,
 	"checkConfiguration": `{"changes":[]}`,
 	"updateToolServer":   `{"enabled":true}`,
 	"updateOwnTool":      `{"label":"changes"}`,
