@@ -103,28 +103,29 @@ func (q SummaryQuery) addStatus(c *conditions) {
 	}
 }
 
-// branchConditions returns conditions of which a session must fulfil one list, each list with an
+// ageConditions returns lists of conditions of which a session must fulfil one, each list with an
 // index of its own. It adds their arguments to c.
-func (q SummaryQuery) branchConditions(c *conditions) [][]string {
-	all := [][]string{nil}
-	if q.CreatedBefore != nil { // an old session was changed last then or soon after, or was in use for long
-		age := c.addArguments("s.created_at < %s::timestamptz", *q.CreatedBefore)
-		all = [][]string{
-			{age, c.addArguments("s.updated_at < %s::timestamptz", q.CreatedBefore.Add(clockSkew))},
-			{age, "s.updated_at - s.created_at > interval '1 hour'"},
-		}
+func (q SummaryQuery) ageConditions(c *conditions) [][]string {
+	if q.CreatedBefore == nil {
+		return [][]string{nil}
 	}
-	if q.Search == "" {
-		return all
+	age := c.addArguments("s.created_at < %s::timestamptz", *q.CreatedBefore)
+	return [][]string{ // an old session was changed last then or soon after, or was in use for long
+		{age, c.addArguments("s.updated_at < %s::timestamptz", q.CreatedBefore.Add(clockSkew))},
+		{age, "s.updated_at - s.created_at > interval '1 hour'"},
 	}
-	words := c.addArguments("websearch_to_tsquery('simple'::regconfig, %s::text)", q.Search)
-	var both [][]string
-	for _, b := range all { // a derived title is the beginning of a message
-		both = append(both,
-			append(slices.Clone(b), "EXISTS (SELECT FROM messages m WHERE m.session_id = s.id AND to_tsvector('simple'::regconfig, left(m.content, 50000)) @@ "+words+")"),
-			append(slices.Clone(b), "s.titled AND to_tsvector('simple'::regconfig, s.title) @@ "+words))
-	}
-	return both
+}
+
+// pages makes statements that read the first sessions of an order.
+type pages struct {
+	*conditions
+	order string
+}
+
+// of returns the statement of the first n sessions that fulfil the common conditions and more.
+func (p pages) of(n int, columns string, more ...string) string {
+	return fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s LIMIT %d",
+		columns, summaryTables, strings.Join(append(slices.Clone(p.all), more...), "\n  AND "), p.order, n)
 }
 
 // SQL returns the statement of a page that begins after a position, with one row more than the
@@ -138,16 +139,22 @@ func (q SummaryQuery) SQL(workspace uuid.UUID, at *time.Time, id uuid.UUID) (sql
 	if at != nil {
 		c.addCondition("(s.updated_at, s.id) "+after+" (%s::timestamptz, %s::uuid)", *at, id)
 	}
-	pageOf := func(columns string, where ...string) string {
-		return fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s LIMIT %d", columns, summaryTables, strings.Join(where, "\n  AND "), order, q.Limit+1)
+	p := pages{c, order}
+	ages := q.ageConditions(c)
+	var with, parts []string // the first rows of the parts are those of all
+	switch {
+	case q.Search != "":
+		with, parts = q.searchParts(p, ages)
+	case len(ages) == 1:
+		return p.of(q.Limit+1, summaryColumns), c.args
+	default:
+		for _, age := range ages {
+			parts = append(parts, p.of(q.Limit+1, "s.id", age...))
+		}
 	}
-	branches := q.branchConditions(c)
-	if len(branches) == 1 {
-		return pageOf(summaryColumns, append(c.all, branches[0]...)...), c.args
+	sql = p.of(q.Limit+1, summaryColumns, "s.id IN (("+strings.Join(parts, ")\nUNION (")+"))")
+	if with != nil {
+		sql = "WITH " + strings.Join(with, ",\n") + "\n" + sql
 	}
-	pages := make([]string, len(branches)) // the first rows of these pages are those of all
-	for i, b := range branches {
-		pages[i] = "(" + pageOf("s.id", append(slices.Clone(c.all), b...)...) + ")"
-	}
-	return pageOf(summaryColumns, "s.id IN ("+strings.Join(pages, "\nUNION ")+")"), c.args
+	return sql, c.args
 }

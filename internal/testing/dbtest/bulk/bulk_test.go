@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
 	"github.com/parley-server/parley/internal/testing/slow"
@@ -81,6 +83,7 @@ func TestListsReadTheirPageAlone(t *testing.T) {
 			t.Errorf("%s: %v\n\t%s", q.name, faultsOf(q, p), p.brief())
 		}
 	}
+	findOld(t, conn)
 	for index, name := range needed {
 		i := slices.IndexFunc(all, func(q query) bool { return strings.TrimSpace(q.name) == name })
 		if i < 0 {
@@ -99,5 +102,20 @@ func TestListsReadTheirPageAlone(t *testing.T) {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// findOld searches words that only old sessions have, which the index finds.
+func findOld(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	var want, got uuid.UUID
+	err := conn.QueryRow(t.Context(), `UPDATE messages SET content = 'A narwhal.' WHERE id = (
+		SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.workspace_id = $1 ORDER BY s.updated_at LIMIT 1) RETURNING session_id`, bulk.Workspace).Scan(&want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql, args := session.SummaryQuery{Search: "narwhal", Limit: 1}.SQL(bulk.Workspace, nil, uuid.Nil)
+	if err := conn.QueryRow(t.Context(), "SELECT id FROM ("+sql+") x", args...).Scan(&got); err != nil || got != want {
+		t.Errorf("the words of %s find %s, %v", want, got, err)
 	}
 }
