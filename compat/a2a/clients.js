@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { Role, TaskState } from '@a2a-js/sdk';
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
 
 const { PARLEY_URL: url, PARLEY_API_KEY: key, PARLEY_CONTROL_URL: control, HOOK_PORT: port } = process.env;
 
@@ -72,7 +72,7 @@ async function collect(stream, until = () => false) {
 
 const { TASK_STATE_SUBMITTED: SUBMITTED, TASK_STATE_WORKING: WORKING, TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: INPUT, TASK_STATE_CANCELED: CANCELED } = TaskState;
 
-async function converse(client, version, hook) {
+async function converse(client, version, hook, binding = 'JSONRPC') {
   const steps = {
     async 'a message and its answer'() {
       const asked = message([text('@say Hello, you.')]);
@@ -125,7 +125,8 @@ async function converse(client, version, hook) {
       assert.match(heard(answered), /Done\.$/);
       const second = await client.sendMessage(request(message([text('@call wiki_write {"page":"b2b","content":"x"}\n@say Denied, then.')])));
       assert.equal(second.status.state, INPUT);
-      const end = await client.sendMessage(request(message([data({ decision: 'deny', reason: 'No.' })], { taskId: second.id, contextId: second.contextId })));
+      const [word] = /deny [0-9A-Z]{6}/.exec(second.status.message.parts[0].content.value);
+      const end = await client.sendMessage(request(message([text(`${word} No.`)], { taskId: second.id, contextId: second.contextId })));
       assert.equal(end.id, second.id);
       assert.equal(end.status.state, COMPLETED);
     },
@@ -189,8 +190,9 @@ async function converse(client, version, hook) {
     },
   };
   for (const [name, step] of Object.entries(steps)) {
+    if (binding !== 'JSONRPC' && name.includes('server dies')) continue; // it costs a server, and is the same stream
     const without = await step();
-    console.log(`${version}: ${without ?? name}`);
+    console.log(`${version} ${binding}: ${without ?? name}`);
   }
 }
 
@@ -208,9 +210,11 @@ await once(server, 'listening');
 const hook = () => (got.length ? got.shift() : new Promise((resolve) => waiting.push(resolve)));
 
 const stranger = await new DefaultAgentCardResolver({ legacyCompat }).resolve(url);
-assert.equal(stranger.supportedInterfaces.length, 2);
+assert.equal(stranger.supportedInterfaces.length, 3);
 const card = await resolver.resolve(url);
 await converse(await factory.createFromAgentCard(card), '1.0', hook);
+const plain = { ...card, supportedInterfaces: card.supportedInterfaces.filter((i) => i.protocolBinding === 'HTTP+JSON') };
+await converse(await new ClientFactory({ transports: [new RestTransportFactory({ fetchImpl: keyed })], cardResolver: resolver }).createFromAgentCard(plain), '1.0', hook, 'HTTP+JSON');
 const old = { ...card, supportedInterfaces: card.supportedInterfaces.filter((i) => i.protocolVersion === '0.3') };
 await converse(await factory.createFromAgentCard(old), '0.3', hook);
 

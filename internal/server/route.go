@@ -46,7 +46,7 @@ func (s *Server) NewRouter(protocols ...Routes) http.Handler {
 }
 
 // matchOrder returns the paths in the order in which they are compared: a name before a {variable}
-// in its place, and prefixes last, the longest first.
+// in its place, a {variable}:suffix before the {variable} alone, and prefixes last, the longest first.
 func matchOrder(all Routes) []string {
 	var whole, prefixes []string
 	for path := range all {
@@ -56,7 +56,7 @@ func matchOrder(all Routes) []string {
 			whole = append(whole, path)
 		}
 	}
-	slices.Sort(whole)
+	slices.SortFunc(whole, func(a, b string) int { return strings.Compare(a+"~", b+"~") })
 	slices.SortFunc(prefixes, func(a, b string) int { return len(b) - len(a) })
 	return append(whole, prefixes...)
 }

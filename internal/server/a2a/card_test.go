@@ -69,7 +69,7 @@ func TestTheCard(t *testing.T) {
 				len(card.DefaultOutputModes) == 0 || len(card.Skills) == 0 || len(card.Skills[0].Tags) == 0 {
 				t.Errorf("%s: %s", v, text)
 			}
-			if (len(card.SupportedInterfaces) == 2) != newer || newer && (card.SupportedInterfaces[0].URL != s.URL+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || !card.Capabilities.ExtendedAgentCard ||
+			if (len(card.SupportedInterfaces) == 3) != newer || newer && (card.SupportedInterfaces[0].URL != s.URL+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || card.SupportedInterfaces[1].URL != s.URL+a2a.PlainPath || !card.Capabilities.ExtendedAgentCard ||
 				card.SecuritySchemes["apiKey"]["httpAuthSecurityScheme"] == nil || len(card.SecurityRequirements) != 1) {
 				t.Errorf("%s: %s", v, text)
 			}

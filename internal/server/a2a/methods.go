@@ -77,13 +77,18 @@ func run(c *call.Call, body []byte) error {
 	if err != nil {
 		return err
 	}
+	return m.run(c)
+}
+
+// run calls a method and responds with its result.
+func (m method) run(c *call.Call) error {
 	c.Streams = m.streams
-	if err := request.Accepts(c.R, request.JSONType, request.StreamType); err != nil {
+	if err := request.Accepts(c.R, request.JSONType, request.StreamType, plainType); err != nil {
 		return err
 	}
 	result, err := m.do(c)
 	if err != nil || m.streams {
 		return err
 	}
-	return server.WriteJSON(c.W, http.StatusOK, jsonrpc.Result(c.ID, result))
+	return server.WriteJSON(c.W, http.StatusOK, c.Result(result))
 }

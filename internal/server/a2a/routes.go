@@ -1,9 +1,9 @@
 // Package a2a serves the Agent2Agent protocol: JSON-RPC 2.0 at one address, in its versions
-// 0.3 and 1.0, and the agent card beside it. A context is a session, a task is a turn, and
+// 0.3 and 1.0, HTTP+JSON in version 1.0, and the agent card beside it. A context is a session, a task is a turn, and
 // the id of a message is its idempotency key.
 //
 // It promises: an unauthorized request is rejected with the error envelope of all protocols; every
-// other response, errors included, is JSON-RPC with the caller's id; a task of another workspace is
+// other response, errors included, is JSON-RPC with the caller's id, or has the form of HTTP+JSON; a task of another workspace is
 // answered like one that does not exist; a stream is a function of the committed events, so a
 // client that resumes with a frame's id misses none and gets none twice; no secret passes through
 // here; a closed connection never stops a turn.
@@ -41,7 +41,9 @@ func New(srv *server.Server, publicCard bool) server.Routes {
 	calls := s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.A2A, Class: ratelimit.Calls, Serve: s.serve}})
 	card := s.HandleMethods(map[string]server.Operation{http.MethodGet: {Public: true, Serve: s.serveCard}})
 	// Some clients append / to the address.
-	return server.Routes{Path: calls, Path + "/": calls, CardPath: card}
+	routes := s.plainRoutes()
+	routes[Path], routes[Path+"/"], routes[CardPath] = calls, calls, card
+	return routes
 }
 
 // serve reads a request and responds to it. Once the body is read, all errors are JSON-RPC.

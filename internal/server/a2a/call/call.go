@@ -30,6 +30,7 @@ type Call struct {
 	ID      json.RawMessage // as it was sent
 	Method  string
 	Streams bool // the method answers with a stream
+	Plain   bool // the transport is HTTP+JSON: results and errors have no envelope of JSON-RPC
 	Params  request.Fields
 	Parser  message.Parser
 }

@@ -30,11 +30,26 @@ func (c *Call) WriteError(err error) error {
 	if c.Version == V03 && c.Streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
 		return c.WriteFrames(c.W, []any{c.Failure(e)}) // such a client of 0.3 parses only a stream
 	}
-	return server.WriteJSON(c.W, http.StatusOK, c.Failure(e))
+	status := http.StatusOK
+	if c.Plain {
+		status = e.Status()
+	}
+	return server.WriteJSON(c.W, status, c.Failure(e))
 }
 
-// Failure returns the response with an error, in the form of the caller's version.
+// Result returns the response with a result.
+func (c *Call) Result(v any) any {
+	if c.Plain {
+		return v
+	}
+	return jsonrpc.Result(c.ID, v)
+}
+
+// Failure returns the response with an error, in the form of the caller's transport and version.
 func (c *Call) Failure(e *rpc.Error) any {
+	if c.Plain {
+		return map[string]any{"error": e.Plain()}
+	}
 	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
 	if c.Version == V03 {
 		out.Data = e.DetailsV03()

@@ -42,6 +42,7 @@ func (a Agent) Encode(url, release, version string) map[string]any {
 	if version != "0.3" {
 		card["supportedInterfaces"] = []object{
 			{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+			{"url": url + "/v1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
 			{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
 		}
 		capabilities["extendedAgentCard"] = true

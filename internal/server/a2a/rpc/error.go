@@ -3,11 +3,13 @@
 package rpc
 
 import (
+	"net/http"
 	"strconv"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 )
 
 // The codes of errors besides those of JSON-RPC.
@@ -37,6 +39,45 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
+
+// Status returns the status of HTTP for the error.
+func (e *Error) Status() int {
+	switch {
+	case e.Code == TaskNotFound:
+		return http.StatusNotFound
+	case e.Code == TaskNotCancelable:
+		return http.StatusConflict
+	case e.Fault != nil:
+		return e.Fault.Code.Status()
+	case e.Code == jsonrpc.InternalError || e.Code == ServerError:
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
+
+// names are the names of statuses, as Google's APIs have them.
+var names = map[int]string{
+	http.StatusNotFound: "NOT_FOUND", http.StatusConflict: "FAILED_PRECONDITION", http.StatusGone: "FAILED_PRECONDITION",
+	http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED",
+	http.StatusInternalServerError: "INTERNAL", http.StatusServiceUnavailable: "UNAVAILABLE",
+}
+
+// Plain returns the error as the transport HTTP+JSON has it.
+func (e *Error) Plain() any {
+	name, ok := names[e.Status()]
+	switch {
+	case e.Code == Unsupported || e.Code == VersionNotSupported:
+		name = "FAILED_PRECONDITION"
+	case !ok:
+		name = "INVALID_ARGUMENT"
+	}
+	return struct {
+		Code    int              `json:"code"`
+		Status  string           `json:"status"`
+		Message string           `json:"message"`
+		Details []map[string]any `json:"details,omitempty"`
+	}{e.Status(), name, e.Message, e.DetailsV10()}
+}
 
 // About names a task and its context, with which a caller can continue.
 func About(task, context uuid.UUID) map[string]string {

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a/call"
 	"github.com/parley-server/parley/internal/server/a2a/task"
-	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -87,11 +86,21 @@ func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 
 func (w *writer) writeFrame(f task.Frame) error {
 	w.last = max(w.last, f.ID)
-	return w.writeEvent(f.ID, jsonrpc.Result(w.ID, w.Version.Frame(f)))
+	return w.writeEvent(f.ID, w.Result(w.Version.Frame(f)))
 }
 
 // writeFailure writes an error into a stream that has begun.
-func (w *writer) writeFailure(err error) error { return w.writeEvent(0, w.Failure(w.RPCError(err))) }
+func (w *writer) writeFailure(err error) error {
+	failure := w.Failure(w.RPCError(err))
+	if !w.Plain {
+		return w.writeEvent(0, failure)
+	}
+	data, err := server.EncodeFrame(failure)
+	if err != nil {
+		return err
+	}
+	return w.sw.Named("error", data)
+}
 
 func (w *writer) writeEvent(id int64, v any) error {
 	data, err := server.EncodeFrame(v)
