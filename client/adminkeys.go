@@ -107,6 +107,12 @@ func (a Admin) CallbackSecrets(ctx context.Context) (CallbackSecrets, error) {
 	return administer[CallbackSecrets](ctx, a, a.workspace(http.MethodGet, nil, "callback-secret"))
 }
 
+// ShowCallbackSecret returns the signing secret with its text, and creates it if there is none. The
+// text is shown once: from the second time on it fails with OBJECT_CONFLICT.
+func (a Admin) ShowCallbackSecret(ctx context.Context) (CallbackSecrets, error) {
+	return administer[CallbackSecrets](ctx, a, a.workspace(http.MethodPost, nil, "callback-secret"))
+}
+
 // RollCallbackSecret creates a signing secret. The one before it signs too for the overlap.
 func (a Admin) RollCallbackSecret(ctx context.Context, overlap time.Duration) (CallbackSecrets, error) {
 	return administer[CallbackSecrets](ctx, a, a.workspace(http.MethodPost, overlapBody(overlap), "callback-secret", "roll"))

@@ -44,7 +44,7 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, CheckModel: CheckModel,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: CheckModel,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
 		Tools: func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {
@@ -91,7 +91,7 @@ func needsMasterKeys(r *http.Request) bool {
 	case http.MethodPut:
 		return strings.Contains(r.URL.Path, "/credentials/")
 	case http.MethodPost:
-		return strings.HasSuffix(r.URL.Path, "/callback-secret/roll") || strings.HasSuffix(r.URL.Path, "/tool-servers") ||
+		return strings.HasSuffix(r.URL.Path, "/callback-secret") || strings.HasSuffix(r.URL.Path, "/callback-secret/roll") || strings.HasSuffix(r.URL.Path, "/tool-servers") ||
 			strings.HasSuffix(r.URL.Path, "/config/check") && checksSealed(r) ||
 			strings.Contains(r.URL.Path, "/tool-servers/") && (strings.HasSuffix(r.URL.Path, "/refresh") || strings.HasSuffix(r.URL.Path, "/test"))
 	}

@@ -44,7 +44,7 @@ type Stores struct {
 	Budgets     *budget.Store
 	Toolset     *toolset.Store
 	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
-	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
+	Callbacks   *callback.Store  // without master keys
 	Sessions    *session.Store   // with the retention of the settings
 	Files       *filestore.Store // without master keys: it can erase
 	Folders     *workdir.Store   // the files of sessions' agents
@@ -104,15 +104,6 @@ func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 		return nil, &ConfigError{[]string{s.noKey}}
 	}
 	return openVault(ctx, s.pool, s.keys)
-}
-
-// OpenCallbacks opens the callbacks with the master keys, which their signing secrets need.
-func (s *Stores) OpenCallbacks(ctx context.Context) (*callback.Store, error) {
-	v, err := s.OpenVault(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return callback.NewStore(s.pool, v.Keyring(), s.guard), nil
 }
 
 // DeleteWorkspace removes a workspace with everything in it, in this order: its keys, so that no

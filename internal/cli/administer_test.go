@@ -86,6 +86,12 @@ budget list
 budget delete user anna
 budget delete user anna
 sessions delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --yes
+sessions files 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
+sessions files x
+callbacks secret
+callbacks secret
+callbacks secret --rotate --overlap 0s
+callbacks secret --rotate --overlap never
 tools add tickets --mcp http://tickets.demo.internal/mcp --allow list --timeout 5s
 tools add tickets --mcp http://tickets.demo.internal/mcp
 tools add Tickets --mcp https://127.0.0.1/
@@ -114,6 +120,8 @@ server resume`
 
 // administeredSentences are parts of what some of the commands print, with the exit code at the end.
 var administeredSentences = map[string]string{
+	"callbacks secret --rotate --overlap 0s":                                  "Created a new signing secret; the old one ends now.",
+	"sessions files 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b":                     "does not exist in this workspace",
 	"budget list --json":                                                      "\"max_cost_usd\": 2,\n \"max_tokens\": 5,",
 	"budget update key nothing1 --max-tokens 5":                               "The workspace has no key",
 	"workspace update WS --messages-per-minute -7":                            "-per-minute -7 is not a limit.",
@@ -143,7 +151,7 @@ func TestAdministrationIsEqualOverTheAPI(t *testing.T) {
 		pattern *regexp.Regexp
 		with    string
 	}{
-		{regexp.MustCompile(`(prl|whtok)_\S+`), "KEY"},
+		{regexp.MustCompile(`(prl|whtok|whsec)_\S+`), "KEY"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`), "ID"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][0-9:.]+( [A-Z]+|Z)?`), "TIME"},
 		{regexp.MustCompile(`(cli|key):\S+`), "ACTOR"},

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) callbacksSecret() *cobra.Command {
@@ -22,21 +23,17 @@ func (c *command) callbacksSecret() *cobra.Command {
 new secret; callbacks are signed with both until the overlap ends, so that receivers can change one
 after the other.`,
 		Args: nothing,
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
-			callbacks, err := a.OpenCallbacks(ctx)
-			if err != nil {
-				return err
-			}
+		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
 			if !rotate {
-				secret, err := callbacks.Secret(ctx, a.Workspace.ID)
-				if errors.Is(err, callback.ErrShown) {
+				made, err := a.ShowCallbackSecret(ctx)
+				if e, ok := errors.AsType[*client.Error](err); ok && e.Code == "OBJECT_CONFLICT" {
 					return &problem{Exit: exitUsage, Code: "SHOWN_BEFORE", What: "The secret was shown before.", Why: "It is shown once.",
 						Do: "If it is lost, create another: parley callbacks secret --rotate"}
 				}
 				if err != nil {
 					return err
 				}
-				return c.printOnce(secret, object{"secret": secret}, "This secret signs the callbacks of %s.", a.Workspace.Slug)
+				return c.printOnce(made.Text, object{"secret": made.Text}, "This secret signs the callbacks of %s.", a.slug)
 			}
 			stay, err := parseDuration(overlap)
 			if err != nil {
@@ -45,7 +42,7 @@ after the other.`,
 			if stay == nil || *stay > longestOverlap {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "Two secrets sign for at most 30 days.", Do: "Give a time, such as 24h."}
 			}
-			secret, err := callbacks.Rotate(ctx, a.Workspace.ID, *stay)
+			made, err := a.RollCallbackSecret(ctx, *stay)
 			if err != nil {
 				return err
 			}
@@ -53,7 +50,7 @@ after the other.`,
 			if *stay > 0 {
 				end = "signs beside it for another " + stay.String()
 			}
-			return c.printOnce(secret, object{"secret": secret}, "Created a new signing secret; the old one %s.", end)
+			return c.printOnce(made.Text, object{"secret": made.Text}, "Created a new signing secret; the old one %s.", end)
 		}),
 	}
 	workspaceFlag(cmd)

@@ -11,7 +11,7 @@ import (
 // checkUTF8 rejects a command line that is not UTF-8, which cannot be sent unchanged. Names of
 // files may have any bytes, since they are not sent.
 func checkUTF8(cmd *cobra.Command) error {
-	if !strings.Contains(cmd.Use, "FILE") && !utf8.ValidString(strings.Join(cmd.Flags().Args(), " ")) {
+	if !strings.Contains(cmd.Use, "FILE") && cmd.Annotations[anyBytes] == "" && !utf8.ValidString(strings.Join(cmd.Flags().Args(), " ")) {
 		return notText(cmd, "An argument")
 	}
 	var bad error
@@ -24,6 +24,9 @@ func checkUTF8(cmd *cobra.Command) error {
 	})
 	return bad
 }
+
+// anyBytes annotates a command whose arguments can have any bytes, such as paths of an agent's files.
+const anyBytes = "any bytes"
 
 // notText returns the error for input that is not UTF-8, without repeating it.
 func notText(cmd *cobra.Command, what string) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -17,9 +17,9 @@ func (c *command) sessionsFiles() *cobra.Command {
 		Example: `  parley sessions files 0192f0aa-0000-7000-8000-000000000001
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 --json
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 get reports/2026.csv > 2026.csv`,
-		Long: `Lists the files in /workspace of a session's agent, as they were last saved, directly from the
-database and without a server. A path with unprintable bytes is shown in quotes; get accepts it in
-that form.`,
+		Long: `Lists the files in /workspace of a session's agent, as they were last saved. A path with
+unprintable bytes is shown in quotes; get accepts it in that form.`,
+		Annotations: map[string]string{anyBytes: "PATH"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return exactArguments("SESSION")(cmd, args)
@@ -29,33 +29,26 @@ that form.`,
 			}
 			return exactArguments("SESSION", "get", "PATH")(cmd, args)
 		},
-		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
-			id, err := uuid.Parse(args[0])
-			if err != nil {
+		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if _, err := uuid.Parse(args[0]); err != nil {
 				return noSessionID(args[0])
 			}
-			if _, err := a.Sessions.Head(ctx, a.Workspace.ID, id); err != nil {
-				return err
-			}
 			if len(args) > 1 {
-				return c.printFile(ctx, a, id, args[2])
+				return c.printFile(ctx, a, args[0], args[2])
 			}
-			return c.listFolder(ctx, a, id)
+			return c.listFolder(ctx, a, args[0])
 		}),
 	})
 }
 
-func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error {
-	list, err := a.Folders.List(ctx, a.Workspace.ID, id)
+func (c *command) listFolder(ctx context.Context, a *administration, session string) error {
+	list, err := a.SessionFiles(ctx, session)
 	if err != nil {
 		return err
 	}
-	for i, e := range list {
-		list[i].Path, list[i].Target = printablePath(e.Path), printablePath(e.Target)
-	}
 	return c.printList(list, len(list), "The session's agent has no files.", []string{"PATH", "KIND", "SIZE", "TARGET"}, func(i int) []string {
 		e := list[i]
-		kind, size := string(e.Kind), ""
+		kind, size := e.Kind, ""
 		if e.SHA256 != "" {
 			size = strconv.FormatInt(e.Size, 10)
 		}
@@ -66,27 +59,15 @@ func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error 
 	})
 }
 
-func (c *command) printFile(ctx context.Context, a *admin, id uuid.UUID, path string) error {
+func (c *command) printFile(ctx context.Context, a *administration, session, path string) error {
 	if isTerminal(c.Stdout) {
 		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.", Why: "An agent has made it, and it can steer the terminal.",
 			Do: "Add > FILE, or | less."}
 	}
-	if plain, err := strconv.Unquote(path); err == nil && strings.HasPrefix(path, `"`) {
-		path = plain
+	if !utf8.ValidString(path) {
+		path = strconv.Quote(path)
 	}
-	f, err := a.Folders.Open(ctx, a.Workspace.ID, id, path)
-	if err != nil {
-		return err
-	}
-	return f.Copy(ctx, c.Stdout)
-}
-
-// printablePath returns a path as it is if all of it can be printed and read, else in quotes.
-func printablePath(path string) string {
-	if quoted := strconv.Quote(path); quoted != `"`+path+`"` || strings.Join(strings.Fields(path), " ") != path {
-		return quoted
-	}
-	return path
+	return a.SessionFile(ctx, session, path, c.Stdout)
 }
 
 func noSessionID(word string) error {

@@ -16,8 +16,11 @@ import (
 func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)
+	srv := serve(t, dsn, "127.0.0.1:0")
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
 	sh.must("workspace", "create", "one")
+	remote := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=one",
+		"PARLEY_API_KEY=" + strings.TrimSpace(sh.must("keys", "create", "--name", "reader", "--scope", "sessions:read"))}}
 	pool := dbtest.Pool(t, dsn)
 	c := workdir.Claim{Session: uuid.Must(uuid.NewV7()), Epoch: 1}
 	if err := pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) SELECT $1, id FROM workspaces RETURNING workspace_id`, c.Session).Scan(&c.Workspace); err != nil {
@@ -50,6 +53,9 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, list)
 		}
 	}
+	if over := remote.must("sessions", "files", id); over != list {
+		t.Errorf("over the API:\n%s\non the database:\n%s", over, list)
+	}
 	var listed struct{ Data []workdir.Entry }
 	if err := json.Unmarshal([]byte(sh.must("sessions", "files", id, "--json")), &listed); err != nil || len(listed.Data) != 3 {
 		t.Fatalf("%+v, %v", listed, err)
@@ -58,8 +64,10 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 		if e.Kind != workdir.File {
 			continue
 		}
-		if got := sh.must("sessions", "files", id, "get", e.Path); got != content {
-			t.Errorf("%s: %q", e.Path, got)
+		for _, sh := range []shell{sh, remote} {
+			if got := sh.must("sessions", "files", id, "get", e.Path); got != content {
+				t.Errorf("%s: %q", e.Path, got)
+			}
 		}
 	}
 	if got := sh.must("sessions", "files", id, "get", odd); got != content {

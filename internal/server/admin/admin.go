@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // Stores are the owners of what is administered, besides those of the server. All are required.
@@ -40,6 +41,7 @@ type Stores struct {
 	Vault       *vault.Store
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
+	Folders     *workdir.Store
 	Tools       func() []tool.Spec // the built-in tools of this server
 	// System describes the process and its database, without the pause.
 	System func(context.Context) (System, error)
@@ -116,7 +118,11 @@ func (s *api) operations() []operation {
 		{id: "putCredential", method: "PUT", path: own + "/credentials/{name}", scope: apikey.Admin, body: []string{"value", "allowed_hosts", "in_query", "in_body", "allow_http"}, do: s.putCredential},
 		{id: "deleteCredential", method: "DELETE", path: own + "/credentials/{name}", scope: apikey.Admin, do: s.deleteCredential},
 		{id: "getCallbackSecret", method: "GET", path: own + "/callback-secret", scope: apikey.Admin, do: s.getCallbackSecret},
+		{id: "showCallbackSecret", method: "POST", path: own + "/callback-secret", scope: apikey.Admin, status: http.StatusCreated, do: s.showCallbackSecret},
 		{id: "rollCallbackSecret", method: "POST", path: own + "/callback-secret/roll", scope: apikey.Admin, body: []string{"overlap_seconds"}, status: http.StatusCreated, do: s.rollCallbackSecret},
+
+		{id: "listSessionFiles", method: "GET", path: own + "/sessions/{sessionId}/folder", scope: apikey.SessionsRead, query: pageQuery, do: s.listSessionFiles},
+		{id: "getSessionFile", method: "GET", path: own + "/sessions/{sessionId}/folder/content", scope: apikey.SessionsRead, query: []string{"path"}, do: s.getSessionFile},
 
 		{id: "listTools", method: "GET", path: own + "/tools", scope: apikey.ToolsRead, query: pageQuery, do: s.listTools},
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},

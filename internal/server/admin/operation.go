@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/adminlog"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // operation is a row of the table.
@@ -47,6 +48,11 @@ type (
 	// once is a value with a secret. A repeat under the same Idempotency-Key gets kept instead: the
 	// secret is not stored.
 	once struct{ value, kept any }
+	// sent is a file.
+	sent struct {
+		workdir.Content
+		ctx context.Context
+	}
 )
 
 // call is a parsed request. Its function reports invalid values to the embedded Checks, and calls
@@ -184,6 +190,8 @@ func respond(w http.ResponseWriter, status int, result any) error {
 		return server.WriteJSON(w, status, v.page)
 	case once:
 		return server.WriteData(w, status, v.value)
+	case sent:
+		return v.send(w)
 	case tagged:
 		w.Header().Set("ETag", `"`+v.tag+`"`)
 		return server.WriteData(w, status, v.value)

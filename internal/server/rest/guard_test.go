@@ -197,12 +197,12 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
 	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
-		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken updateKey updateWorkspace"
+		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
-		apikey.SessionsRead: "getApproval getCallback getSession listApprovals listCallbacks listFeedback listMessages listSessions resumeChat resumeStream",
+		apikey.SessionsRead: "getApproval getCallback getSession getSessionFile listApprovals listCallbacks listFeedback listMessages listSessionFiles listSessions resumeChat resumeStream",
 		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",

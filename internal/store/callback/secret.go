@@ -81,7 +81,7 @@ func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte,
 			return nil, fmt.Errorf("read signing secrets: %w", err)
 		}
 		if len(rows) == 0 {
-			if _, err := s.addSecret(ctx, s.pool, workspace, newSecret(), false); err != nil {
+			if _, err := s.addSecret(ctx, replan.Pool{Pool: s.pool}, workspace, newSecret(), false); err != nil {
 				return nil, err
 			}
 			continue

@@ -196,7 +196,7 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 func (s *Service) Administration() admin.Stores {
 	runner := toolenv.New(toolenv.Config{Pool: s.Pool, Guard: s.Guard, Vault: s.Vault})
 	return admin.Stores{
-		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Toolset: toolset.NewStore(s.Pool),
+		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Folders: workdir.New(s.Pool, workdir.Options{}), Toolset: toolset.NewStore(s.Pool),
 		HTTPProbe: httptool.Probe{Sender: httptool.Sender{Sign: s.Callbacks.SignRequest}, Open: func(workspace uuid.UUID) httptool.ClosingEnv { return runner.OpenProbe(workspace) }},
 		Probe:     mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
 		Tools:     func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
