@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -42,6 +44,13 @@ func (s *service) demoTools(ctx context.Context, w workspace.Workspace) error {
 		return err
 	}
 	label := toolset.ReadOnly
-	_, err = s.toolset.SetTool(ctx, w.ID, e.Name, "list", &label, nil)
+	if _, err = s.toolset.SetTool(ctx, w.ID, e.Name, "list", &label, nil); err != nil {
+		return err
+	}
+	_, err = s.toolset.AddHTTP(ctx, w.ID, toolset.Entry{Name: "order_supplies", URL: demo.APIURL}, []toolset.HTTPTool{{Definition: toolset.Definition{
+		Description: "Order office supplies. The result is the number of the order.",
+		Schema:      json.RawMessage(`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"],"additionalProperties":false}`),
+		Annotations: toolset.Annotations{Idempotent: true}, HTTP: &toolset.Request{Method: http.MethodPost, Path: "/orders", Later: true},
+	}}})
 	return err
 }

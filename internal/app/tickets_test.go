@@ -47,6 +47,9 @@ func TestDevelopmentModeHasATicketSystem(t *testing.T) {
 	if got := send(`{"command":"@call tickets__create {\"title\":\"New chairs\"}","stream":false}`); !strings.Contains(got, `"error":"input_required"`) || !strings.Contains(got, "tickets__create") {
 		t.Errorf("create: %s", got)
 	}
+	if got := send(`{"command":"@call order_supplies {\"item\":\"chairs\"}","stream":false}`); !strings.Contains(got, `"error":"input_required"`) || !strings.Contains(got, "order_supplies") {
+		t.Errorf("order_supplies: %s", got)
+	}
 	if got := send(`{"command":"@call http_request {\"url\":\"http://tickets.demo.internal/mcp\"}"}`); !strings.Contains(got, "is not on the list of hosts") {
 		t.Errorf("http_request: %s", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,14 +31,15 @@ type Ticket struct {
 	State string `json:"state"`
 }
 
-// Tickets is a small MCP server with an in-memory ticket system, on loopback.
+// Tickets is an in-memory ticket system, a small MCP server and HTTP API on loopback.
 type Tickets struct {
 	listener net.Listener
 	server   *http.Server
 	ended    chan error
 
-	mu   sync.Mutex
-	list []Ticket
+	mu     sync.Mutex
+	list   []Ticket
+	orders []string // addresses for the results
 }
 
 // StartTickets serves the ticket system until Close.
@@ -51,9 +53,14 @@ func StartTickets() (*Tickets, error) {
 	}}
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return t.tools() },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true})
+	api := t.api()
 	t.server = &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != TicketsHost { // a page in a browser on this machine
 			http.Error(w, "This server is for the tools of parley serve --dev.", http.StatusForbidden)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			api.ServeHTTP(w, r)
 			return
 		}
 		handler.ServeHTTP(w, r)
