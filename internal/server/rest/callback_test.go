@@ -51,6 +51,7 @@ type reported struct {
 		Error     *string
 		Metadata  map[string]string
 		Input     *question `json:"input_required"`
+		Tools     *required `json:"tool_required"`
 	}
 }
 
@@ -308,5 +309,30 @@ func TestListCallbacks(t *testing.T) {
 		if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hi", `"callback":"`+query+`"`)}); r.status != 400 || r.Error.Code != code || r.Error.Param != "callback/url" {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
+	}
+}
+
+// TestCallbackReportsCallersTools: a callback reports the calls of the caller's tools, and the end of
+// the turn after their results.
+func TestCallbackReportsCallersTools(t *testing.T) {
+	t.Parallel()
+	s, h := startHook(t)
+	h.reply <- 200
+	h.reply <- 200
+	id := s.callback(t, hookURL, "@call get_weather {\"city\":\"Paris\"}\n@say It is warm.", weather)
+	asked := wait.Receive(t, "a request at the hook", h.got)
+	if q := asked.Data.Tools; asked.Type != "turn.input_required" || asked.Data.Success || asked.Data.Output != nil || *asked.Data.Error != "tool_required" || asked.Data.Input != nil ||
+		q == nil || len(q.Calls) != 1 || q.Calls[0].Tool != "get_weather" || string(q.Calls[0].Input) != `{"city":"Paris"}` || !strings.HasSuffix(q.ReplyURL, "/sessions/"+asked.Data.SessionID+"/tool-results") {
+		t.Fatalf("%s", asked.raw)
+	}
+	if r := s.get(t, call{method: "POST", path: asked.Data.Tools.ReplyURL, body: results(asked.Data.Tools.Calls[0].ToolUseID, `{"celsius":21}`)}); r.status != 200 {
+		t.Fatal(r.text)
+	}
+	end := wait.Receive(t, "a request at the hook", h.got)
+	if end.Type != "turn.completed" || end.Data.TurnID != asked.Data.TurnID || end.Data.Tools != nil || end.Data.Output == nil || *end.Data.Output != "It is warm." || end.Data.Metadata["order"] != "17" {
+		t.Errorf("%s", end.raw)
+	}
+	if c := s.await(t, id, "delivered", 1); len(c.Deliveries) != 2 || c.Deliveries[1].Type != "turn.input_required" {
+		t.Errorf("%+v", c)
 	}
 }
