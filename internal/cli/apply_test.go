@@ -312,6 +312,7 @@ func TestApplyChecksBeforeItWrites(t *testing.T) {
 		if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "parley tools remove tickets") {
 			t.Errorf("%s: another timeout: exit code %d, %s", mode, code, errs)
 		}
+		sh.appliesHTTP(mode, changes)
 		sh.writes("parley.yaml", "parley: 1\ntool_rules: {}\ntool_servers: {}\n")
 		sh.must("apply", "-f", "parley.yaml", "--yes", "--prune")
 		sh.settled(mode, changes)
@@ -350,5 +351,45 @@ func TestApplyContinuesAfterAFailure(t *testing.T) {
 	}
 	if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--yes"); code != 0 || !strings.Contains(errs, "Made 2 changes") {
 		t.Errorf("the second run: exit code %d, %s", code, errs)
+	}
+}
+
+// appliesHTTP adds an HTTP API, changes its tools, and exports it for another workspace.
+func (s shell) appliesHTTP(mode string, changes func() int) {
+	s.t.Helper()
+	const file = `parley: 1
+tool_servers:
+  erp:
+    kind: http
+    url: https://erp.example.com/v1
+    tools:
+      get_customer:
+        label: read_only
+        description: Get a customer.
+        input_schema: {type: object, required: [id], properties: {id: {type: integer, minimum: 1}, "fields": {type: string}}}
+        http: {method: get, path: "/customers/{id}"}
+      note: {disabled: true, description: Write a note., http: {method: POST, path: /notes, timeout_seconds: 5}}
+`
+	s.writes("parley.yaml", strings.ReplaceAll(file, "method: POST", "method: POKE"))
+	if _, errs, code := s.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "tool server erp: The method of a request is one of") {
+		s.t.Errorf("%s: a wrong method: exit code %d, %s", mode, code, errs)
+	}
+	s.writes("parley.yaml", file)
+	s.must("apply", "-f", "parley.yaml", "--yes")
+	s.settled(mode, changes)
+	exported := s.must("export", "config")
+	for _, want := range []string{"    kind: http\n    url: https://erp.example.com/v1\n", "            fields: query\n            id: path\n", "          path: /customers/{id}\n"} {
+		if !strings.Contains(exported, want) {
+			s.t.Errorf("%s: the export lacks %q:\n%s", mode, want, exported)
+		}
+	}
+	s.writes("parley.yaml", strings.NewReplacer("Get a customer.", "Find a customer.", "disabled: true, ", "label: read_only, ", "note:", "memo:").Replace(file))
+	s.must("apply", "-f", "parley.yaml", "--yes")
+	s.settled(mode, changes)
+	s.writes("parley.yaml", exported)
+	s.must("apply", "-f", "parley.yaml", "--yes")
+	s.settled(mode, changes)
+	if again := s.must("export", "config"); again != exported {
+		s.t.Errorf("%s: applied again, the export is\n%s\nand was\n%s", mode, again, exported)
 	}
 }

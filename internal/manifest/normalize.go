@@ -17,7 +17,7 @@ func (f *File) normalize() error {
 		f.Agents[name] = a.complete()
 	}
 	for name, s := range f.ToolServers {
-		f.ToolServers[name] = s.normalize()
+		f.ToolServers[name] = s.normalize(name)
 	}
 	if err := f.normalizeAllowlist(); err != nil {
 		return err

@@ -175,3 +175,9 @@ func isPathTemplate(path string) bool {
 	}
 	return !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
+
+// CompleteHTTPTool returns a tool of an entry as it would be stored. It does not report violations.
+func CompleteHTTPTool(entry string, t HTTPTool) HTTPTool {
+	clean, _ := cleanHTTPTools(entry, []HTTPTool{t})
+	return clean[0]
+}
