@@ -18,7 +18,8 @@ import (
 
 // TestBrowserPage runs the backend and the page of docs/guides/browser.md: the page streams an
 // answer from another origin, resumes it after kill -9, and gets a new token when its own is
-// revoked. A page of an origin that is not listed reads nothing, with the same token.
+// revoked. A double click sends one message. A page of an origin that is not listed shows that, and
+// reads nothing with the same token.
 func TestBrowserPage(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -36,7 +37,8 @@ func TestBrowserPage(t *testing.T) {
 	tab := browser.MustPage(address).MustWaitLoad()
 	send := func(command string) {
 		t.Helper()
-		tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click() }`, command)
+		tab.MustWait(`() => !document.querySelector("button").disabled`)
+		tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click(); document.querySelector("button").click() }`, command)
 	}
 	shows := func(text string) {
 		t.Helper()
@@ -58,12 +60,16 @@ func TestBrowserPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	send("What is 2*3+1?")
+	tab.MustWait(`() => !document.querySelector("button").disabled`)
 	shows("7")
-	var sessions, users int
-	err = w.pool.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE end_user = 'anna@example.com') FROM sessions").Scan(&sessions, &users)
-	if err != nil || sessions != 1 || users != 1 {
-		t.Errorf("%d sessions, %d of the user: %v", sessions, users, err)
+	var sessions, users, messages int
+	err = w.pool.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE end_user = 'anna@example.com'), (SELECT count(*) FROM messages WHERE role = 'user') FROM sessions").Scan(&sessions, &users, &messages)
+	if err != nil || sessions != 1 || users != 1 || messages != 3 {
+		t.Errorf("%d sessions, %d of the user, %d messages: %v", sessions, users, messages, err)
 	}
+	unlisted := browser.MustPage(strings.Replace(address, "127.0.0.1", "localhost", 1)).MustWaitLoad()
+	unlisted.MustEval(`() => document.querySelector("button").click()`)
+	unlisted.MustWait(`() => document.querySelector("pre").innerText.includes("must allow http://localhost")`)
 
 	c, err := client.New(client.Options{URL: s.url, Workspace: "w", Key: w.key})
 	if err != nil {
