@@ -121,14 +121,14 @@ func costText(usd *float64) string {
 // byteSize renders a size.
 func byteSize(n int64) string {
 	switch {
-	case n < 1000:
+	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1000)
-	case n < 1_000_000_000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1_000_000)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1_000_000_000)
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
 // duration renders how long something took.

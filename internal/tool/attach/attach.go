@@ -149,10 +149,10 @@ func shown(name string) string {
 // describeSize formats a number of bytes for users.
 func describeSize(n int) string {
 	switch {
-	case n < 1000:
+	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
-	case n < 999_950:
-		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	case float64(n)/(1<<10) < 1023.95: // 1024.0 KiB otherwise
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }

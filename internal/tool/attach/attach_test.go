@@ -104,10 +104,10 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	tl := attach.Tool(nil, nil)
 	for input, want := range map[string]string{
-		`{"filename":"report.csv","content":"` + strings.Repeat("x", 1200) + `"}`: "attach report.csv (1.2 KB)",
+		`{"filename":"report.csv","content":"` + strings.Repeat("x", 1200) + `"}`: "attach report.csv (1.2 KiB)",
 		`{"path":"out/a.txt"}`:              "attach a.txt",
 		`{"filename":"a.txt","content":""}`: "attach a.txt (0 B)",
-		`{"filename":"a.txt","content":"` + strings.Repeat("x", 999_999) + `"}`: "attach a.txt (1.0 MB)",
+		`{"filename":"a.txt","content":"` + strings.Repeat("x", 1<<20-1) + `"}`: "attach a.txt (1.0 MiB)",
 		`{"filename":"../../b.bin","content":"AAAA","encoding":"base64"}`:       "attach b.bin (3 B)",
 		`{"filename":"C:\\x\\a\u202eb.txt","content":""}`:                       `attach "a\u202eb.txt" (0 B)`,
 		`{"filename":"` + strings.Repeat("é", 100) + `","content":""}`:          `attach "` + strings.Repeat("é", 60) + `"… (0 B)`,

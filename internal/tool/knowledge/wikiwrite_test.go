@@ -57,9 +57,9 @@ func TestWritingIsSummedUp(t *testing.T) {
 	t.Parallel()
 	write := summarizer(t, "wiki_write")
 	for input, want := range map[string]string{
-		`{"page":"onboarding","content":"` + strings.Repeat("x", 1229) + `"}`: "write wiki page onboarding (1.2 KB)",
+		`{"page":"onboarding","content":"` + strings.Repeat("x", 1229) + `"}`: "write wiki page onboarding (1.2 KiB)",
 		`{"page":"wiki/a/b.md","content":"éé"}`:                               "write wiki page a/b (4 bytes)",
-		`{"page":"a","content":"` + strings.Repeat("x", 1<<20) + `"}`:         "write wiki page a (1.0 MB)",
+		`{"page":"a","content":"` + strings.Repeat("x", 1<<20) + `"}`:         "write wiki page a (1.0 MiB)",
 		`{"page":"a"}`:                    "write a wiki page",
 		`{"page":7,"content":""}`:         "write a wiki page",
 		`{"page":"a\nb","content":"<x>"}`: `write wiki page "a\nb" (3 bytes)`,

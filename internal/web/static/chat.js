@@ -8,7 +8,7 @@ import { toolCard } from "./toolcard.js";
 const foldedLines = 4;
 const number = new Intl.NumberFormat("en-US");
 export const seconds = (ms) => ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")} min`;
-export const size = (n) => n < 1000 ? `${n} B` : n < 1e6 ? `${(n / 1000).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`;
+export const size = (n) => n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1048576).toFixed(1)} MiB`;
 
 /** ToolRow is one call: a row that opens. */
 class ToolRow {
