@@ -70,12 +70,13 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)
 	}
-	if err := s.addOwnTools(ctx, ag, claimed, run); err != nil {
+	rules, err := s.addOwnTools(ctx, ag, claimed, run)
+	if err != nil {
 		run.Close()
 		return nil, conv, nil, err
 	}
 	offerTools(ag, claimed.Agent.Tools)
-	if err := addCallerTools(ag, t.Tools); err != nil {
+	if err := addCallerTools(ag, t.Tools, rules); err != nil {
 		run.Close()
 		return nil, conv, nil, err
 	}
@@ -85,21 +86,24 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	return ag, conv, run, nil
 }
 
-// addOwnTools adds the workspace's own tools, and makes the denied tools unavailable.
-func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed session.Claimed, run *toolenv.Run) error {
-	var rules permission.Rules
+// addOwnTools adds the workspace's own tools, and makes the denied tools unavailable. It returns the
+// rules of the turn.
+func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed session.Claimed, run *toolenv.Run) (rules permission.Rules, err error) {
 	if claimed.HasTools {
 		if s.cfg.OwnTools != nil && run != nil {
 			own, err := s.cfg.OwnTools(ctx, claimed.Turn.WorkspaceID, run)
 			if err != nil {
-				return err
+				return rules, err
 			}
-			ag.Tools = append(ag.Tools, own...)
+			for _, t := range own { // an entry may be older than a built-in tool of its name
+				if !slices.ContainsFunc(ag.Tools, func(other tool.Tool) bool { return other.Spec().Name == t.Spec().Name }) {
+					ag.Tools = append(ag.Tools, t)
+				}
+			}
 		}
 		if s.cfg.Permissions != nil {
-			var err error
 			if rules, err = s.cfg.Permissions.Rules(ctx, claimed.Turn.WorkspaceID); err != nil {
-				return err
+				return rules, err
 			}
 		}
 	}
@@ -109,7 +113,7 @@ func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed sess
 			ag.Tools[i] = deniedTool{t, reason}
 		}
 	}
-	return nil
+	return rules, nil
 }
 
 // deniedTool is a tool that the model is not offered, because the rules deny every call.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/schema"
@@ -26,8 +28,18 @@ type CallerTool struct {
 var noInput = json.RawMessage(`{"type":"object","properties":{}}`)
 
 // encodeCallerTools checks the tools of a message and returns them as they are stored.
-func encodeCallerTools(tools []CallerTool) (json.RawMessage, error) {
+func (s *Service) encodeCallerTools(ctx context.Context, workspace uuid.UUID, tools []CallerTool) (json.RawMessage, error) {
 	var violations []fault.Violation
+	if s.cfg.CheckNames != nil {
+		names := make([]string, len(tools))
+		for i, t := range tools {
+			names[i] = t.Name
+		}
+		var err error
+		if violations, err = s.cfg.CheckNames(ctx, workspace, names); err != nil {
+			return nil, err
+		}
+	}
 	for i, t := range tools {
 		at := fmt.Sprintf("/tools/%d", i)
 		switch {
@@ -76,8 +88,9 @@ func compileCallerTool(t CallerTool) (callerTool, error) {
 }
 
 // addCallerTools adds the caller's tools of a turn to its agent, whose own tools take precedence.
-// The caller decides about their calls: no rule of the workspace is for them.
-func addCallerTools(ag *agent.Agent, raw json.RawMessage) error {
+// The caller decides about their calls, so none needs an approval. A tool that the rules deny by its
+// name is not offered.
+func addCallerTools(ag *agent.Agent, raw json.RawMessage, rules permission.Rules) error {
 	if raw == nil {
 		return nil
 	}
@@ -94,14 +107,19 @@ func addCallerTools(ag *agent.Agent, raw json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("read the caller's tool %s: %w", d.Name, err)
 		}
-		ag.Tools, added[d.Name] = append(slices.Clip(ag.Tools), t), true
+		var offered tool.Tool = t
+		if reason := rules.Denied(d.Name); reason != "" && ag.Permit != nil {
+			offered = deniedTool{t, reason}
+		}
+		ag.Tools, added[d.Name] = append(slices.Clip(ag.Tools), offered), true
 	}
 	if permit := ag.Permit; permit != nil {
 		ag.Permit = func(ctx context.Context, name string, input json.RawMessage) (agent.Verdict, error) {
+			v, err := permit(ctx, name, input)
 			if added[name] {
-				return agent.Verdict{}, nil
+				v = agent.Verdict{Denied: v.Denied}
 			}
-			return permit(ctx, name, input)
+			return v, err
 		}
 	}
 	return nil

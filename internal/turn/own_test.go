@@ -3,12 +3,15 @@ package turn_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -66,5 +69,48 @@ func TestOwnToolsFollowTheRules(t *testing.T) {
 	}
 	if len(requests) != 3 {
 		t.Errorf("%d requests", len(requests))
+	}
+}
+
+// TestToolsOfCallersFollowTheWorkspace sends tools with names that the workspace has, or denies.
+func TestToolsOfCallersFollowTheWorkspace(t *testing.T) {
+	t.Parallel()
+	script := modeltest.Say("Done.")
+	w := newWorld(t, script)
+	store := toolset.NewStore(w.pool)
+	_, err := store.AddHTTP(t.Context(), w.workspace.ID, toolset.Entry{Name: "order", URL: "https://erp.example"},
+		[]toolset.HTTPTool{{Definition: toolset.Definition{Description: "Order.", HTTP: &toolset.Request{Method: "POST", Path: "/"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, func(c *turn.Config) { c.Permissions, c.CheckNames = permission.New(c.Pool), store.CheckNames })
+	send := func(names ...string) (turn.Started, error) {
+		var tools []turn.CallerTool
+		for _, name := range names {
+			tools = append(tools, turn.CallerTool{Name: name})
+		}
+		return r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "x", Tools: tools})
+	}
+	var many []string
+	for i := range toolset.MaxTools {
+		many = append(many, fmt.Sprintf("t%d", i))
+	}
+	for param, names := range map[string][]string{"/tools/1/name": {"get", "order"}, "/tools": many} {
+		_, err := send(names...)
+		if f := fault.From(err); f == nil || len(f.Detail.Violations) != 1 || f.Detail.Violations[0].Param != param {
+			t.Errorf("%s: %v", param, err)
+		}
+	}
+	if err := permission.New(w.pool).Set(t.Context(), w.workspace.ID, "send_mail", permission.Deny); err != nil {
+		t.Fatal(err)
+	}
+	st, err := send("get", "send_mail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, r, st)
+	body := string(script.Requests()[0].Body)
+	if !strings.Contains(body, `"name":"get"`) || strings.Contains(body, "send_mail") {
+		t.Errorf("offered: %s", body)
 	}
 }

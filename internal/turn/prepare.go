@@ -54,7 +54,7 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 	}
 	if len(req.Tools) > 0 {
 		var err error
-		if n.Tools, err = encodeCallerTools(req.Tools); err != nil {
+		if n.Tools, err = s.encodeCallerTools(ctx, req.Workspace.ID, req.Tools); err != nil {
 			return n, err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fair"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -55,6 +56,9 @@ type Config struct {
 	Runner *toolenv.Runner // nil: tools cannot run
 	// OwnTools returns the tools that a workspace has added, in a run; nil: there are none.
 	OwnTools func(ctx context.Context, workspace uuid.UUID, run *toolenv.Run) ([]tool.Tool, error)
+	// CheckNames reports tools of a message whose names the tools of the workspace have, or that are
+	// too many beside these; nil: there are none.
+	CheckNames func(ctx context.Context, workspace uuid.UUID, names []string) ([]fault.Violation, error)
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run

@@ -53,6 +53,14 @@ func TestRulesAreAdministered(t *testing.T) {
 		t.Errorf("reset: %s", text)
 	}
 	s.refused(t, "OBJECT_NOT_FOUND", "PUT tools/bsh/rule", `{"rule":"deny"}`)
+	s.refused(t, "OBJECT_NOT_FOUND", "PUT tools/send_mail/rule", `{"rule":"allow"}`)
+	s.refused(t, "OBJECT_NOT_FOUND", "DELETE tools/send_mail/rule", "")
+	if s.must(t, "PUT tools/send_mail/rule", `{"rule":"deny"}`, &tool); tool.Rule == nil || *tool.Rule != "deny" {
+		t.Errorf("a tool of callers: %+v", tool)
+	}
+	if s.must(t, "DELETE tools/send_mail/rule", "", &tool); tool.Rule != nil {
+		t.Errorf("a tool of callers: %+v", tool)
+	}
 	s.refused(t, "INVALID_REQUEST", "PUT tools/bash/rule", `{"rule":"maybe"}`)
 	s.refused(t, "INVALID_REQUEST", "PUT tools/request_secret/rule", `{"rule":"allow"}`)
 

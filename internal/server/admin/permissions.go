@@ -107,10 +107,20 @@ func (s *api) putToolRule(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) deleteToolRule(ctx context.Context, c *call) (any, error) {
+	before, err := s.toolViews(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.Permissions.Reset(ctx, c.Caller.Workspace.ID, c.PathValue("tool")); err != nil {
 		return nil, c.toolError(err)
 	}
-	return s.findTool(ctx, c)
+	after, err := s.findTool(ctx, c)
+	i := slices.IndexFunc(before, func(t toolView) bool { return t.Name == c.PathValue("tool") })
+	if f := fault.From(err); f != nil && f.Code == fault.ObjectNotFound && i >= 0 { // a tool of callers is known by its rule
+		before[i].Rule, before[i].Since = nil, nil
+		return before[i], nil
+	}
+	return after, err
 }
 
 func (s *api) findTool(ctx context.Context, c *call) (any, error) {

@@ -32,10 +32,10 @@ type allowed struct {
 func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
 	t, known := r.kindOf(tool)
 	rule, set := r.set[tool]
-	set = set && known && !t.fixed
-	if set && rule == Deny {
+	if set = set && !t.fixed; set && rule == Deny { // also a tool of a caller
 		return Deny, fmt.Sprintf("This workspace does not allow the tool %s.", tool)
 	}
+	set = set && known
 	if label, own := r.own[tool]; own && label == "" {
 		return Deny, fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)
 	}

@@ -62,3 +62,31 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 		t.Errorf("%+v, %v", settings, err)
 	}
 }
+
+// TestToolsOfCallersCanBeDenied denies a tool by a name that neither the agent nor the workspace has.
+func TestToolsOfCallersCanBeDenied(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	for tool, rule := range map[string]permission.Verdict{"read_mail": permission.Allow, "bsh": permission.Deny, "crm__find": permission.Deny, "a b": permission.Deny} {
+		if err := w.Set(t.Context(), w.id, tool, rule); fault.From(err) == nil {
+			t.Errorf("%s %s: %v", rule, tool, err)
+		}
+	}
+	if err := w.Set(t.Context(), w.id, "read_mail", permission.Deny); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := w.Rules(t.Context(), w.id)
+	if err != nil || rules.Denied("read_mail") == "" || rules.Denied("get_mail") != "" {
+		t.Errorf("%q, %q, %v", rules.Denied("read_mail"), rules.Denied("get_mail"), err)
+	}
+	settings, err := w.Settings(t.Context(), w.id)
+	if last := settings[len(settings)-1]; err != nil || last.Tool != "read_mail" || *last.Rule != permission.Deny || last.Default != "allow" {
+		t.Errorf("%+v, %v", last, err)
+	}
+	if err := w.Reset(t.Context(), w.id, "read_mail"); err != nil {
+		t.Fatal(err)
+	}
+	if w.judge(t, "read_mail", nil) == permission.Deny {
+		t.Error("the rule outlives its removal")
+	}
+}

@@ -3,6 +3,9 @@ package permission
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,8 +72,8 @@ func (s *Store) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Settings lists every tool, by name, with its rule in a workspace: the built-in ones, and then the
-// workspace's own.
+// Settings lists every tool, by name, with its rule in a workspace: the built-in ones, then the
+// workspace's own, then the tools of callers that are denied.
 func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, error) {
 	rows, err := s.q.ToolRules(ctx, workspace)
 	if err != nil {
@@ -93,12 +96,17 @@ func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, e
 		}
 		settings = append(settings, set)
 	}
+	for _, row := range rows {
+		if v, ok := ParseVerdict(row.Rule); ok && !IsTool(row.Tool) && own[row.Tool] == "" {
+			settings = append(settings, Setting{Tool: row.Tool, Default: callerRule, Rule: &v, Since: &row.UpdatedAt})
+		}
+	}
 	return settings, nil
 }
 
 // Set sets a workspace's rule for a tool.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Verdict) error {
-	if err := s.checkSettable(ctx, workspace, tool); err != nil {
+	if err := s.checkSettable(ctx, workspace, tool, v == Deny); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleSet(ctx, workspace, tool, v.String()); err != nil {
@@ -109,7 +117,12 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Ver
 
 // Reset restores the built-in rule of a tool.
 func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) error {
-	if err := s.checkSettable(ctx, workspace, tool); err != nil {
+	rows, err := s.q.ToolRules(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("read the rules of tools: %w", err)
+	}
+	has := slices.ContainsFunc(rows, func(r db.ToolRulesRow) bool { return r.Tool == tool })
+	if err := s.checkSettable(ctx, workspace, tool, has); err != nil {
 		return err
 	}
 	if err := s.q.ToolRuleDelete(ctx, workspace, tool); err != nil {
@@ -131,7 +144,15 @@ func (s *Store) ownLabels(ctx context.Context, workspace uuid.UUID) (map[string]
 	return own, nil
 }
 
-func (s *Store) checkSettable(ctx context.Context, workspace uuid.UUID, tool string) error {
+// callerRule is the rule of a tool that callers bring along, in words.
+const callerRule = "allow"
+
+// callerTool matches the names of tools that callers bring along.
+var callerTool = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*([-_][a-zA-Z0-9]+)*$`)
+
+// checkSettable reports a tool that no rule can be set for. A tool of callers, which has an unknown
+// name, can only be denied.
+func (s *Store) checkSettable(ctx context.Context, workspace uuid.UUID, tool string, deny bool) error {
 	own, err := s.ownLabels(ctx, workspace)
 	if err != nil {
 		return err
@@ -142,7 +163,12 @@ func (s *Store) checkSettable(ctx context.Context, workspace uuid.UUID, tool str
 		return nil
 	case !known:
 		v.Message = fmt.Sprintf("Unknown tool %q.", tool)
-		if near := search.Nearest(tool, append(sortedNames(tools), sortedNames(own)...), 1); len(near) > 0 {
+		near := search.Nearest(tool, append(sortedNames(tools), sortedNames(own)...), 1)
+		isTypo := len(near) > 0 && !strings.Contains(tool, near[0]) // read_mail is none of read
+		if deny && !isTypo && len(tool) <= 64 && callerTool.MatchString(tool) {
+			return nil
+		}
+		if len(near) > 0 {
 			v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 			v.Suggestion = near[0]
 		}

@@ -222,6 +222,25 @@ func (s *Store) Names(ctx context.Context, workspace uuid.UUID) ([]string, error
 	return names, nil
 }
 
+// CheckNames returns the violations of tools that a message brings along: names that the tools of the
+// workspace have, and too many of both.
+func (s *Store) CheckNames(ctx context.Context, workspace uuid.UUID, names []string) (vs []fault.Violation, err error) {
+	own, err := s.Names(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if slices.Contains(own, name) {
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/tools/%d/name", i), Rule: "unique", Message: fmt.Sprintf("The workspace has a tool %s of its own. Use another name.", name)})
+		}
+	}
+	if n := len(names) + len(own); n > MaxTools {
+		vs = append(vs, fault.Violation{Param: "/tools", Rule: "max_items", Expected: MaxTools,
+			Message: fmt.Sprintf("The workspace has %d tools of its own, and no more than %d with those of a message are offered to a model. Send fewer.", len(own), MaxTools)})
+	}
+	return vs, nil
+}
+
 // NoteUse records the outcome of a use of an entry; reason is "" after a success.
 func (s *Store) NoteUse(ctx context.Context, server uuid.UUID, reason string) error {
 	var failed *string

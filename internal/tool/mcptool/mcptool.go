@@ -56,5 +56,5 @@ type serverTool struct {
 
 // Spec implements tool.Tool. The definition is the accepted one.
 func (t serverTool) Spec() tool.Spec {
-	return tool.Spec{Name: t.def.Name, Description: t.def.Definition.Description, Schema: t.def.Definition.Schema, Idempotent: t.def.IsRepeatable()}
+	return tool.Spec{Name: t.def.Name, Description: t.def.Definition.Description, Schema: t.def.Definition.Schema, Idempotent: t.def.IsRepeatable(), UniqueID: true}
 }
