@@ -145,4 +145,59 @@ export async function openai() {
   await assert.rejects(client.chat.completions.create(say("another message", { user: chat }), { maxRetries: 0 }), refused(409, "TURN_IN_PROGRESS"));
   const ended = await client.chat.completions.create(say("cancel", { user: chat }));
   assert.equal(ended.choices[0].message.content, "The turn was canceled.");
+
+  await functions(client, say);
+}
+
+// Two functions of the client and one tool of the server in one step, in both APIs.
+async function functions(client, say) {
+  const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
+  const task = '@call wiki_search {"query":"weather"} get_weather {"city":"Rome"} get_time {"city":"Rome"}\n@say It is sunny at noon.';
+  const ran = [];
+  const tool = (name, answer) => ({
+    type: "function",
+    function: {
+      name,
+      description: `The ${name} of a city.`,
+      parameters: city,
+      parse: JSON.parse,
+      function: (input) => {
+        ran.push(name, input.city);
+        return answer;
+      },
+    },
+  });
+  const tools = [tool("get_weather", "22 C"), tool("get_time", "noon")];
+  for (const user of [undefined, id()]) {
+    ran.length = 0;
+    const run = client.chat.completions.runTools(say(task, { tools, ...(user && { user }) }));
+    assert.equal(await run.finalContent(), "It is sunny at noon.");
+    assert.deepEqual(ran, ["get_weather", "Rome", "get_time", "Rome"]);
+    const streamed = client.chat.completions.runTools(say(task, { tools, stream: true, ...(user && { user }) }));
+    assert.equal(await streamed.finalContent(), "It is sunny at noon.");
+    assert.equal(ran.length, 8);
+  }
+
+  // Responses: with the id of the one before, and with the items of the conversation alone.
+  const items = tools.map(({ function: { name, parameters } }) => ({ type: "function", name, parameters, strict: true }));
+  for (const stored of [true, false]) {
+    const first = await client.responses.create({ model: "w", input: task, tools: items });
+    const calls = first.output.filter((item) => item.type === "function_call");
+    assert.deepEqual(calls.map((call) => [call.name, call.arguments]), [["get_weather", '{"city":"Rome"}'], ["get_time", '{"city":"Rome"}']]);
+    const results = calls.map((call) => ({ type: "function_call_output", call_id: call.call_id, output: "22 C" }));
+    const input = stored ? results : [{ role: "user", content: task }, ...first.output, ...results];
+    const stream = client.responses.stream({ model: "w", tools: items, input, ...(stored && { previous_response_id: first.id }) });
+    assert.equal((await stream.finalResponse()).output_text, "It is sunny at noon.");
+  }
+  let argumentsOfCall = "";
+  const calling = client.responses.stream({ model: "w", input: task, tools: items });
+  calling.on("response.function_call_arguments.delta", (e) => (argumentsOfCall += e.delta));
+  assert.equal((await calling.finalResponse()).output.length, 2);
+  assert.equal(argumentsOfCall, '{"city":"Rome"}{"city":"Rome"}');
+
+  // One function that must be called is an object.
+  for (const choice of ["required", { type: "function", function: { name: "get_weather" } }]) {
+    const { message } = (await client.chat.completions.create(say('@structured {"city":"Oslo"}', { tools: tools.slice(0, 1), tool_choice: choice }))).choices[0];
+    assert.deepEqual([message.content, message.tool_calls[0].function.name, JSON.parse(message.tool_calls[0].function.arguments)], [null, "get_weather", { city: "Oslo" }]);
+  }
 }
