@@ -15,7 +15,7 @@ PARALLEL = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test test-short race chaos compat packages packages-python lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race chaos compat packages packages-python packages-frameworks lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,8 @@ race: ## run every test with the race detector
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
 	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
-compat: packages packages-python ## clients that people have, against a server: docs/guides/clients says which; needs npm, Python, and Chromium for some
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestToolServers|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
+compat: packages packages-python packages-frameworks ## clients that people have, against a server: docs/guides/clients says which; needs npm, Python, and Chromium for some
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestToolServers|TestA2AClients|TestChatClients|TestFrameworks|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
 
 packages: ## install those clients from npm, where the tests look for them
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
@@ -53,6 +53,11 @@ packages-python: ## install the generator of clients and the SDK of tool servers
 	python3 -m venv compat/python/.venv
 	compat/python/.venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/python/requirements.txt
 	touch compat/python/.venv/installed
+
+packages-frameworks: ## install agent frameworks from PyPI, where a test looks for them
+	python3 -m venv compat/frameworks/.venv
+	compat/frameworks/.venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/frameworks/requirements.txt
+	touch compat/frameworks/.venv/installed
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }

@@ -152,7 +152,7 @@ export async function openai() {
 // Two functions of the client and one tool of the server in one step, in both APIs.
 async function functions(client, say) {
   const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
-  const task = '@call wiki_search {"query":"weather"} get_weather {"city":"Rome"} get_time {"city":"Rome"}\n@say It is sunny at noon.';
+  const task = '@call wiki_read {"page":"onboarding"} get_weather {"city":"Rome"} get_time {"city":"Rome"}\n@say It is sunny at noon.';
   const ran = [];
   const tool = (name, answer) => ({
     type: "function",
