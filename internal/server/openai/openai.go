@@ -35,6 +35,8 @@ func New(srv *server.Server) server.Routes {
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
 		routes[base+"/chat/completions"] = send(completions.Handler(chat.Service{Server: s.Server}))
+		routes[base+"/responses/{response}"] = read(responses.Retrieve(chat.Service{Server: s.Server}))
+		routes[base+"/responses/{response}/cancel"] = send(responses.Cancel(chat.Service{Server: s.Server}))
 		routes[base+"/responses"] = send(responses.Handler(chat.Service{Server: s.Server}))
 		routes[base] = s.nothing(base)
 		routes[base+"/"] = s.nothing(base)
@@ -47,6 +49,6 @@ func New(srv *server.Server) server.Routes {
 // nothing rejects requests for paths that do not exist.
 func (s *api) nothing(base string) http.Handler {
 	return s.Handler(func(http.ResponseWriter, *http.Request) error {
-		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)
+		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions, POST responses, GET responses/{id} and POST responses/{id}/cancel.", base)
 	})
 }

@@ -30,6 +30,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"answerSecret approvalId": aSecretRequest,
 	"rateAnswer sessionId":    func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
 	"turnId":                  func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
+	"response":                func(t testing.TB, s *service) string { return "resp_" + anAnswer(t, s)[1] },
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
 	"chatId":                  aChat,

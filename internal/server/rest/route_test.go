@@ -40,6 +40,8 @@ func TestEveryPathKnowsItsMethods(t *testing.T) {
 		"/openai/v1/models/demo/x":     "GET, HEAD, OPTIONS",
 		"/openai/v1/chat/completions":  "OPTIONS, POST",
 		"/openai/v1/responses":         "OPTIONS, POST",
+		"/openai/v1/responses/x":       "GET, HEAD, OPTIONS",
+		"/v1/responses/x/cancel":       "OPTIONS, POST",
 		"/v1/responses":                "OPTIONS, POST",
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {

@@ -64,6 +64,9 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 		about.Rejected = rd.Rejected
 	}
 	t := encode(about, rd)
+	if queued, ok := t.(interface{ Queued() any }); ok && in.Background && !q.stream && rd.Said == "" {
+		return server.WriteJSON(w, http.StatusOK, queued.Queued())
+	}
 	switch {
 	case rd.Said != "" && q.stream:
 		return s.WriteFrames(w, append(t.Begin(), t.Say(rd.Said)...))

@@ -20,9 +20,9 @@ type Incoming struct {
 	request.Checks
 	Given   map[string]json.RawMessage
 	Ignored []string // fields without a meaning here
-	// Shape is the field with the format of the answer.
-	Shape string
-	raw   []byte
+	// Background requests a response before the turn has run.
+	Background bool
+	raw        []byte
 }
 
 // requestBody is a parsed request.

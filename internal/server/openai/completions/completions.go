@@ -22,7 +22,6 @@ func Handler(s chat.Service) chat.Handler {
 			return err
 		}
 		in := chat.Receive(body, raw, understood)
-		in.Shape = "response_format"
 		for _, name := range []string{"conversation", "instructions", "max_output_tokens"} { // only responses have these fields
 			delete(in.Given, name)
 		}

@@ -51,6 +51,9 @@ func (p *Encoder) Begin() []any {
 	}, p.Projection.Begin()...)
 }
 
+// Queued returns the response before its turn has run.
+func (p *Encoder) Queued() any { return p.responseObject("queued") }
+
 // Completion returns the complete response with its status.
 func (p *Encoder) Completion() (status int, answer any) {
 	if status, bad := p.Failed(); bad {

@@ -5,7 +5,6 @@ package responses
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -17,7 +16,7 @@ import (
 
 // understood are the fields of a request that have a meaning here.
 var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions", "tools", "tool_choice", "parallel_tool_calls",
-	"temperature", "top_p", "max_output_tokens", "reasoning"}
+	"temperature", "top_p", "max_output_tokens", "reasoning", "background"}
 
 const idPrefix = "resp_"
 
@@ -29,7 +28,6 @@ func Handler(s chat.Service) chat.Handler {
 			return err
 		}
 		in := incoming{chat.Receive(body, raw, understood)}
-		in.Shape = "text.format"
 		thread := in.parseThread()
 		if !in.toCompletion(r) {
 			return in.Err()
@@ -40,6 +38,9 @@ func Handler(s chat.Service) chat.Handler {
 				return err
 			}
 			in.Given["session_id"] = request.QuoteText(session.String())
+		}
+		if raw, ok := in.Given["background"]; ok {
+			in.Background = in.Boolean("/background", raw)
 		}
 		return s.Answer(w, r, in.Incoming, func(a chat.About, rd chat.Reply) chat.Encoder {
 			a.ID = idPrefix + rd.Turn.String()
@@ -59,8 +60,7 @@ type incoming struct{ *chat.Incoming }
 func previousSession(s chat.Service, r *server.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	turn, _, _ := strings.Cut(strings.TrimPrefix(name, idPrefix), "_")
-	if turn, err := uuid.Parse(turn); err == nil {
+	if turn, ok := turnID(name); ok {
 		if session, ok, err := s.Sessions.SessionOf(ctx, r.Caller.Workspace.ID, turn); ok || err != nil {
 			return session, err
 		}

@@ -1,0 +1,142 @@
+package responses
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/openai/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// readTime limits how long an ended answer may take to read.
+const readTime = 10 * time.Second
+
+// turnID returns the turn of a response, with whose id its own begins.
+func turnID(name string) (uuid.UUID, bool) {
+	turn, _, _ := strings.Cut(strings.TrimPrefix(name, idPrefix), "_")
+	return request.ID(turn)
+}
+
+func noResponse() error {
+	return &fault.Error{Code: fault.SessionNotFound, Param: "response_id", Message: "The response does not exist in this workspace."}
+}
+
+// Retrieve returns the handler that returns a response by its id: the whole answer of its turn.
+func Retrieve(s chat.Service) chat.Handler {
+	return func(w http.ResponseWriter, r *server.Request) error {
+		name := r.PathValue("response")
+		rd, err := find(s, r, name)
+		if err != nil {
+			return err
+		}
+		if r.URL.Query().Get("stream") == "true" {
+			release, err := s.HoldStream(r.Context(), r.Caller)
+			if err != nil {
+				return err
+			}
+			defer release()
+			return s.StreamReading(w, r, rd, newStored(s, r, name, rd))
+		}
+		object, err := readStored(s, r, name, rd)
+		if err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, object)
+	}
+}
+
+// Cancel returns the handler that ends the turn of a response, if it is in progress.
+func Cancel(s chat.Service) chat.Handler {
+	return func(w http.ResponseWriter, r *server.Request) error {
+		name := r.PathValue("response")
+		rd, err := find(s, r, name)
+		if err != nil {
+			return err
+		}
+		p, going, err := s.CurrentTurn(r.Context(), r.Caller, rd.Session())
+		if err != nil {
+			return err
+		}
+		if going && p.Turn == rd.Turn {
+			ctx, stop := s.Brief(context.WithoutCancel(r.Context()))
+			defer stop()
+			if _, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, rd.Session()); err != nil {
+				return err
+			}
+		}
+		object, err := readStored(s, r, name, rd)
+		if err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, object)
+	}
+}
+
+// find returns a reading of the turn of a response.
+func find(s chat.Service, r *server.Request, name string) (rd server.Reading, err error) {
+	id, ok := turnID(name)
+	if !ok {
+		return rd, noResponse()
+	}
+	if rd, err = s.FindTurn(r.Context(), r.Caller, id); errors.Is(err, server.ErrNoTurn) {
+		err = noResponse()
+	}
+	rd.Tools = true
+	return rd, err
+}
+
+func newStored(s chat.Service, r *server.Request, name string, rd server.Reading) *Encoder {
+	created := time.Now()
+	if id := rd.Turn; id.Version() == 7 {
+		seconds, nanoseconds := id.Time().UnixTime()
+		created = time.Unix(seconds, nanoseconds)
+	}
+	return NewEncoder(chat.About{ID: name, Model: r.Caller.Workspace.Slug, Created: created.Unix(), Session: rd.Session(), Turn: rd.Turn,
+		Structured: rd.Structured, Forced: rd.Forced, Rejected: rd.Rejected, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}, Thread{})
+}
+
+// readStored returns the response of a turn as it is now. A turn that runs has no output yet.
+func readStored(s chat.Service, r *server.Request, name string, rd server.Reading) (any, error) {
+	enc := newStored(s, r, name, rd)
+	state, waits, err := s.TurnState(r.Context(), r.Caller, rd.Turn)
+	switch {
+	case err != nil:
+		return nil, err
+	case state == session.Queued, state == session.LinedUp:
+		return enc.Queued(), nil
+	case state == session.Running, waits == event.InputResult:
+		return enc.responseObject("in_progress"), nil
+	}
+	ctx, stop := context.WithTimeout(r.Context(), readTime)
+	defer stop()
+	enc.Begin()
+	for rows, err := range s.TurnRows(ctx, r.Caller, rd) {
+		if errors.Is(err, context.DeadlineExceeded) { // the turn has continued
+			return newStored(s, r, name, rd).responseObject("in_progress"), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			enc.Row(row)
+		}
+	}
+	switch {
+	case enc.Error != nil && enc.Error.Code == event.Canceled:
+		return enc.responseObject("cancelled"), nil
+	case enc.Error != nil && enc.Finish == "":
+		return enc.responseObject("failed"), nil
+	}
+	enc.Shorten()
+	return enc.responseObject(enc.finalStatus()), nil
+}
