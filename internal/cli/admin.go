@@ -17,8 +17,7 @@ import (
 // admin is the input of a command for administrators.
 type admin struct {
 	*app.Stores
-	Config    app.Config
-	Workspace workspace.Workspace // set by inWorkspace
+	Config app.Config
 }
 
 // onDatabase wraps the work of a command for administrators that exists on the database only:
@@ -51,16 +50,6 @@ func (c *command) systemUser() actor.Actor {
 		a.Name = u.Username
 	}
 	return a
-}
-
-// inWorkspace is onDatabase for a command in one workspace.
-func (c *command) inWorkspace(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
-	return c.onDatabase(func(ctx context.Context, a *admin, args []string) (err error) {
-		if a.Workspace, err = selectWorkspace(ctx, a); err != nil {
-			return err
-		}
-		return work(ctx, a, args)
-	})
 }
 
 // workspaceFlag adds --workspace to a command in one workspace.

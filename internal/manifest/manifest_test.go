@@ -199,3 +199,24 @@ documents: {wiki/a.md: "# A"}`)
 		}
 	}
 }
+
+// TestManyDocumentsAreCheckedInParts plans documents that one request cannot hold: only the document
+// with a wrong path is rejected.
+func TestManyDocumentsAreCheckedInParts(t *testing.T) {
+	t.Parallel()
+	a := administer(t)
+	var source strings.Builder
+	source.WriteString("agents: {support: {instructions: x}}\ndocuments:\n")
+	text := strings.Repeat("x", 1<<20)
+	for i := range 9 {
+		source.WriteString("  wiki/" + strings.Repeat("a", i+1) + ".md: " + text + "\n")
+	}
+	source.WriteString("  /zz: " + text + "\n")
+	rejected, err := plan(t, a, source.String()).Check(t.Context(), a)
+	if err != nil || len(rejected) != 1 || rejected[0].At.Name != "/zz" {
+		t.Errorf("%d rejections, %v", len(rejected), err)
+	}
+	if list, err := a.Documents(t.Context(), ""); err != nil || len(list) != 0 {
+		t.Errorf("%d documents, %v", len(list), err)
+	}
+}
