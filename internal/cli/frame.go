@@ -42,7 +42,8 @@ func (v *viewer) showFrame(f client.Frame) error {
 		Model     string   `json:"model"`
 		Resumed   *bool    `json:"resumed"`
 
-		Result      json.RawMessage `json:"result"`
+		Calls       []client.PendingCall `json:"calls"`
+		Result      json.RawMessage      `json:"result"`
 		Attachments []struct {
 			client.OutputFile
 			FileID string `json:"file_id"`
@@ -73,6 +74,10 @@ func (v *viewer) showFrame(f client.Frame) error {
 			v.writeLine("← " + plainLine(b.Tool) + "\n" + escapeControls(b.Output))
 		} else {
 			v.writeLine("← " + plainLine(b.Tool+" "+resultLine(b.Output)))
+		}
+	case "tool_required":
+		for _, call := range b.Calls {
+			v.writeLine("? " + plainLine(fmt.Sprintf("%s %s needs a result: %s", call.Tool, call.Input, call.ToolUseID)))
 		}
 	case "usage":
 		v.printUsage(b.In, b.Out, b.Cost, b.Model)

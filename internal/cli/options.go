@@ -18,6 +18,7 @@ type optionFlags struct {
 	secrets  []string
 	files    []string
 	schema   string
+	tools    string
 	callback string
 	ifBusy   string
 	limits   client.Limits
@@ -35,6 +36,7 @@ func (o *optionFlags) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.files, "attach", nil, "the id of an uploaded file, see parley files upload; may be repeated")
 	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema of the answer")
 	_ = cmd.MarkFlagFilename("schema")
+	f.StringVar(&o.tools, "tools", "", "tools that you run, as JSON or as @FILE: a list with name, description and input_schema")
 	f.StringVar(&o.callback, "callback", "", "do not wait: the server calls this https address when the turn ends")
 	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
 	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
@@ -70,6 +72,9 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 	}
 	if o.limits != (client.Limits{}) {
 		m.Limits = &o.limits
+	}
+	if m.Tools, err = c.readOwnTools(cmd, o.tools); err != nil {
+		return err
 	}
 	if o.schema == "" {
 		return nil

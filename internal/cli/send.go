@@ -149,7 +149,7 @@ func exitOf(code string, interrupted bool) int {
 		return exitCanceled
 	case "timed_out":
 		return exitTimedOut
-	case "input_required":
+	case "input_required", "tool_required":
 		return exitInputRequired
 	}
 	return exitFailed

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -37,8 +38,9 @@ type viewer struct {
 	wanted  bool // a cancel waits for the session's id
 
 	// Only the goroutine that watches uses these.
-	open   *question // the question that the turn waits for
-	denied bool      // an approval was denied or expired
+	open   *question            // the question that the turn waits for
+	denied bool                 // an approval was denied or expired
+	calls  *client.ToolRequired // calls without a result, with which the command ends
 }
 
 // failure is the body of an error frame.
@@ -83,6 +85,9 @@ func (v *viewer) watchFrames(ctx context.Context, frames func(context.Context) i
 		}
 		if err == nil && f.Event == client.KindInputRequired {
 			err = v.askQuestion(ctx, leave, f)
+		}
+		if err == nil && f.Event == client.KindToolRequired {
+			err = v.answerCalls(ctx, f)
 		}
 		if err != nil {
 			end = err
@@ -134,6 +139,9 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 	case errors.Is(err, errLeft):
 		v.printLine("The turn continues on the server. " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInterrupted)
+	case errors.Is(err, errLater) && v.calls != nil:
+		fmt.Fprintln(v.c.Stderr, callsHint(*v.calls)+"\n"+resumeCommand(v.session, v.lastID))
+		return exitError(exitInputRequired)
 	case errors.Is(err, errLater):
 		v.printLine(v.open.answerHint() + " " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInputRequired)
