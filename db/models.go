@@ -321,23 +321,57 @@ type ToolDefinition struct {
 	UpdatedAt   time.Time
 }
 
+type ToolGrant struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	ServerID    uuid.UUID
+	Holder      string
+	Version     int64
+	Tokens      []byte
+	KeyID       *string
+	Issuer      string
+	Scopes      []string
+	ExpiresAt   *time.Time
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+type ToolLink struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	ServerID    uuid.UUID
+	Holder      string
+	CodeHash    []byte
+	SessionID   *uuid.UUID
+	ApprovalID  *uuid.UUID
+	StateHash   []byte
+	Flow        []byte
+	ExpiresAt   time.Time
+	UsedAt      *time.Time
+}
+
 type ToolServer struct {
-	ID             uuid.UUID
-	WorkspaceID    uuid.UUID
-	Name           string
-	Kind           string
-	URL            string
-	Headers        []byte
-	Allowed        []string
-	TimeoutSeconds int32
-	Enabled        bool
-	Protocol       string
-	RefreshedAt    *time.Time
-	LastUsedAt     *time.Time
-	LastError      *string
-	LastErrorAt    *time.Time
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
+	ID               uuid.UUID
+	WorkspaceID      uuid.UUID
+	Name             string
+	Kind             string
+	URL              string
+	Headers          []byte
+	Allowed          []string
+	TimeoutSeconds   int32
+	Enabled          bool
+	Protocol         string
+	RefreshedAt      *time.Time
+	LastUsedAt       *time.Time
+	LastError        *string
+	LastErrorAt      *time.Time
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+	Auth             string
+	AuthPer          string
+	ClientID         *string
+	ClientSecretName *string
+	Scopes           []string
 }
 
 type Turn struct {

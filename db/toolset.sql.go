@@ -247,20 +247,25 @@ func (q *Queries) ToolServerEnable(ctx context.Context, workspaceID uuid.UUID, n
 }
 
 const toolServerInsert = `-- name: ToolServerInsert :one
-INSERT INTO tool_servers (workspace_id, name, kind, url, headers, allowed, timeout_seconds)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO tool_servers (workspace_id, name, kind, url, headers, allowed, timeout_seconds, auth, auth_per, client_id, client_secret_name, scopes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (workspace_id, name) DO NOTHING
-RETURNING id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at
+RETURNING id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at, auth, auth_per, client_id, client_secret_name, scopes
 `
 
 type ToolServerInsertParams struct {
-	WorkspaceID    uuid.UUID
-	Name           string
-	Kind           string
-	URL            string
-	Headers        []byte
-	Allowed        []string
-	TimeoutSeconds int32
+	WorkspaceID      uuid.UUID
+	Name             string
+	Kind             string
+	URL              string
+	Headers          []byte
+	Allowed          []string
+	TimeoutSeconds   int32
+	Auth             string
+	AuthPer          string
+	ClientID         *string
+	ClientSecretName *string
+	Scopes           []string
 }
 
 func (q *Queries) ToolServerInsert(ctx context.Context, arg ToolServerInsertParams) (ToolServer, error) {
@@ -272,6 +277,11 @@ func (q *Queries) ToolServerInsert(ctx context.Context, arg ToolServerInsertPara
 		arg.Headers,
 		arg.Allowed,
 		arg.TimeoutSeconds,
+		arg.Auth,
+		arg.AuthPer,
+		arg.ClientID,
+		arg.ClientSecretName,
+		arg.Scopes,
 	)
 	var i ToolServer
 	err := row.Scan(
@@ -291,12 +301,17 @@ func (q *Queries) ToolServerInsert(ctx context.Context, arg ToolServerInsertPara
 		&i.LastErrorAt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Auth,
+		&i.AuthPer,
+		&i.ClientID,
+		&i.ClientSecretName,
+		&i.Scopes,
 	)
 	return i, err
 }
 
 const toolServerLock = `-- name: ToolServerLock :one
-SELECT id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at FROM tool_servers WHERE workspace_id = $1 AND name = $2 FOR NO KEY UPDATE
+SELECT id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at, auth, auth_per, client_id, client_secret_name, scopes FROM tool_servers WHERE workspace_id = $1 AND name = $2 FOR NO KEY UPDATE
 `
 
 // ToolServerLock is an entry for a change of its tools.
@@ -320,6 +335,11 @@ func (q *Queries) ToolServerLock(ctx context.Context, workspaceID uuid.UUID, nam
 		&i.LastErrorAt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Auth,
+		&i.AuthPer,
+		&i.ClientID,
+		&i.ClientSecretName,
+		&i.Scopes,
 	)
 	return i, err
 }
@@ -347,7 +367,7 @@ func (q *Queries) ToolServerUsed(ctx context.Context, iD uuid.UUID, reason *stri
 }
 
 const toolServers = `-- name: ToolServers :many
-SELECT id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at FROM tool_servers
+SELECT id, workspace_id, name, kind, url, headers, allowed, timeout_seconds, enabled, protocol, refreshed_at, last_used_at, last_error, last_error_at, created_at, updated_at, auth, auth_per, client_id, client_secret_name, scopes FROM tool_servers
 WHERE workspace_id = $1 AND ($2::text IS NULL OR name = $2::text)
 ORDER BY name
 `
@@ -379,6 +399,11 @@ func (q *Queries) ToolServers(ctx context.Context, workspaceID uuid.UUID, name *
 			&i.LastErrorAt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Auth,
+			&i.AuthPer,
+			&i.ClientID,
+			&i.ClientSecretName,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}
@@ -412,7 +437,7 @@ func (q *Queries) ToolsLock(ctx context.Context, id uuid.UUID) error {
 }
 
 const toolsUsable = `-- name: ToolsUsable :many
-SELECT s.id, s.workspace_id, s.name, s.kind, s.url, s.headers, s.allowed, s.timeout_seconds, s.enabled, s.protocol, s.refreshed_at, s.last_used_at, s.last_error, s.last_error_at, s.created_at, s.updated_at, d.id, d.workspace_id, d.server_id, d.own_name, d.name, d.definition, d.hash, d.offered, d.offered_hash, d.missing, d.label, d.enabled, d.created_at, d.updated_at
+SELECT s.id, s.workspace_id, s.name, s.kind, s.url, s.headers, s.allowed, s.timeout_seconds, s.enabled, s.protocol, s.refreshed_at, s.last_used_at, s.last_error, s.last_error_at, s.created_at, s.updated_at, s.auth, s.auth_per, s.client_id, s.client_secret_name, s.scopes, d.id, d.workspace_id, d.server_id, d.own_name, d.name, d.definition, d.hash, d.offered, d.offered_hash, d.missing, d.label, d.enabled, d.created_at, d.updated_at
 FROM tool_servers s JOIN tool_definitions d ON d.server_id = s.id
 WHERE s.workspace_id = $1 AND s.enabled AND d.enabled AND d.definition IS NOT NULL AND d.offered IS NULL AND NOT d.missing
 ORDER BY s.name, d.name
@@ -450,6 +475,11 @@ func (q *Queries) ToolsUsable(ctx context.Context, workspaceID uuid.UUID) ([]Too
 			&i.ToolServer.LastErrorAt,
 			&i.ToolServer.CreatedAt,
 			&i.ToolServer.UpdatedAt,
+			&i.ToolServer.Auth,
+			&i.ToolServer.AuthPer,
+			&i.ToolServer.ClientID,
+			&i.ToolServer.ClientSecretName,
+			&i.ToolServer.Scopes,
 			&i.ToolDefinition.ID,
 			&i.ToolDefinition.WorkspaceID,
 			&i.ToolDefinition.ServerID,

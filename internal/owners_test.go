@@ -26,7 +26,7 @@ var owners = map[string]string{
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",
 	"documents":    "store/wiki",
-	"tool_servers": "store/toolset", "tool_definitions": "store/toolset",
+	"tool_servers": "store/toolset", "tool_definitions": "store/toolset", "tool_grants": "store/toolset", "tool_clients": "store/toolset", "tool_links": "store/toolset",
 	"files": "store/filestore", "file_chunks": "store/filestore", "file_uploads": "store/filestore", "turn_files": "store/filestore",
 	"open_streams": "store/ratelimit", "rate_limits": "store/ratelimit",
 	"skills": "store/skill", "skill_changes": "store/skill", "skill_versions": "store/skill",

@@ -30,8 +30,8 @@ SELECT FROM workspaces WHERE id = $1 FOR NO KEY UPDATE;
 SELECT count(*)::int FROM tool_definitions WHERE workspace_id = $1 AND definition IS NOT NULL;
 
 -- name: ToolServerInsert :one
-INSERT INTO tool_servers (workspace_id, name, kind, url, headers, allowed, timeout_seconds)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO tool_servers (workspace_id, name, kind, url, headers, allowed, timeout_seconds, auth, auth_per, client_id, client_secret_name, scopes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (workspace_id, name) DO NOTHING
 RETURNING *;
 

@@ -26,6 +26,7 @@ type Entry struct {
 	Headers map[string]string // see Server.Headers
 	Allowed []string          // see Server.Allowed
 	Timeout time.Duration     // of a call; 0: DefaultTimeout
+	Auth    Auth
 }
 
 // DefaultTimeout is how long a call may take.
@@ -39,18 +40,19 @@ func (e Entry) Server() Server {
 	if e.Timeout == 0 {
 		e.Timeout = DefaultTimeout
 	}
-	return Server{Name: e.Name, Kind: cmp.Or(e.Kind, MCP), URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout, Enabled: true}
+	return Server{Name: e.Name, Kind: cmp.Or(e.Kind, MCP), URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout, Auth: e.Auth, Enabled: true}
 }
 
-// Add adds a server with the tools that it offers. To add a server is to accept them. A name in use
-// is an INVALID_REQUEST.
+// Add adds a server with the tools that it offers. To add a server is to accept them. offers is nil
+// for a server that must be connected first: its first Refresh accepts what it offers then. A name
+// in use is an INVALID_REQUEST.
 func (s *Store) Add(ctx context.Context, workspace uuid.UUID, e Entry, protocol string, offers []Offer) (added Server, skipped []Skipped, err error) {
 	if vs := e.Violations(); len(vs) > 0 {
 		return added, nil, fault.Invalid(vs...)
 	}
 	chosen, skipped := chooseOffers(e.Allowed, offers)
 	for i, name := range e.Allowed {
-		if !slices.ContainsFunc(offers, func(o Offer) bool { return o.OwnName == name }) {
+		if offers != nil && !slices.ContainsFunc(offers, func(o Offer) bool { return o.OwnName == name }) {
 			return added, skipped, fault.Invalid(fault.Violation{Param: fmt.Sprintf("/allow/%d", i), Rule: "unknown",
 				Message: fmt.Sprintf("The server has no tool %.80q.", name)})
 		}
@@ -69,8 +71,10 @@ func (s *Store) Add(ctx context.Context, workspace uuid.UUID, e Entry, protocol 
 		if err := checkRoom(ctx, q, workspace); err != nil {
 			return err
 		}
-		if err := q.ToolServerRefreshed(ctx, row.ID, protocol); err != nil {
-			return fmt.Errorf("record the refresh of a tool server: %w", err)
+		if offers != nil {
+			if err := q.ToolServerRefreshed(ctx, row.ID, protocol); err != nil {
+				return fmt.Errorf("record the refresh of a tool server: %w", err)
+			}
 		}
 		added, err = s.find(ctx, q, workspace, e.Name)
 		return err
@@ -94,7 +98,8 @@ func insertServer(ctx context.Context, q *db.Queries, workspace uuid.UUID, e Ent
 		}
 	}
 	row, err = q.ToolServerInsert(ctx, db.ToolServerInsertParams{WorkspaceID: workspace, Name: e.Name, Kind: string(e.Server().Kind), URL: e.URL,
-		Headers: headers, Allowed: e.Allowed, TimeoutSeconds: int32(e.Server().Timeout / time.Second)})
+		Headers: headers, Allowed: e.Allowed, TimeoutSeconds: int32(e.Server().Timeout / time.Second), Auth: e.Auth.kind(), AuthPer: e.Auth.per(),
+		ClientID: nilIfEmpty(e.Auth.ClientID), ClientSecretName: nilIfEmpty(e.Auth.ClientSecret), Scopes: e.Auth.Scopes})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "unique", Message: fmt.Sprintf("There is a tool server %q already.", e.Name)})
 	}
@@ -146,7 +151,8 @@ func insertTools(ctx context.Context, q *db.Queries, server db.ToolServer, offer
 }
 
 // Refresh compares the tools that a server offers now with the stored ones. New tools and changed
-// definitions wait for acceptance; a changed tool is not usable until then.
+// definitions wait for acceptance; a changed tool is not usable until then. The first refresh of a
+// server that was added without tools accepts them.
 func (s *Store) Refresh(ctx context.Context, workspace uuid.UUID, name, protocol string, offers []Offer) (fresh Server, skipped []Skipped, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
@@ -174,7 +180,7 @@ func (s *Store) Refresh(ctx context.Context, workspace uuid.UUID, name, protocol
 				return fmt.Errorf("compare a tool: %w", err)
 			}
 		}
-		more, err := insertTools(ctx, q, row, chosen, false)
+		more, err := insertTools(ctx, q, row, chosen, row.RefreshedAt == nil)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (e Entry) Violations() (vs []fault.Violation) {
 			wrong(at, "format", "The value of %s is stored as a secret and named here: parley secrets set NAME --host HOST, then Bearer ${NAME}.", name)
 		}
 	}
-	return append(vs, e.allowedViolations()...)
+	return slices.Concat(vs, e.allowedViolations(), e.authViolations())
 }
 
 // isSigned reports whether the connection to an HTTP API sets a header of the signature.

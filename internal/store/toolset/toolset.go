@@ -50,6 +50,7 @@ type Server struct {
 	Headers     map[string]string // ${NAME} in a value stands for a credential
 	Allowed     []string          // the server's names of the tools to take; nil: every tool
 	Timeout     time.Duration     // of a call
+	Auth        Auth
 	Enabled     bool
 	Protocol    string     // revision of MCP at the last refresh
 	RefreshedAt *time.Time // when the definitions were last read
@@ -263,7 +264,7 @@ func noTool(server, name string) error {
 
 func serverOf(r db.ToolServer) (Server, error) {
 	s := Server{
-		ID: r.ID, Name: r.Name, Kind: Kind(r.Kind), URL: r.URL, Allowed: r.Allowed, Timeout: time.Duration(r.TimeoutSeconds) * time.Second,
+		Auth: authOf(r), ID: r.ID, Name: r.Name, Kind: Kind(r.Kind), URL: r.URL, Allowed: r.Allowed, Timeout: time.Duration(r.TimeoutSeconds) * time.Second,
 		Enabled: r.Enabled, Protocol: r.Protocol, RefreshedAt: r.RefreshedAt, LastUsedAt: r.LastUsedAt, LastErrorAt: r.LastErrorAt,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}

@@ -1,0 +1,95 @@
+-- name: ToolGrant :one
+SELECT * FROM tool_grants WHERE server_id = $1 AND holder = $2;
+
+-- name: ToolGrantLock :one
+-- ToolGrantLock is a grant whose tokens this transaction may refresh; the others wait.
+SELECT * FROM tool_grants WHERE server_id = $1 AND holder = $2 FOR UPDATE;
+
+-- name: ToolGrantPut :one
+-- ToolGrantPut stores the tokens of a holder in place of the earlier ones. A server that was removed
+-- gets none.
+INSERT INTO tool_grants (workspace_id, server_id, holder, tokens, issuer, scopes, expires_at)
+SELECT s.workspace_id, s.id, sqlc.arg(holder), sqlc.arg(tokens)::sealed, sqlc.arg(issuer), sqlc.arg(scopes)::text[], sqlc.narg(expires_at)::timestamptz
+FROM tool_servers s WHERE s.id = sqlc.arg(server_id)
+ON CONFLICT (server_id, holder) DO UPDATE
+SET version = tool_grants.version + 1, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
+    expires_at = excluded.expires_at, updated_at = clock_timestamp()
+RETURNING *;
+
+-- name: ToolGrantDelete :execrows
+-- ToolGrantDelete removes the version of a grant that does not work any more.
+DELETE FROM tool_grants WHERE server_id = $1 AND holder = $2 AND version = $3;
+
+-- name: ToolGrants :many
+-- ToolGrants are the grants of an entry.
+SELECT g.* FROM tool_grants g JOIN tool_servers s ON s.id = g.server_id
+WHERE s.workspace_id = $1 AND s.name = $2 ORDER BY g.holder;
+
+-- name: ToolGrantRemove :execrows
+DELETE FROM tool_grants g USING tool_servers s
+WHERE s.id = g.server_id AND s.workspace_id = $1 AND s.name = $2 AND g.id = $3;
+
+-- name: ToolGrantsErase :exec
+-- ToolGrantsErase removes the grants of the caller of a session.
+DELETE FROM tool_grants g USING sessions s
+WHERE s.id = $1 AND g.workspace_id = s.workspace_id AND s.caller_id IS NOT NULL AND g.holder = 'caller:' || s.caller_id;
+
+-- name: ToolLinksErase :exec
+DELETE FROM tool_links WHERE session_id = $1;
+
+-- name: ToolClient :one
+SELECT client FROM tool_clients WHERE server_id = $1 AND issuer = $2 AND redirect_url = $3;
+
+-- name: ToolClientPut :exec
+INSERT INTO tool_clients (server_id, issuer, redirect_url, client) VALUES ($1, $2, $3, $4)
+ON CONFLICT (server_id, issuer, redirect_url) DO UPDATE SET client = excluded.client, created_at = clock_timestamp();
+
+-- name: ToolClientForget :exec
+DELETE FROM tool_clients WHERE server_id = $1 AND issuer = $2;
+
+-- name: ToolLinkInsert :execrows
+-- ToolLinkInsert makes a link, and removes old ones of the workspace.
+WITH old AS (DELETE FROM tool_links o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.expires_at < clock_timestamp() - interval '1 day')
+INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, expires_at)
+SELECT sqlc.arg(id), s.workspace_id, s.id,
+       CASE s.auth_per WHEN 'caller' THEN sqlc.arg(holder)::text ELSE '' END, sqlc.arg(code_hash)::bytea,
+       sqlc.narg(session_id)::uuid, sqlc.narg(approval_id)::uuid, clock_timestamp() + make_interval(secs => sqlc.arg(seconds)::float8)
+FROM tool_servers s WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.name = sqlc.arg(server) AND s.auth = 'oauth';
+
+-- name: ToolLinkByCode :one
+-- ToolLinkByCode is a link that can be used.
+SELECT sqlc.embed(l), s.name AS server, s.url, w.name AS workspace
+FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
+WHERE l.code_hash = sqlc.arg(code_hash)::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp();
+
+-- name: ToolLinkBegin :execrows
+-- ToolLinkBegin stores an authorization request in place of an earlier one.
+UPDATE tool_links SET state_hash = sqlc.arg(state_hash)::bytea, flow = sqlc.arg(flow)::sealed
+WHERE id = sqlc.arg(id) AND used_at IS NULL AND expires_at > clock_timestamp();
+
+-- name: ToolLinkByState :one
+-- ToolLinkByState is the link of an authorization request. An answer may arrive some minutes after
+-- the end of the link.
+SELECT sqlc.embed(l), s.name AS server, s.url, w.name AS workspace
+FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
+WHERE l.state_hash = sqlc.arg(state_hash)::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp() - interval '10 minutes';
+
+-- name: ToolLinkTake :execrows
+-- ToolLinkTake ends an authorization request: no other answer to it is accepted.
+UPDATE tool_links SET state_hash = NULL, flow = NULL WHERE state_hash = sqlc.arg(state_hash)::bytea;
+
+-- name: ToolLinkUsed :exec
+UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1;
+
+-- name: ToolLinksWaiting :many
+-- ToolLinksWaiting are the questions that a grant answers.
+SELECT session_id, approval_id FROM tool_links
+WHERE server_id = $1 AND holder = $2 AND approval_id IS NOT NULL AND used_at IS NULL AND expires_at > clock_timestamp() - interval '1 minute';
+
+-- name: ToolHolder :one
+-- ToolHolder is the holder of grants per caller in a turn: the user of its message, else the caller
+-- of its session, else the key that sent the message.
+SELECT (CASE WHEN t.end_user IS NOT NULL THEN 'user:' || t.end_user
+             WHEN s.caller_id IS NOT NULL THEN 'caller:' || s.caller_id
+             ELSE 'key:' || coalesce(t.key_id, '') END)::text AS holder
+FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = $1;
