@@ -15,6 +15,11 @@ type ToolServer struct {
 	Headers     map[string]string `json:"headers"`         // ${NAME} in a value stands for a secret
 	Allow       []string          `json:"allow"`           // the server's names of the tools to take; nil: every tool
 	Timeout     int               `json:"timeout_seconds"` // of a call
+	Auth        string            `json:"auth"`            // none or oauth
+	AuthPer     string            `json:"auth_per,omitempty"`
+	ClientID    string            `json:"client_id,omitempty"`
+	Secret      string            `json:"client_secret_name,omitempty"`
+	Scopes      []string          `json:"scopes,omitempty"`
 	Enabled     bool              `json:"enabled"`
 	RefreshedAt *time.Time        `json:"refreshed_at"`
 	LastUsedAt  *time.Time        `json:"last_used_at"`
@@ -90,6 +95,31 @@ type NewToolServer struct {
 	Allow     []string          `json:"allow,omitempty"`           // of an MCP server; nil: every tool
 	Timeout   int               `json:"timeout_seconds,omitempty"` // of a call; 0: the server's default
 	HTTPTools                   // of an HTTP API
+
+	Auth     string   `json:"auth,omitempty"`               // oauth: the tools are listed after ConnectToolServer
+	AuthPer  string   `json:"auth_per,omitempty"`           // workspace or caller: who has a grant of its own
+	ClientID string   `json:"client_id,omitempty"`          // at the authorization server; "": Parley registers there
+	Secret   string   `json:"client_secret_name,omitempty"` // secret with the secret of the client
+	Scopes   []string `json:"scopes,omitempty"`             // to ask for; nil: those that the server names
+}
+
+// ConnectLink is a link with which a browser connects a tool server. It works once.
+type ConnectLink struct {
+	Server    string    `json:"server"`
+	URL       string    `json:"connect_url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Connection is what a tool server has granted to a holder, without the tokens.
+type Connection struct {
+	ID        string     `json:"connection_id"`
+	Per       string     `json:"per"`    // workspace, user, caller or key
+	Holder    string     `json:"holder"` // the user, the caller_id or the id of the key; "": the workspace
+	Issuer    string     `json:"issuer"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expires_at"` // of the access token; nil: unknown
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
 }
 
 // OwnToolChange changes a tool of a tool server. A nil field stays unchanged.
@@ -140,6 +170,23 @@ func (a Admin) DeleteToolServer(ctx context.Context, name string) error {
 // definitions wait for AcceptOwnTool.
 func (a Admin) RefreshToolServer(ctx context.Context, name string) (ToolServer, error) {
 	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, nil, "tool-servers", name, "refresh"))
+}
+
+// ConnectToolServer makes a link for a tool server with OAuth. When a browser has used it, the server
+// is connected and its tools are listed, the first time accepted.
+func (a Admin) ConnectToolServer(ctx context.Context, name string) (ConnectLink, error) {
+	return administer[ConnectLink](ctx, a, a.workspace(http.MethodPost, nil, "tool-servers", name, "connect"))
+}
+
+// Connections lists the grants of a tool server.
+func (a Admin) Connections(ctx context.Context, name string) ([]Connection, error) {
+	return listAll[Connection](ctx, a, a.workspace(http.MethodGet, nil, "tool-servers", name, "connections"))
+}
+
+// DeleteConnection forgets a grant of a tool server.
+func (a Admin) DeleteConnection(ctx context.Context, name, id string) error {
+	_, err := administer[object](ctx, a, a.workspace(http.MethodDelete, nil, "tool-servers", name, "connections", id))
+	return err
 }
 
 // UpdateOwnTool labels, enables or disables a tool, which is named as the server or as the model sees

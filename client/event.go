@@ -17,6 +17,7 @@ const (
 	KindToolResult         Kind = "tool_result"
 	KindInputRequired      Kind = "input_required"
 	KindToolRequired       Kind = "tool_required"
+	KindConnectRequired    Kind = "connect_required"
 	KindUsage              Kind = "usage"
 	KindStructured         Kind = "structured"
 	KindAttachment         Kind = "attachment"
@@ -26,7 +27,7 @@ const (
 )
 
 // Body is the decoded data of a frame: Open, Text, ToolUse, ToolResult, InputRequired,
-// ToolRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError or Done.
+// ToolRequired, ConnectRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError or Done.
 type Body interface {
 	// Kind returns the kind of the frames that carry this body.
 	Kind() Kind
@@ -75,6 +76,16 @@ type InputRequired struct {
 	ExpiresAt   time.Time   `json:"expires_at"`
 	// SeparateApprover means that the key that sent the message cannot allow the operations.
 	SeparateApprover bool `json:"separate_approver,omitempty"`
+}
+
+// ConnectRequired reports that the turn waits until a user has granted access to a tool server with
+// the link. Then the call is made.
+type ConnectRequired struct {
+	ApprovalID string    `json:"approval_id"` // id of the wait
+	ToolUseID  string    `json:"tool_use_id"`
+	Server     string    `json:"server"`
+	ConnectURL string    `json:"connect_url"` // works once, in any browser
+	ExpiresAt  time.Time `json:"expires_at"`
 }
 
 // Operation is a tool call of an approval, exactly as it would run.
@@ -143,6 +154,9 @@ func (InputRequired) Kind() Kind { return KindInputRequired }
 // Kind returns KindToolRequired.
 func (ToolRequired) Kind() Kind { return KindToolRequired }
 
+// Kind returns KindConnectRequired.
+func (ConnectRequired) Kind() Kind { return KindConnectRequired }
+
 // Kind returns KindUsage.
 func (TurnUsage) Kind() Kind { return KindUsage }
 
@@ -163,7 +177,7 @@ func (Done) Kind() Kind { return KindDone }
 
 var decoders = map[Kind]func(data []byte) (Body, error){
 	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
-	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
+	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired], KindConnectRequired: decodeBody[ConnectRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
 	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError], KindDone: decodeBody[Done],
 }
 

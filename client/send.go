@@ -54,6 +54,9 @@ type Answer struct {
 	// ToolRequired are the calls of the caller's tools that the turn waits for, if Error is
 	// tool_required: post their results and Follow the session.
 	ToolRequired *ToolRequired `json:"tool_required,omitempty"`
+	// ConnectRequired is the link that the turn waits for, if Error is connect_required. The turn
+	// keeps waiting.
+	ConnectRequired *ConnectRequired `json:"connect_required,omitempty"`
 
 	Raw json.RawMessage `json:"-"` // the whole response, unchanged
 }

@@ -67,6 +67,9 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 		return err
 	}
 	res, err := r.performCall(ctx, t, c)
+	if needs, ok := errors.AsType[tool.Connect](err); ok {
+		return r.requireConnection(s, c, needs.Server)
+	}
 	if _, later := errors.AsType[tool.Later](err); later {
 		return r.parkRun(event.ToolLater{Calls: []event.PendingCall{pendingCall(c)}})
 	}
@@ -80,6 +83,10 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall) error {
 	if s.begun[c.ID] {
 		return nil
+	}
+	if _, shown := r.state.connects[c.ID]; shown {
+		s.beginCall(c.ID)
+		return r.emitEvents(event.ToolAgain{ToolUseID: c.ID})
 	}
 	if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
 		return err
@@ -153,6 +160,9 @@ func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res 
 		return res, context.Cause(ctx)
 	}
 	if _, later := errors.AsType[tool.Later](err); later {
+		return res, err
+	}
+	if _, unconnected := errors.AsType[tool.Connect](err); unconnected {
 		return res, err
 	}
 	if refusal, ok := errors.AsType[tool.Refusal](err); ok {

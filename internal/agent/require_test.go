@@ -53,6 +53,9 @@ func answerAll(t *testing.T, j *journal, q event.Question, outcome event.Outcome
 	case event.ToolLater:
 		b.ApprovalID, waits = id, b.Calls
 		q = b
+	case event.ConnectRequired:
+		b.ApprovalID = id
+		q = b
 	default:
 		t.Fatalf("the turn asks %v", q)
 	}

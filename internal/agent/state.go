@@ -25,6 +25,9 @@ type state struct {
 
 	awaited map[string]question        // calls whose results the turn has waited for
 	posted  map[string]event.ToolReply // results that were posted
+
+	connects map[string]question // by the id of the call that needs a connection
+	declined map[string]question // by the name of a tool server that was not connected in time
 }
 
 // question is a call for which the turn has waited. An approval applies only to the call as shown.
@@ -32,6 +35,7 @@ type question struct {
 	id     uuid.UUID
 	input  json.RawMessage // as an approval has shown it; nil: any
 	window time.Duration   // how long it could be answered
+	server string          // the tool server that must be connected
 }
 
 // step is one reply of the model and the outcome of its calls.
@@ -45,7 +49,8 @@ type step struct {
 // rebuildState reads a turn's log.
 func rebuildState(log []event.Event) (state, error) {
 	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision), unseen: make(map[string]bool),
-		awaited: make(map[string]question), posted: make(map[string]event.ToolReply)}
+		awaited: make(map[string]question), posted: make(map[string]event.ToolReply),
+		connects: make(map[string]question), declined: make(map[string]question)}
 	for _, ev := range log {
 		body, err := ev.Body()
 		if err != nil {
@@ -66,8 +71,14 @@ func rebuildState(log []event.Event) (state, error) {
 			s.noteAwaited(b, b.Calls, b.ExpiresAt.Sub(ev.At))
 		case event.ToolReply:
 			s.posted[b.ToolUseID] = b
+		case event.ConnectRequired:
+			s.notePaused(b, ev.At)
 		case event.Decision:
-			s.answered[b.ApprovalID] = b
+			s.noteDecision(b)
+		case event.ToolAgain:
+			if st := s.lastStep(); st != nil {
+				st.beginCall(b.ToolUseID)
+			}
 		case event.ToolUse:
 			if st := s.lastStep(); st != nil {
 				st.beginCall(b.ToolUseID)

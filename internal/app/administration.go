@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,12 +40,13 @@ const commandTimeout = time.Minute
 
 // administration returns the handlers of the administration API.
 func (s *Stores) administration(by string, secrets *vault.Store, callbacks *callback.Store, runner *toolenv.Runner) http.Handler {
+	connector := newConnector(s.Toolset, runner, secrets.Keyring(), s.config.BaseURL, slog.New(slog.DiscardHandler))
 	srv := server.NewForCommand(server.Config{
 		Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Skills: s.Skills, Agents: s.Agents, Files: s.Files,
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner), HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: CheckModel,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: CheckModel,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
 		Tools: func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {

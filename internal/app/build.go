@@ -82,10 +82,11 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	if err := s.buildRunner(ctx, guard); err != nil {
 		return err
 	}
+	s.connector = newConnector(s.toolset, s.runner, s.secrets.Keyring(), s.baseURL(), s.Log)
 
 	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse})
 	kept := cfg.sessionOptions()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase}
 	s.sessions = session.New(s.pool, s.events, kept)
 	if err := s.retryStep(ctx, s.events.Prepare); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (s *service) buildTurns() (err error) {
 	s.banner.printModel(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,

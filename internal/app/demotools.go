@@ -33,7 +33,7 @@ func (s *service) demoTools(ctx context.Context, w workspace.Workspace) error {
 		return err
 	}
 	e := toolset.Entry{Name: "tickets", URL: demo.TicketsURL}
-	offers, protocol, err := probeOf(s.runner).List(ctx, w.ID, e.Server())
+	offers, protocol, err := probeOf(s.runner, s.connector).List(ctx, w.ID, e.Server())
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return fmt.Errorf("list the demo's tools: %s", string(refused))
 	}

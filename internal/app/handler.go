@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
+	"github.com/parley-server/parley/internal/server/connect"
 	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
@@ -41,12 +42,12 @@ func (s *service) buildHandler() (http.Handler, error) {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
 	stores := admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: s.Config.checkOffered, System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner), HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
+		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: s.Config.checkOffered, System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner, s.connector), Connector: s.connector, HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
 		Rehearse: replan.RehearseOn(s.pool), Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
 	}
 	pages, err := web.New(srv, web.Stores{Stores: stores, Folders: workdir.New(s.pool, workdir.Options{}), Models: s.Config.OfferedModels(), Provider: s.Config.identityProvider()})
 	if err != nil {
 		return nil, fmt.Errorf("make the web application: %w", err)
 	}
-	return srv.NewRouter(pages, own, admin.New(srv, stores), tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
+	return srv.NewRouter(pages, own, admin.New(srv, stores), connect.New(srv, connect.Config{Toolset: s.toolset, Connector: s.connector, Refresh: stores.RefreshConnected}), tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
 }

@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/files"
 	"github.com/parley-server/parley/internal/tool/httptool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
+	"github.com/parley-server/parley/internal/tool/mcpauth"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/tool/shell"
 	"github.com/parley-server/parley/internal/tool/web"
@@ -130,7 +135,8 @@ func (s *service) ownTools(ctx context.Context, workspace uuid.UUID, run *toolen
 	}
 	record := mcptool.Record{Store: s.toolset, Workspace: workspace, Log: s.Log}
 	tools, err := httptool.Tools(run, record, s.httpSender(), servers)
-	return append(tools, mcptool.Tools(run, record, servers)...), err
+	grants := s.connector.Of(workspace, func(ctx context.Context) (string, error) { return s.toolset.TurnHolder(ctx, run.TurnID()) })
+	return append(tools, mcptool.Tools(run, record, grants, servers)...), err
 }
 
 // httpSender signs the requests of HTTP tools.
@@ -144,8 +150,14 @@ func httpProbeOf(runner *toolenv.Runner, sender httptool.Sender) httptool.Probe 
 }
 
 // probeOf connects to tool servers for administrators.
-func probeOf(runner *toolenv.Runner) mcptool.Probe {
-	return mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }}
+func probeOf(runner *toolenv.Runner, connector *mcpauth.Service) mcptool.Probe {
+	return mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }, Grants: connector.OfCaller}
+}
+
+// newConnector returns the connections of tool servers. base is the public address of the service.
+func newConnector(store *toolset.Store, runner *toolenv.Runner, keys *vault.Keyring, base string, log *slog.Logger) *mcpauth.Service {
+	return &mcpauth.Service{Store: store, Keys: keys, Base: strings.TrimSuffix(base, "/"), Log: log,
+		Open: func(workspace uuid.UUID) mcpauth.Env { return runner.OpenProbe(workspace) }}
 }
 
 // toolSpecs describes the agent's tools.

@@ -30,6 +30,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tool/mcpauth"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
@@ -71,6 +72,7 @@ type service struct {
 	skills     *skill.Store
 	toolset    *toolset.Store
 	tickets    *demo.Tickets // of development mode
+	connector  *mcpauth.Service
 	secrets    *vault.Store
 	files      *filestore.Store
 	callbacks  *callback.Store

@@ -92,7 +92,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})
 	kept := cfg.sessionOptions()
-	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
+	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase, s.Toolset.Erase}
 	s.Sessions = session.New(s.pool, eventlog.New(s.pool, eventlog.Options{}), kept)
 	return s, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text/render"
 )
 
 // showFrame prints one frame.
@@ -41,6 +43,10 @@ func (v *viewer) showFrame(f client.Frame) error {
 		Cost      *float64 `json:"cost_usd"`
 		Model     string   `json:"model"`
 		Resumed   *bool    `json:"resumed"`
+
+		Server     string    `json:"server"`
+		ConnectURL string    `json:"connect_url"`
+		ExpiresAt  time.Time `json:"expires_at"`
 
 		Calls       []client.PendingCall `json:"calls"`
 		Result      json.RawMessage      `json:"result"`
@@ -79,6 +85,8 @@ func (v *viewer) showFrame(f client.Frame) error {
 		for _, call := range b.Calls {
 			v.writeLine("? " + plainLine(fmt.Sprintf("%s %s needs a result: %s", call.Tool, call.Input, call.ToolUseID)))
 		}
+	case client.KindConnectRequired:
+		v.writeLine(plainLine(render.Connect(event.ConnectRequired{Server: b.Server, ExpiresAt: b.ExpiresAt}, b.ConnectURL)))
 	case "usage":
 		v.printUsage(b.In, b.Out, b.Cost, b.Model)
 	case "structured":

@@ -21,7 +21,7 @@ tools accept.`,
 		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN
   parley tools label crm find read_only
   parley tools refresh crm`,
-	}, c.toolsAdd(), c.toolsList(), c.toolsShow(), c.toolsTest(), c.toolsRefresh(), c.toolsAccept(), c.toolsLabel(), c.toolsEnable(true), c.toolsEnable(false), c.toolsRemove())
+	}, c.toolsAdd(), c.toolsList(), c.toolsShow(), c.toolsTest(), c.toolsConnect(), c.toolsDisconnect(), c.toolsRefresh(), c.toolsAccept(), c.toolsLabel(), c.toolsEnable(true), c.toolsEnable(false), c.toolsRemove())
 }
 
 // printToolServer prints a server after a change, with what the administrator should see.

@@ -23,7 +23,7 @@ func (c *command) toolsAdd() *cobra.Command {
 it adds one tool, whose request a YAML file defines; with --openapi each --operation of an OpenAPI 3
 document becomes a tool. A tool has the label changes, so its calls need approval, until parley
 tools label. --secret names a secret of the workspace whose hosts include the server; its value is
-sent as a bearer token.`,
+sent as a bearer token. A server with --oauth has its tools after parley tools connect.`,
 		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN --allow find
   parley tools add weather --http @weather.yaml
   parley tools add erp --openapi erp.yaml --operation getCustomer --header 'X-Api-Key: ${ERP_KEY}'`,
@@ -49,9 +49,18 @@ sent as a bearer token.`,
 			}
 			return c.printToolServer(changed, "Replaced the tools of %s: it has %d.", changed.Name, len(changed.Tools))
 		}
+		if f.oauth || f.perCaller || s.ClientID != "" || s.Secret != "" || s.Scopes != nil {
+			s.Auth = toolset.AuthOAuth
+		}
+		if f.perCaller {
+			s.AuthPer = toolset.PerCaller
+		}
 		added, err := a.AddToolServer(ctx, s)
 		if err != nil {
 			return err
+		}
+		if s.Auth != "" {
+			return c.printToolServer(added, "Added %s. Next: parley tools connect %s", added.Name, added.Name)
 		}
 		return c.printToolServer(added, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", added.Name, len(added.Tools), added.Name)
 	})
@@ -66,6 +75,11 @@ sent as a bearer token.`,
 	cmd.Flags().StringSliceVar(&s.Allow, "allow", nil, "a tool of an MCP server to take, as the server names it; may be repeated")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", toolset.DefaultTimeout, "how long a call may take")
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace the tools of an HTTP API that was added before")
+	cmd.Flags().BoolVar(&f.oauth, "oauth", false, "authorize requests to an MCP server with OAuth 2.1")
+	cmd.Flags().BoolVar(&f.perCaller, "per-caller", false, "let each caller connect the server, with OAuth")
+	cmd.Flags().StringVar(&s.ClientID, "client-id", "", "the client at the authorization server, if Parley cannot register there")
+	cmd.Flags().StringVar(&s.Secret, "client-secret", "", "the NAME of a secret with the secret of the client")
+	cmd.Flags().StringSliceVar(&s.Scopes, "scope", nil, "a scope to ask for, in place of those that the server names; may be repeated")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ type toolsFlags struct {
 	mcp, http, openapi, url, secret string
 	headers                         []string
 	timeout                         time.Duration
-	replace                         bool
+	replace, oauth, perCaller       bool
 }
 
 // check reports flags that do not go together.

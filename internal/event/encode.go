@@ -56,6 +56,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[InputRequired](data)
 	case KindToolRequired:
 		return decode[ToolRequired](data)
+	case KindConnect:
+		return decode[ConnectRequired](data)
 	case KindUsage:
 		return decode[Usage](data)
 	case KindStructured:
@@ -86,6 +88,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolLater](data)
 	case KindToolReply:
 		return decode[ToolReply](data)
+	case KindToolAgain:
+		return decode[ToolAgain](data)
 	case KindFeedback:
 		return decode[Feedback](data)
 	}

@@ -24,6 +24,7 @@ const (
 	KindToolResult    Kind = "tool_result"
 	KindInputRequired Kind = "input_required"
 	KindToolRequired  Kind = "tool_required"
+	KindConnect       Kind = "connect_required"
 	KindUsage         Kind = "usage"
 	KindStructured    Kind = "structured"
 	KindAttachment    Kind = "attachment"
@@ -43,6 +44,7 @@ const (
 	KindDecision   Kind = "decision"    // a question was answered
 	KindToolLater  Kind = "tool_later"  // the turn waits for results that servers of tools will post
 	KindToolReply  Kind = "tool_reply"  // a result was posted
+	KindToolAgain  Kind = "tool_again"  // a call that had no effect begins again
 	KindFeedback   Kind = "feedback"    // a reader rated the answer of a turn that had ended
 )
 
@@ -50,7 +52,7 @@ const (
 func (k Kind) Public() bool {
 	switch k {
 	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
-		KindToolLater, KindToolReply, KindFeedback:
+		KindToolLater, KindToolReply, KindToolAgain, KindFeedback:
 		return false
 	}
 	return true
@@ -155,6 +157,7 @@ const (
 	InputSecret   Input = "secret"
 	InputTool     Input = "tool"        // results of the caller's own tools
 	InputResult   Input = "tool_result" // results that the servers of tools post later
+	InputConnect  Input = "connect"     // access to a tool server
 )
 
 // Operation is a tool call that an approval shows, exactly as it would run.
@@ -291,6 +294,8 @@ func (Open) Kind() Kind               { return KindOpen }
 func (ToolRequired) Kind() Kind       { return KindToolRequired }
 func (ToolLater) Kind() Kind          { return KindToolLater }
 func (ToolReply) Kind() Kind          { return KindToolReply }
+func (ToolAgain) Kind() Kind          { return KindToolAgain }
+func (ConnectRequired) Kind() Kind    { return KindConnect }
 func (Text) Kind() Kind               { return KindText }
 func (ToolUse) Kind() Kind            { return KindToolUse }
 func (ToolResult) Kind() Kind         { return KindToolResult }

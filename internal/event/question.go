@@ -34,6 +34,22 @@ type ToolLater struct {
 	ExpiresAt  time.Time     `json:"expires_at"`
 }
 
+// ConnectRequired pauses a turn until a user has connected a tool server with the link. The call has
+// had no effect, and is made then.
+type ConnectRequired struct {
+	What       Input     `json:"kind"` // InputConnect
+	ApprovalID uuid.UUID `json:"approval_id"`
+	ToolUseID  string    `json:"tool_use_id"`
+	Server     string    `json:"server"`
+	ConnectURL string    `json:"connect_url"` // works once, in any browser
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// ToolAgain records that a call begins again after its server was connected.
+type ToolAgain struct {
+	ToolUseID string `json:"tool_use_id"`
+}
+
 // PendingCall is a call that waits for its result.
 type PendingCall struct {
 	ToolUseID string          `json:"tool_use_id"`
@@ -69,6 +85,9 @@ func (b ToolRequired) Wait() (uuid.UUID, Input) { return b.ApprovalID, InputTool
 // Wait implements Question.
 func (b ToolLater) Wait() (uuid.UUID, Input) { return b.ApprovalID, InputResult }
 
+// Wait implements Question.
+func (b ConnectRequired) Wait() (uuid.UUID, Input) { return b.ApprovalID, InputConnect }
+
 // Expiring implements Question.
 func (b InputRequired) Expiring(at time.Time) Question {
 	b.ExpiresAt = at
@@ -85,4 +104,24 @@ func (b ToolRequired) Expiring(at time.Time) Question {
 func (b ToolLater) Expiring(at time.Time) Question {
 	b.What, b.ExpiresAt = InputResult, at
 	return b
+}
+
+// Expiring implements Question.
+func (b ConnectRequired) Expiring(at time.Time) Question {
+	b.What, b.ExpiresAt = InputConnect, at
+	return b
+}
+
+// QuestionBody decodes an encoded Question; nil: this release does not know it.
+func QuestionBody(data []byte) (Question, error) {
+	kind := KindInputRequired
+	switch QuestionKind(data) {
+	case InputTool:
+		kind = KindToolRequired
+	case InputConnect:
+		kind = KindConnect
+	}
+	body, err := Decode(kind, data)
+	q, _ := body.(Question)
+	return q, err
 }

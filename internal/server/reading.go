@@ -39,7 +39,7 @@ type Reading struct {
 	// Again repeats the question After if it is pending; otherwise the reading waits for its
 	// answer.
 	Again bool
-	// Through keeps the reading open when a secret is requested.
+	// Through keeps the reading open when a secret or a connection is requested.
 	Through bool
 	// Tools ends the reading with calls of the caller's own tools. Otherwise it stays open: another
 	// client posts their results.
@@ -114,7 +114,7 @@ func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask e
 	id, kind := ask.Wait()
 	switch {
 	case seen && !(rd.Again && id == rd.After),
-		kind == event.InputSecret && rd.Through, kind == event.InputTool && !rd.Tools, kind == event.InputResult:
+		(kind == event.InputSecret || kind == event.InputConnect) && rd.Through, kind == event.InputTool && !rd.Tools, kind == event.InputResult:
 		return false, nil
 	}
 	ctx, cancel := s.Brief(ctx)

@@ -23,7 +23,7 @@ type Pending struct {
 
 // IsForUser reports whether a user answers the question, and not a program; false for nil.
 func (p *Pending) IsForUser() bool {
-	return p != nil && (p.Kind == event.InputApproval || p.Kind == event.InputSecret)
+	return p != nil && (p.Kind == event.InputApproval || p.Kind == event.InputSecret || p.Kind == event.InputConnect)
 }
 
 // pendingQuestion returns the question that a turn waits for, or nil.

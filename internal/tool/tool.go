@@ -78,6 +78,14 @@ type Later struct{}
 // Error implements error.
 func (Later) Error() string { return "the result of the call will be posted later" }
 
+// Connect is the error of a call that had no effect, because a tool server has not granted access to
+// the workspace or the caller. The turn waits until a user has connected the server, then the call is
+// made.
+type Connect struct{ Server string }
+
+// Error implements error.
+func (c Connect) Error() string { return "the tool server " + c.Server + " is not connected" }
+
 // Checker is implemented by tools that check the input of a call against a schema. wrong is a
 // sentence for the model, "" if the input is valid.
 type Checker interface {

@@ -41,13 +41,13 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.net, err = x.newNetwork(ctx, x.t.Credentials, policy)
+	x.net, err = x.newNetwork(ctx, x.t.Credentials, policy, nil)
 	return x.net, err
 }
 
 // newNetwork opens credentials. It fails if one does not open: a row that was changed without the
-// service is not a credential.
-func (x *Run) newNetwork(ctx context.Context, names []string, policy Policy) (*network, error) {
+// service is not a credential. own are values that are not in the vault.
+func (x *Run) newNetwork(ctx context.Context, names []string, policy Policy, own []vault.Opened) (*network, error) {
 	list, err := x.r.cfg.Vault.List(ctx, x.t.Workspace)
 	if err != nil {
 		return nil, err
@@ -72,6 +72,7 @@ func (x *Run) newNetwork(ctx context.Context, names []string, policy Policy) (*n
 	if err != nil {
 		return nil, err
 	}
+	opened = append(opened, own...)
 	n.buildRedactors(slices.Concat(opened, x.openOthers(ctx, others)))
 
 	credentials := make([]egress.Credential, len(opened))

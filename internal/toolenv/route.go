@@ -1,12 +1,16 @@
 package toolenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -17,10 +21,31 @@ type Send = func(call string, req *http.Request) (*http.Response, error)
 // only the named credentials; the run's commands and http_request can use neither. Stands are the
 // placeholders of the credentials. Requests may be sent by several goroutines.
 func (x *Run) Route(ctx context.Context, host string, credentials []string) (send Send, stands map[string]string, err error) {
+	return x.route(ctx, Policy{Hosts: []string{host}}, credentials, nil)
+}
+
+// RoutePublic opens the way to public hosts, and to those that the operator has allowed by name, for
+// requests to addresses that a tool server has chosen.
+func (x *Run) RoutePublic(ctx context.Context, credentials []string) (send Send, stands map[string]string, err error) {
+	return x.route(ctx, Policy{Public: true}, credentials, nil)
+}
+
+// RouteToken is Route for requests that can also carry a token, which is not in the vault. The token
+// is bound to its hosts and removed from answers, like a credential, and has a placeholder under its
+// name.
+func (x *Run) RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send Send, stands map[string]string, err error) {
+	return x.route(ctx, Policy{Hosts: []string{host}}, credentials, []vault.Opened{token})
+}
+
+func (x *Run) route(ctx context.Context, policy Policy, credentials []string, own []vault.Opened) (send Send, stands map[string]string, err error) {
+	host := strings.Join(policy.Hosts, " ") // "": public hosts
 	key := host + " " + strings.Join(credentials, " ")
+	for _, o := range own {
+		key += fmt.Sprintf(" %s.%d", o.Name, o.Version)
+	}
 	n := x.routes[key]
 	if n == nil {
-		if n, err = x.newNetwork(ctx, credentials, Policy{Hosts: []string{host}}); err != nil {
+		if n, err = x.newNetwork(ctx, credentials, policy, own); err != nil {
 			return nil, nil, err
 		}
 		if x.routes == nil {
@@ -30,7 +55,7 @@ func (x *Run) Route(ctx context.Context, host string, credentials []string) (sen
 	}
 	for _, name := range credentials {
 		if n.stands[name] == "" {
-			return nil, nil, tool.Refusal(fmt.Sprintf("The secret %s, which requests to %s carry, has no value. An administrator can set it: parley secrets set %s", name, host, name))
+			return nil, nil, tool.Refusal(fmt.Sprintf("The secret %s, which requests to %s carry, has no value. An administrator can set it: parley secrets set %s", name, cmp.Or(host, "the authorization server"), name))
 		}
 	}
 	return func(call string, req *http.Request) (*http.Response, error) {
@@ -75,3 +100,6 @@ func (x *Run) endRoutes() {
 		n.run.Close()
 	}
 }
+
+// TurnID returns the id of the run's turn.
+func (x *Run) TurnID() uuid.UUID { return x.t.Turn }

@@ -257,7 +257,7 @@ func countAttempts(log []event.Event) (n int) {
 		switch ev.Kind {
 		case event.KindStarted:
 			n++
-		case event.KindInputRequired, event.KindToolRequired, event.KindToolLater:
+		case event.KindInputRequired, event.KindToolRequired, event.KindToolLater, event.KindConnect:
 			n = 0
 		}
 	}

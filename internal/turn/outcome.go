@@ -27,6 +27,8 @@ type Outcome struct {
 	Error            *string             `json:"error"`
 	InputRequired    json.RawMessage     `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
 	ToolRequired     json.RawMessage     `json:"tool_required,omitempty"`  // the calls that the turn waits for, if Error is tool_required
+
+	ConnectRequired json.RawMessage `json:"connect_required,omitempty"` // the link that the turn waits for, if Error is connect_required
 }
 
 // Outcome reads the result of a turn; ok is false while it has not ended.
@@ -91,13 +93,16 @@ func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte
 }
 
 // Asking is the outcome of a turn that waits for its caller: asked is the data of its
-// input_required or tool_required event.
+// input_required, tool_required or connect_required event.
 func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
 	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
 	o := Outcome{SessionID: t.SessionID, Rejected: t.Rejected}
-	if event.QuestionKind(asked) == event.InputTool {
+	switch event.QuestionKind(asked) {
+	case event.InputTool:
 		o.Error, o.ToolRequired = new(string(event.KindToolRequired)), asked
-	} else {
+	case event.InputConnect:
+		o.Error, o.ConnectRequired = new(string(event.KindConnect)), asked
+	default:
 		o.Error, o.InputRequired = new(string(event.KindInputRequired)), asked
 	}
 	return o.withAgent(t), err

@@ -74,6 +74,10 @@ func (s *Service) addressQuestion(ctx context.Context, tx *session.Tx, t session
 	case event.ToolLater:
 		q.ApprovalID = id
 		return q, q.Calls, nil
+	case event.ConnectRequired:
+		q.ApprovalID = id
+		q.ConnectURL, err = s.connectLink(ctx, tx, t, q)
+		return q, nil, err
 	}
 	return nil, nil, fmt.Errorf("a question of the kind %s", ask.Kind())
 }

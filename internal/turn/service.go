@@ -35,6 +35,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -59,6 +60,9 @@ type Config struct {
 	// CheckNames reports tools of a message whose names the tools of the workspace have, or that are
 	// too many beside these; nil: there are none.
 	CheckNames func(ctx context.Context, workspace uuid.UUID, names []string) ([]fault.Violation, error)
+
+	// Toolset makes links for servers with OAuth; nil: OwnTools has none of them.
+	Toolset *toolset.Store
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run

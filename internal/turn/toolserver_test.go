@@ -97,7 +97,7 @@ func (w *world) addShop(t *testing.T, s *shop) func(*turn.Config) {
 		c.Runner = toolenv.New(toolenv.Config{Pool: c.Pool, Guard: guard, Vault: c.Vault, Files: c.Files, Log: log})
 		c.OwnTools = func(ctx context.Context, workspace uuid.UUID, run *toolenv.Run) ([]tool.Tool, error) {
 			servers, err := store.Usable(ctx, workspace)
-			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: workspace, Log: log}, servers), err
+			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: workspace, Log: log}, nil, servers), err
 		}
 	}
 	cfg := turn.Config{Pool: w.pool}

@@ -12,6 +12,7 @@ interface Data {
   tool_result: Schemas["ToolResultData"];
   input_required: Schemas["InputRequired"];
   tool_required: Schemas["ToolRequired"];
+  connect_required: Schemas["ConnectRequired"];
   usage: Schemas["UsageData"];
   structured: Schemas["StructuredData"];
   attachment: Schemas["AttachmentData"];

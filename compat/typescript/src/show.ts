@@ -27,6 +27,9 @@ export function show(frame: Frame): void {
     case "tool_required":
       for (const call of frame.data.calls) console.log(`  ${call.tool} waits for its result`);
       break;
+    case "connect_required":
+      console.log(`  ${frame.data.server} needs access: ${frame.data.connect_url}`);
+      break;
     case "attachment":
       for (const file of frame.data.attachments) console.log(`  ${file.filename}, ${file.size} bytes: ${file.download_url}`);
       break;

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/httptool"
+	"github.com/parley-server/parley/internal/tool/mcpauth"
 	"github.com/parley-server/parley/internal/tool/mcptool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
@@ -38,6 +39,7 @@ type Stores struct {
 	Toolset     *toolset.Store
 	Probe       mcptool.Probe // connects to tool servers
 	HTTPProbe   httptool.Probe
+	Connector   *mcpauth.Service // makes links for tool servers with OAuth; nil: there are none
 	Vault       *vault.Store
 	Runner      *toolenv.Runner
 	Wiki        *wiki.Store
@@ -128,10 +130,13 @@ func (s *api) operations() []operation {
 		{id: "putToolRule", method: "PUT", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, body: []string{"rule"}, do: s.putToolRule},
 		{id: "deleteToolRule", method: "DELETE", path: own + "/tools/{tool}/rule", scope: apikey.ConfigWrite, do: s.deleteToolRule},
 		{id: "listToolServers", method: "GET", path: own + "/tool-servers", scope: apikey.ConfigRead, query: pageQuery, do: s.listToolServers},
-		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "kind", "url", "headers", "allow", "timeout_seconds", "tools", "openapi", "operations"}, large: true, status: http.StatusCreated, calls: true, ask: s.askToolServer, do: s.addToolServer},
+		{id: "addToolServer", method: "POST", path: own + "/tool-servers", scope: apikey.ConfigWrite, body: []string{"name", "kind", "url", "headers", "allow", "timeout_seconds", "tools", "openapi", "operations", "auth", "auth_per", "client_id", "client_secret_name", "scopes"}, large: true, status: http.StatusCreated, calls: true, ask: s.askToolServer, do: s.addToolServer},
 		{id: "getToolServer", method: "GET", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigRead, do: s.getToolServer},
 		{id: "updateToolServer", method: "PATCH", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, body: []string{"enabled"}, do: s.updateToolServer},
 		{id: "deleteToolServer", method: "DELETE", path: own + "/tool-servers/{toolServer}", scope: apikey.ConfigWrite, do: s.deleteToolServer},
+		{id: "connectToolServer", method: "POST", path: own + "/tool-servers/{toolServer}/connect", scope: apikey.ConfigWrite, status: http.StatusCreated, do: s.connectToolServer},
+		{id: "listConnections", method: "GET", path: own + "/tool-servers/{toolServer}/connections", scope: apikey.ConfigRead, query: pageQuery, do: s.listConnections},
+		{id: "deleteConnection", method: "DELETE", path: own + "/tool-servers/{toolServer}/connections/{connectionId}", scope: apikey.ConfigWrite, do: s.deleteConnection},
 		{id: "refreshToolServer", method: "POST", path: own + "/tool-servers/{toolServer}/refresh", scope: apikey.ConfigWrite, calls: true, do: s.refreshToolServer},
 		{id: "putHTTPTools", method: "PUT", path: own + "/tool-servers/{toolServer}/tools", scope: apikey.ConfigWrite, body: []string{"tools", "openapi", "operations"}, large: true, do: s.putHTTPTools},
 		{id: "updateOwnTool", method: "PATCH", path: own + "/tool-servers/{toolServer}/tools/{tool}", scope: apikey.ConfigWrite, body: []string{"label", "enabled"}, do: s.updateOwnTool},

@@ -69,7 +69,7 @@ var httpToolFields = []request.Field[toolset.HTTPTool]{
 func (c *call) rejectOtherKind(kind toolset.Kind) {
 	wrong := []string{"tools", "openapi", "operations"}
 	if kind == toolset.HTTP {
-		wrong = []string{"allow"}
+		wrong = []string{"allow", "auth", "auth_per", "client_id", "client_secret_name", "scopes"}
 	}
 	for _, name := range wrong {
 		if c.body.Has(name) {

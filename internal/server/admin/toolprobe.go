@@ -25,8 +25,8 @@ type offered struct {
 	http     []toolset.HTTPTool // of an HTTP API
 }
 
-// AddToolServer connects to a server and adds it with the tools that it offers. The violation of a
-// server that cannot be reached names its url.
+// AddToolServer connects to a server and adds it with the tools that it offers. One with OAuth has no
+// tools until it is connected. The violation of a server that cannot be reached names its url.
 func (s Stores) AddToolServer(ctx context.Context, workspace uuid.UUID, e toolset.Entry) (toolset.Server, []toolset.Skipped, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
 	defer cancel()
@@ -42,6 +42,9 @@ func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset
 	if vs := e.Violations(); len(vs) > 0 {
 		return nil, fault.Invalid(vs...)
 	}
+	if e.Auth.OAuth { // it lists its tools when it is connected
+		return &offered{entry: e}, nil
+	}
 	offers, protocol, err := s.Probe.List(ctx, workspace, e.Server())
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
@@ -52,6 +55,11 @@ func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset
 // RefreshToolServer reads the tools that a server offers now. A server that cannot be reached is an
 // OBJECT_CONFLICT.
 func (s Stores) RefreshToolServer(ctx context.Context, workspace uuid.UUID, name string) (toolset.Server, []toolset.Skipped, error) {
+	s.Probe = s.Probe.As(callerOf(ctx))
+	return s.refreshToolServer(ctx, workspace, name)
+}
+
+func (s Stores) refreshToolServer(ctx context.Context, workspace uuid.UUID, name string) (toolset.Server, []toolset.Skipped, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ConnectTime)
 	defer cancel()
 	server, err := s.Toolset.Find(ctx, workspace, name)
@@ -87,7 +95,7 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 	if state := of.Tools[i].State(); state != toolset.Usable {
 		return tool.Result{}, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
 	}
-	call := s.Probe.Call
+	call := s.Probe.As(callerOf(ctx)).Call
 	if of.Kind == toolset.HTTP {
 		call = s.HTTPProbe.Call
 	}

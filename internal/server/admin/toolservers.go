@@ -18,6 +18,11 @@ type toolServerView struct {
 	Headers     map[string]string `json:"headers"`
 	Allow       []string          `json:"allow"` // null: every tool
 	Timeout     int               `json:"timeout_seconds"`
+	Auth        string            `json:"auth"`
+	AuthPer     string            `json:"auth_per,omitempty"`
+	ClientID    string            `json:"client_id,omitempty"`
+	Secret      string            `json:"client_secret_name,omitempty"`
+	Scopes      []string          `json:"scopes,omitempty"`
 	Enabled     bool              `json:"enabled"`
 	RefreshedAt *time.Time        `json:"refreshed_at"`
 	LastUsedAt  *time.Time        `json:"last_used_at"`
@@ -46,6 +51,10 @@ func viewToolServer(s toolset.Server, skipped []toolset.Skipped) toolServerView 
 	v := toolServerView{Name: s.Name, Kind: s.Kind, URL: s.URL, Headers: s.Headers, Allow: s.Allowed, Timeout: int(s.Timeout / time.Second), Enabled: s.Enabled,
 		RefreshedAt: s.RefreshedAt, LastUsedAt: s.LastUsedAt, LastErrorAt: s.LastErrorAt, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
 		Tools: make([]ownToolView, len(s.Tools)), Skipped: skipped}
+	if v.Auth, v.AuthPer = s.Auth.Words(); !s.Auth.OAuth {
+		v.AuthPer = ""
+	}
+	v.ClientID, v.Secret, v.Scopes = s.Auth.ClientID, s.Auth.ClientSecret, s.Auth.Scopes
 	if s.LastError != "" {
 		v.LastError = &s.LastError
 	}
@@ -93,6 +102,7 @@ func (s *api) askToolServer(ctx context.Context, c *call) (err error) {
 	if c.body.Has("allow") {
 		e.Allowed = append([]string{}, c.body.Strings("allow", toolset.MaxTools)...)
 	}
+	e.Auth = c.toolAuth()
 	if err := c.Err(); err != nil {
 		return err
 	}

@@ -114,6 +114,8 @@ func decisionOf(asked session.Approval, rs resume, c server.Caller, param string
 	a = rs.answer
 	secret := asked.Kind == event.InputSecret
 	switch {
+	case asked.Kind == event.InputConnect: // only its link answers it
+		return a, false, nil
 	case rs.cancelled && (asked.Status == string(event.Expired) || asked.Status == "canceled"):
 		return a, false, nil
 	case rs.cancelled && secret && asked.Status == pending && !c.Scopes.Allows(apikey.Secret):

@@ -129,6 +129,8 @@ func (t *Encoder) encodeRow(row server.Row) (out []any) {
 		return append(out, frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
 	case event.InputRequired:
 		return t.encodeQuestion(b, row.Pending)
+	case event.ConnectRequired:
+		return t.encodeConnect(b, row.Pending)
 	case event.Usage:
 		t.cut = b.Truncated
 		t.usage = append(t.usage, tokenUsage{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens})
@@ -178,6 +180,17 @@ func (t *Encoder) encodeQuestion(b event.InputRequired, pending bool) []any {
 		return out
 	}
 	return append(out, t.interruptFrame(b))
+}
+
+// encodeConnect ends the run with an interrupt that has the link, while the turn waits.
+func (t *Encoder) encodeConnect(b event.ConnectRequired, pending bool) []any {
+	out := t.closeMessage()
+	if !pending {
+		return out
+	}
+	link := server.AbsoluteURL(t.about.Base, b.ConnectURL)
+	return append(out, t.finishedFrame(outcome{Type: "interrupt", Interrupts: []interrupt{{ID: b.ApprovalID, Reason: "input_required", Message: render.Connect(b, link),
+		ToolCallID: b.ToolUseID, ExpiresAt: b.ExpiresAt, Metadata: map[string]any{"kind": b.What, "server": b.Server, "connect_url": link}}}}))
 }
 
 // interruptFrame ends the run at a question.

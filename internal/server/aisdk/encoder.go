@@ -96,6 +96,8 @@ func (t *Encoder) encodeRow(row server.Row) (out []any) {
 		t.noteReply(b)
 	case event.InputRequired:
 		return t.encodeQuestion(b, row.Pending)
+	case event.ConnectRequired:
+		return append(t.closeText(), t.encodeNote(render.Connect(b, server.AbsoluteURL(t.base, b.ConnectURL)))...)
 	case event.Decision:
 		return t.encodeDecision(b)
 	case event.Usage:

@@ -38,7 +38,7 @@ func (s *api) awaitOutcome(r *call.Request, started turn.Started, seen *session.
 			case ev.Turn != started.Turn:
 			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
-			case ev.Kind == event.KindInputRequired, ev.Kind == event.KindToolRequired:
+			case ev.Kind == event.KindInputRequired, ev.Kind == event.KindToolRequired, ev.Kind == event.KindConnect:
 				return ev, nil
 			}
 		}

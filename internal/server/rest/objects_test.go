@@ -40,6 +40,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
 	"toolServer":              aToolServer,
+	"connectionId":            func(testing.TB, *service) string { return uuid.Nil.String() }, // a connection needs an authorization server
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
 	"agent":                   anAgent,

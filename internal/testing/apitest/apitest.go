@@ -123,7 +123,7 @@ func New(t testing.TB, opt Options) *Service {
 	s.Files = filestore.New(pool, s.Ring, filestore.Options{})
 	s.Callbacks = callback.NewStore(pool, s.Ring, guard)
 	s.EventLog = eventlog.New(pool, eventlog.Options{Log: log})
-	s.Sessions = session.New(pool, s.EventLog, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
+	s.Sessions = session.New(pool, s.EventLog, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase, toolset.NewStore(pool).Erase}})
 	if opt.Limits == (ratelimit.Limits{}) {
 		opt.Limits = Plenty
 	}

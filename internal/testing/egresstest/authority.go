@@ -54,6 +54,9 @@ func (a *Authority) Roots() *x509.CertPool {
 	return roots
 }
 
+// Client returns the configuration of a client that trusts the authority.
+func (a *Authority) Client() *tls.Config { return &tls.Config{RootCAs: a.Roots()} }
+
 // Site serves HTTPS under names until the test ends, and returns its address, for a pin.
 func (a *Authority) Site(t testing.TB, h http.Handler, names ...string) string {
 	t.Helper()

@@ -43,6 +43,9 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		if ctx.Err() != nil {
 			return t.interrupt(whole, sent)
 		}
+		if errors.Is(err, ErrNotConnected) {
+			return tool.Result{}, tool.Connect{Server: t.peer.server.Name}
+		}
 		if errors.Is(err, errChanged) {
 			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.", t.peer.server.Name, t.def.Name)), nil
 		}
@@ -51,6 +54,13 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		}
 		if t.peer.link == nil { // a refusal, or no database
 			return tool.Result{}, err
+		}
+		if before := t.peer.rejected; t.peer.rejectToken() { // the server has not made the call
+			if before == 0 {
+				attempt--
+				continue
+			}
+			return tool.Result{}, tool.Connect{Server: t.peer.server.Name}
 		}
 		why, rejected := t.peer.explain(err)
 		gone := errors.Is(err, mcp.ErrSessionMissing)

@@ -103,7 +103,7 @@ func (w *world) add(t *testing.T, e toolset.Entry) toolset.Server {
 	t.Helper()
 	run := w.run(t)
 	defer run.Close()
-	offers, protocol, err := mcptool.List(t.Context(), run, e.Server())
+	offers, protocol, err := mcptool.List(t.Context(), run, nil, e.Server())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (w *world) tools(t *testing.T, run *toolenv.Run) map[string]tool.Tool {
 	}
 	list := make(map[string]tool.Tool)
 	record := mcptool.Record{Store: w.store, Workspace: w.workspace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	for _, x := range mcptool.Tools(run, record, servers) {
+	for _, x := range mcptool.Tools(run, record, nil, servers) {
 		list[x.Spec().Name] = x
 	}
 	return list

@@ -8,9 +8,11 @@ package mcptool
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -19,6 +21,8 @@ type Env interface {
 	// Route opens the way to one host, name:port, for requests that may carry the named credentials.
 	// stands are their placeholders.
 	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	// RouteToken is Route for requests that can also carry a token, with a placeholder under its name.
+	RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
 	// Write writes a file of the session's folder.
 	Write(ctx context.Context, call tool.Call, name string, content []byte) error
 	// AtClose registers a function that runs before the environment closes.
@@ -34,13 +38,30 @@ type Registry interface {
 	Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) (usable []string, ok bool)
 }
 
+// Grants has the tokens of one caller for servers with OAuth.
+type Grants interface {
+	// Token returns a token for requests to a server, refreshed if necessary. rejected is the version of
+	// a token that the server does not accept; 0: none. The error is ErrNotConnected if the caller has
+	// no grant, or a tool.Refusal.
+	Token(ctx context.Context, server toolset.Server, rejected int64) (Token, error)
+}
+
+// Token is the access token of a grant.
+type Token struct {
+	vault.Value
+	Version int64 // of the grant
+}
+
+// ErrNotConnected means that a server has not granted access.
+var ErrNotConnected = errors.New("mcptool: the server is not connected")
+
 // Tools returns the tools of servers. The tools of one server share a session with it.
-func Tools(env Env, registry Registry, servers []toolset.Server) (tools []tool.Tool) {
+func Tools(env Env, registry Registry, grants Grants, servers []toolset.Server) (tools []tool.Tool) {
 	for _, s := range servers {
 		if s.Kind != toolset.MCP {
 			continue
 		}
-		p := &peer{server: s, env: env, registry: registry}
+		p := &peer{server: s, env: env, registry: registry, grants: grants}
 		for _, t := range s.Tools {
 			tools = append(tools, serverTool{p, t})
 		}

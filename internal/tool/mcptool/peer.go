@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/store/toolset"
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -30,6 +32,9 @@ type peer struct {
 	server   toolset.Server
 	env      Env
 	registry Registry
+	grants   Grants // for a server with OAuth
+	token    int64  // version of the session's token
+	rejected int64  // version of a token that the server does not accept
 
 	link    *link
 	session *mcp.ClientSession
@@ -74,13 +79,50 @@ func (p *peer) openLink(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	send, stands, err := p.env.Route(ctx, host, p.server.Secrets())
+	send, header, err := p.route(ctx, host)
 	if err != nil {
 		return err
 	}
-	p.link = &link{send: send, name: p.server.Name, header: p.server.FillHeaders(func(name string) string { return stands[name] })}
+	p.link = &link{send: send, name: p.server.Name, header: header}
 	p.link.ended, p.link.end = context.WithCancel(context.Background())
 	return nil
+}
+
+// route opens the way to the server, with the headers of its requests.
+func (p *peer) route(ctx context.Context, host string) (send func(string, *http.Request) (*http.Response, error), header map[string]string, err error) {
+	var stands map[string]string
+	fill := func(name string) string { return stands[name] }
+	if !p.server.Auth.OAuth {
+		send, stands, err = p.env.Route(ctx, host, p.server.Secrets())
+		return send, p.server.FillHeaders(fill), err
+	}
+	if p.grants == nil {
+		return nil, nil, ErrNotConnected
+	}
+	token, err := p.grants.Token(ctx, p.server, p.rejected)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.token = token.Version
+	name := p.server.Name + ".oauth" // no name of a credential
+	own := vault.Opened{Credential: vault.Credential{Name: name, Version: int(token.Version), Hosts: []string{host}, AllowHTTP: strings.HasPrefix(p.server.URL, "http:")}, Value: token.Value}
+	if send, stands, err = p.env.RouteToken(ctx, host, p.server.Secrets(), own); err != nil {
+		return nil, nil, err
+	}
+	header = p.server.FillHeaders(fill)
+	header["Authorization"] = "Bearer " + stands[name]
+	return send, header, nil
+}
+
+// rejectToken ends a session whose token the server does not accept, and reports whether it was that.
+func (p *peer) rejectToken() bool {
+	status, _ := p.link.reason()
+	if !p.server.Auth.OAuth || status != http.StatusUnauthorized {
+		return false
+	}
+	p.drop()
+	p.rejected = p.token
+	return true
 }
 
 // hostOf returns the host of an address, with its port.
@@ -203,14 +245,17 @@ func offerOf(t *mcp.Tool) toolset.Offer {
 const listTime = 30 * time.Second
 
 // List connects to a server and lists its tools. A failure is a tool.Refusal with the reason.
-func List(ctx context.Context, env Env, server toolset.Server) (offers []toolset.Offer, protocol string, err error) {
+func List(ctx context.Context, env Env, grants Grants, server toolset.Server) (offers []toolset.Offer, protocol string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	server.Protocol = "" // it may have changed
-	p := &peer{server: server, env: env}
+	p := &peer{server: server, env: env, grants: grants}
 	defer p.close()
-	if err = p.open(ctx, "refresh"); err == nil {
-		offers, err = p.list(ctx)
+	for again := true; again; {
+		if err = p.open(ctx, "refresh"); err == nil {
+			offers, err = p.list(ctx)
+		}
+		again = err != nil && p.link != nil && p.rejected == 0 && p.rejectToken()
 	}
 	switch {
 	case err == nil:
@@ -218,9 +263,16 @@ func List(ctx context.Context, env Env, server toolset.Server) (offers []toolset
 	case ctx.Err() != nil:
 		p.drop()
 		return nil, "", tool.Refusal(fmt.Sprintf("The tool server %s did not list its tools within %d seconds.", server.Name, listTime/time.Second))
+	case errors.Is(err, ErrNotConnected):
+		return nil, "", notConnected(server)
 	case p.link == nil: // a refusal, or no database
 		return nil, "", err
 	}
 	why, _ := p.explain(err)
 	return nil, "", tool.Refusal(why)
+}
+
+// notConnected is the error for an administrator who asks a server that is not connected.
+func notConnected(server toolset.Server) error {
+	return tool.Refusal(fmt.Sprintf("The tool server %s is not connected. Connect it: parley tools connect %[1]s", server.Name))
 }

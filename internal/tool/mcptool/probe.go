@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -19,6 +20,23 @@ type ClosingEnv interface {
 type Probe struct {
 	// Open opens an environment without a turn, which keeps no files.
 	Open func(workspace uuid.UUID) ClosingEnv
+	// Grants returns the tokens of a caller; nil: there are none.
+	Grants func(workspace uuid.UUID, caller string) Grants
+
+	caller string
+}
+
+// As returns a Probe that uses the grants of a caller, for servers where each caller has one.
+func (p Probe) As(caller string) Probe {
+	p.caller = caller
+	return p
+}
+
+func (p Probe) grants(workspace uuid.UUID) Grants {
+	if p.Grants == nil {
+		return nil
+	}
+	return p.Grants(workspace, p.caller)
 }
 
 // errNoProbe is the error of a process that has no way to tool servers.
@@ -31,7 +49,7 @@ func (p Probe) List(ctx context.Context, workspace uuid.UUID, server toolset.Ser
 	}
 	env := p.Open(workspace)
 	defer env.Close()
-	return List(ctx, env, server)
+	return List(ctx, env, p.grants(workspace), server)
 }
 
 // Call calls an accepted tool.
@@ -41,5 +59,9 @@ func (p Probe) Call(ctx context.Context, workspace uuid.UUID, server toolset.Ser
 	}
 	env := p.Open(workspace)
 	defer env.Close()
-	return serverTool{&peer{server: server, env: env}, t}.Call(ctx, tool.Call{ID: "test", Workspace: workspace, Input: input})
+	res, err := serverTool{&peer{server: server, env: env, grants: p.grants(workspace)}, t}.Call(ctx, tool.Call{ID: "test", Workspace: workspace, Input: input})
+	if _, unconnected := errors.AsType[tool.Connect](err); unconnected {
+		err = notConnected(server)
+	}
+	return res, err
 }

@@ -62,6 +62,8 @@ func (p *Projection) Apply(ev event.Event) ([]Frame, error) {
 		return p.toolFrames(ev, ""), nil
 	case event.InputRequired:
 		return p.statusFrames(ev, InputRequired, questionMessage(p.base, &p.task, b)), nil
+	case event.ConnectRequired:
+		return p.statusFrames(ev, InputRequired, connectMessage(p.base, &p.task, b)), nil
 	case event.ToolRequired:
 		return p.statusFrames(ev, InputRequired, callsMessage(p.base, &p.task, b)), nil
 	case event.AttachmentRejected:

@@ -43,6 +43,12 @@ func callsMessage(base string, t *Task, q event.ToolRequired) *Message {
 	return askMessage(t, q, fmt.Sprintf("The agent waits for results of tools of the program that sent the message. That program posts them to %s .", q.ReplyURL))
 }
 
+// connectMessage returns the link for access to a tool server that a task waits for.
+func connectMessage(base string, t *Task, q event.ConnectRequired) *Message {
+	q.ConnectURL = server.AbsoluteURL(base, q.ConnectURL)
+	return askMessage(t, q, render.Connect(q, q.ConnectURL))
+}
+
 // askMessage returns a message with a question as text and as data.
 func askMessage(t *Task, q event.Question, text string) *Message {
 	m := agentMessage(t, 0, textPart(strings.TrimSpace(text)))
@@ -56,15 +62,13 @@ func askMessage(t *Task, q event.Question, text string) *Message {
 
 // readQuestion returns an encoded question of a task, nil if this release does not know it.
 func readQuestion(base string, t *Task, data []byte) *Message {
-	kind := event.KindInputRequired
-	if event.QuestionKind(data) == event.InputTool {
-		kind = event.KindToolRequired
-	}
-	body, err := event.Decode(kind, data)
+	body, err := event.QuestionBody(data)
 	if err != nil {
 		return nil
 	}
 	switch q := body.(type) {
+	case event.ConnectRequired:
+		return connectMessage(base, t, q)
 	case event.InputRequired:
 		return questionMessage(base, t, q)
 	case event.ToolRequired:

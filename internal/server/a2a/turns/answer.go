@@ -109,6 +109,8 @@ func parseDecision(c *call.Call, ctx context.Context, v session.View, in *messag
 		return a, notWaiting(c, ctx, v, in)
 	case q.What == event.InputSecret:
 		return a, unsupportedError(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
+	case q.What == event.InputConnect:
+		return a, unsupportedError(v, "The task waits for access to a tool server, which the user grants at connect_url.")
 	case q.What == event.InputTool:
 		return a, unsupportedError(v, "The task waits for results of tools of the program that sent the message. That program posts them to reply_url.")
 	case in.Decision == nil:

@@ -81,7 +81,7 @@ func withAbsoluteURLs(base string, question json.RawMessage) json.RawMessage {
 	if json.Unmarshal(question, &q) != nil {
 		return question
 	}
-	for _, name := range []string{"decide_url", "secret_url", "reply_url"} {
+	for _, name := range []string{"decide_url", "secret_url", "reply_url", "connect_url"} {
 		var address string
 		if json.Unmarshal(q[name], &address) == nil && address != "" {
 			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // a string cannot fail
@@ -125,6 +125,15 @@ func callTexts(o turn.Outcome) []string {
 	text := fmt.Sprintf("The agent waits until %s for results of tools of the program that sent the message. That program posts them to %s . Call get_messages later.",
 		formatClock(q.ExpiresAt), q.ReplyURL)
 	return []string{text, fmt.Sprintf("[session_id: %s]", o.SessionID)}
+}
+
+// connectTexts describes the link for access to a tool server that the turn waits for.
+func connectTexts(o turn.Outcome) []string {
+	var q event.ConnectRequired
+	if json.Unmarshal(o.ConnectRequired, &q) != nil {
+		return nil
+	}
+	return []string{render.Connect(q, q.ConnectURL) + " . Show the link to the person you work for, and call get_messages later.", fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
 
 // formatClock formats a time of the current day.

@@ -74,6 +74,8 @@ func (p *progress) reportEvent(body event.Body) {
 		p.flushThen(how + render.Marked(b.Tool))
 	case event.InputRequired:
 		p.flushThen("The agent waits for a person.")
+	case event.ConnectRequired:
+		p.flushThen("The agent waits for access to the tool server " + b.Server + ".")
 	case event.ToolRequired:
 		p.flushThen("The agent waits for results of tools of the program that sent the message.")
 	}

@@ -107,6 +107,8 @@ func (w *wait) resultOf(o turn.Outcome) tools.Result {
 		res.Texts = answerTexts(o)
 	case o.InputRequired != nil:
 		res.Texts = questionTexts(o)
+	case o.ConnectRequired != nil:
+		res.Texts = connectTexts(o)
 	case o.ToolRequired != nil:
 		res.Texts = callTexts(o)
 	case o.Error != nil:

@@ -132,6 +132,11 @@ func (p *Projection) Row(row server.Row) []any {
 		if row.Pending {
 			return p.addCalls(b.Calls)
 		}
+	case event.ConnectRequired:
+		if row.Pending {
+			p.broke = true
+			return p.Say(words.Connect(b, p.Base))
+		}
 	case event.Structured:
 		if p.Forced != nil {
 			return p.addCall(forcedCallID(p.Turn), p.Forced.Name, b.Result)

@@ -43,6 +43,11 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 	return b.String()
 }
 
+// Connect returns the question for access to a tool server, with its link.
+func Connect(ask event.ConnectRequired, base string) string {
+	return fmt.Sprintf("**Access needed:** %s\n\nThen reply `%s %s`.", render.Connect(ask, server.AbsoluteURL(base, ask.ConnectURL)+" ."), goOn, session.CodeOf(ask.ApprovalID))
+}
+
 // asCode turns quoted text of an agent into code, line by line, so that a chat that renders
 // Markdown shows no link or image of it in the service's text.
 func asCode(quoted string) string {

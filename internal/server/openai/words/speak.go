@@ -130,6 +130,9 @@ func (s Speaker) repeatCancel(r *server.Request, in uuid.UUID) (rd Reply, ok boo
 // decideApproval decides an approval, once. A repeated word gets the rows after the decision.
 func (s Speaker) decideApproval(r *server.Request, a session.Approval, said Word) (rd Reply, err error) {
 	if a.Status == pending {
+		if a.Kind == event.InputConnect { // only its link answers it
+			return s.rowsAfter(r, a, true)
+		}
 		if a.Kind == event.InputSecret && said.Kind == allow { // a completion cannot contain a value
 			return s.rowsAfter(r, a, true)
 		}

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// requireConnection ends the run until a user has connected the tool server of a call, which had no
+// effect so far. A call asks once, and not for a server that was not connected before in the turn.
+func (r *run) requireConnection(s *step, c event.ToolCall, server string) error {
+	if q, declined := r.state.declined[server]; declined && q.window == 0 {
+		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
+	} else if declined {
+		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The tool server %s was not connected %s, so this was not done. Continue without it.", server, q.windowText())))
+	}
+	if _, asked := r.state.connects[c.ID]; asked {
+		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
+	}
+	return r.parkRun(event.ConnectRequired{ToolUseID: c.ID, Server: server})
+}
+
+// notePaused records the call that waits for a connection. Its server has rejected it, so it has not
+// begun.
+func (s *state) notePaused(b event.ConnectRequired, at time.Time) {
+	s.connects[b.ToolUseID] = question{id: b.ApprovalID, window: b.ExpiresAt.Sub(at), server: b.Server}
+	if st := s.lastStep(); st != nil {
+		delete(st.begun, b.ToolUseID)
+	}
+}
+
+// noteDecision records the answer to a question.
+func (s *state) noteDecision(d event.Decision) {
+	s.answered[d.ApprovalID] = d
+	if d.Outcome == event.Provided {
+		return
+	}
+	for _, q := range s.connects {
+		if q.id == d.ApprovalID {
+			if d.Outcome == event.Skipped {
+				q.window = 0
+			}
+			s.declined[q.server] = q
+		}
+	}
+}
