@@ -20,6 +20,7 @@ type conversation struct {
 	last     string            // the last assistant message
 	results  []turn.ToolResult // the list ends with these results of the client's tools
 	supplied event.Supplied    // the context before the message
+	files    []inlineFile      // in the message
 }
 
 func isSystem(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
@@ -78,7 +79,14 @@ func (in *Incoming) parseConversation(r *server.Request) (talk conversation) {
 			break
 		}
 	}
-	talk.text = request.MessageText(&in.Checks, "/"+at, list[i].Content)
+	content, files := in.takeFiles("/"+at, list[i].Content)
+	if talk.text = request.MessageText(&in.Checks, "/"+at, content); strings.TrimSpace(talk.text) == "" && len(files) > 0 {
+		talk.text = "See what is attached."
+	}
+	talk.files = files
+	if len(files) > request.MaxAttachments {
+		in.Longer("/"+at, "files", request.MaxAttachments)
+	}
 	talk.supplied.Messages = in.parseHistory(list[:i])
 	return talk
 }

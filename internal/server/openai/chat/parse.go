@@ -34,6 +34,7 @@ type requestBody struct {
 	last    string // the last assistant message of the conversation; "": none
 	stream  bool
 	usage   bool              // report the usage in a stream
+	files   []inlineFile      // in the message
 	results []turn.ToolResult // of calls of the caller's tools; nil: the request is a message
 	ignored []string
 }
@@ -61,6 +62,7 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.Given["model"]), 200)}
 	talk := in.parseConversation(r)
 	q.text, q.more, q.last, q.results = talk.text, talk.more, talk.last, talk.results
+	q.files = talk.files
 	if raw, ok := in.Given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}

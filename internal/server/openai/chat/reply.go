@@ -41,6 +41,9 @@ func (s Service) findReply(w http.ResponseWriter, r *server.Request, q requestBo
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return Reply{}, err
 	}
+	if err := s.storeFiles(r, &q); err != nil {
+		return Reply{}, err
+	}
 	rd, err := s.StartChatTurn(w, r, q.Request, raw)
 	if err != nil && s.isAbandoned(r, q, err) {
 		q.Multitask = turn.Interrupt
