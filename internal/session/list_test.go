@@ -151,6 +151,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	err := s.Writer(lease).Append(t.Context(),
 		event.ToolUse{Tool: "wiki_read", Summary: "news", ToolUseID: "t1"},
 		event.ToolResult{Tool: "wiki_read", OK: true, Output: "…", ToolUseID: "t1"},
+		event.Reference{Path: "wiki/news.md.md", Source: "grep"},
 		event.Reference{Path: "news.md", Source: "wiki_read"},
 		event.Reference{Path: "wiki/news.md.md", Source: "read"}, // the same document
 		event.Text{Text: "Nothing "}, event.Text{Text: "much."},

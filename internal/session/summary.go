@@ -50,8 +50,12 @@ func (s *summary) addEvent(seq int64, body event.Body) {
 			}
 		}
 	case event.Reference:
-		if !slices.ContainsFunc(s.References, func(r event.Reference) bool { return r.Document() == b.Document() }) {
+		i := slices.IndexFunc(s.References, func(r event.Reference) bool { return r.Document() == b.Document() })
+		switch {
+		case i < 0:
 			s.References = append(s.References, b)
+		case s.References[i].Source == "grep": // it found lines, and b is the document
+			s.References[i] = b
 		}
 	case event.Reply:
 		s.Replies = append(s.Replies, seq)
