@@ -45,6 +45,14 @@ func (t ownToolRow) Description() string {
 	return ""
 }
 
+// Request is how a call becomes a request to an HTTP API; nil for other tools.
+func (t ownToolRow) Request() *toolset.Request {
+	if t.Own.Definition == nil {
+		return nil
+	}
+	return t.Own.Definition.HTTP
+}
+
 // ownRow describes a tool with its rule and use.
 func (facts toolFacts) ownRow(t toolset.Tool) ownToolRow {
 	var set permission.Setting

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -70,6 +72,7 @@ func (s toolServerRow) Tone() string {
 
 // newServerView is the form of a new tool server.
 type newServerView struct {
+	Kind    string // mcp, openapi or http
 	Form    *form
 	Secrets []option
 }
@@ -81,7 +84,10 @@ func (a *App) newToolServerPage(w http.ResponseWriter, p *page) error {
 }
 
 func (a *App) showNewToolServer(w http.ResponseWriter, p *page, status int, f *form) error {
-	view := newServerView{Form: f, Secrets: []option{{noSecret, "None"}}}
+	view := newServerView{Kind: p.URL.Query().Get("kind"), Form: f, Secrets: []option{{noSecret, "None"}}}
+	if view.Kind != "openapi" && view.Kind != "http" {
+		view.Kind = string(toolset.MCP)
+	}
 	if a.srv.Vault != nil {
 		list, err := a.srv.Vault.List(p.Context(), p.Workspace.ID)
 		if err != nil {
@@ -94,7 +100,7 @@ func (a *App) showNewToolServer(w http.ResponseWriter, p *page, status int, f *f
 	return a.renderStatus(w, p, status, "toolserver-new", view)
 }
 
-// addToolServer connects to an MCP server and adds it with its tools.
+// addToolServer connects to an MCP server and adds it with its tools, or adds an HTTP API.
 func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	f := newForm(p)
 	e := toolset.Entry{Name: strings.TrimSpace(f.Value("name")), URL: strings.TrimSpace(f.Value("url")), Headers: parseHeaders(f), Timeout: parseTimeout(f)}
@@ -104,9 +110,16 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	if f.Failed() {
 		return a.showNewToolServer(w, p, http.StatusUnprocessableEntity, f)
 	}
-	server, skipped, err := a.AddToolServer(p.Context(), p.Workspace.ID, e)
+	var server toolset.Server
+	var skipped []toolset.Skipped
+	var err error
+	if kind := p.URL.Query().Get("kind"); kind == "openapi" || kind == "http" {
+		server, err = a.AddHTTPAPI(p.Context(), p.Workspace.ID, e, definitionOf(f, kind))
+	} else {
+		server, skipped, err = a.AddToolServer(p.Context(), p.Workspace.ID, e)
+	}
 	if err != nil {
-		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds"); err != nil {
+		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds", "tools", "openapi", "operations"); err != nil {
 			return err
 		}
 		return a.showNewToolServer(w, p, http.StatusUnprocessableEntity, f)
@@ -114,6 +127,26 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	p.flash(w, fmt.Sprintf("Added %s with %s. Each call asks for an approval until you label its tool as reading.%s",
 		server.Name, plural(len(server.Tools), "tool", "tools"), skippedText(skipped)))
 	return p.redirect(w, "/w/"+p.Workspace.Slug+"/tools/servers/"+server.Name)
+}
+
+// definitionOf returns the members of a request body that define the tools of an HTTP API.
+func definitionOf(f *form, kind string) (list []request.Member) {
+	if address := strings.TrimSpace(f.Value("url")); address != "" {
+		list = append(list, request.Member{Name: "url", Value: request.QuoteText(address)})
+	}
+	if kind == "http" {
+		tools := strings.TrimSpace(f.Value("tools"))
+		if strings.HasPrefix(tools, "{") {
+			tools = "[" + tools + "]"
+		}
+		if !json.Valid([]byte(tools)) {
+			f.fail("tools", "This is not JSON.")
+			tools = "[]"
+		}
+		return append(list, request.Member{Name: "tools", Value: json.RawMessage(tools)})
+	}
+	operations, _ := json.Marshal(append([]string{}, fieldLines(f.Value("operations"))...)) // texts have no other errors
+	return append(list, request.Member{Name: "openapi", Value: request.QuoteText(f.Value("openapi"))}, request.Member{Name: "operations", Value: operations})
 }
 
 // parseHeaders returns the headers of the form: a credential as bearer, and lines of name and value.

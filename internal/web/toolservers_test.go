@@ -50,6 +50,10 @@ func ownToolsWorld(t *testing.T) (w *world, description *atomic.Value) {
 	return serveWorld(t, apitest.New(t, apitest.Options{Egress: egress.Config{Allow: []string{tickets.Pin(), pin}}})), description
 }
 
+// deskAPI is an HTTP API as OpenAPI.
+const deskAPI = `{"openapi":"3.0.3","info":{"title":"Tickets","version":"1"},"servers":[{"url":"http://tickets.demo.internal/api"}],
+ "paths":{"/tickets":{"get":{"operationId":"findTickets","summary":"List the tickets.","responses":{"200":{"description":"The tickets."}}}}}}`
+
 var attacks = strings.Join(corpus, " ") + " \u202e"
 
 // TestToolServersInTheBrowser adds the demo's ticket system and a hostile server, labels and tests
@@ -107,6 +111,23 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	unhurt(t, p)
 	w.reviewChange(t, p, description)
 
+	p.Go(w.URL + "/w/demo/tools/new")
+	p.Press(".seg a", "OpenAPI")
+	p.Fill("#f-name", "desk")
+	p.MustElement("#f-openapi").MustEval(`function (text) { this.value = text }`, deskAPI)
+	p.Press("button.primary", "Add")
+	p.See("#f-operations-h", "findTickets")
+	p.Fill("#f-operations", "findTickets")
+	p.Press("button.primary", "Add")
+	p.See("td", "GET /tickets")
+	p.Go(w.URL + "/w/demo/tools/new?kind=http")
+	p.Fill("#f-name", "order")
+	p.Fill("#f-url", "http://tickets.demo.internal/api")
+	p.MustElement("#f-tools").MustEval(`function (text) { this.value = text }`, `{"description":`+apitest.Quote(attacks)+`,"http":{"method":"POST","path":"/orders"},"input_schema":{"type":"object","properties":{"item":{"type":"string"}}}}`)
+	p.Press("button.primary", "Add")
+	p.Press("td a.t", "order")
+	p.See("dd", "/orders")
+	unhurt(t, p)
 	p.Go(w.URL + "/w/demo/tools")
 	p.See("td .st", "Ready")
 	p.Review("tools")
@@ -121,7 +142,7 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.Press("a.danger", "Remove")
 	p.Press("button.fill", "Remove server")
 	p.See(".note", "Removed crm with its tools")
-	if list, err := w.app.Toolset.List(t.Context(), w.Workspace.ID); err != nil || len(list) != 1 || list[0].Tools[2].Label != toolset.ReadOnly || !list[0].Tools[2].Enabled {
+	if list, err := w.app.Toolset.List(t.Context(), w.Workspace.ID); err != nil || len(list) != 3 || list[2].Tools[2].Label != toolset.ReadOnly || !list[2].Tools[2].Enabled {
 		t.Errorf("left are %+v, %v", list, err)
 	}
 }

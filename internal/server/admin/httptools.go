@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -169,4 +171,17 @@ func (c *call) httpError(err error) error {
 		}
 	}
 	return err
+}
+
+// AddHTTPAPI adds an HTTP API. The definition has the members of a request body: url, and tools or
+// openapi with operations.
+func (s Stores) AddHTTPAPI(ctx context.Context, workspace uuid.UUID, e toolset.Entry, definition []request.Member) (toolset.Server, error) {
+	c := newCall(nil)
+	c.body.Members = definition
+	e.Kind = toolset.HTTP
+	if err := c.readHTTPAPI(e); err != nil {
+		return toolset.Server{}, err
+	}
+	server, err := s.Toolset.AddHTTP(ctx, workspace, c.offered.entry, c.offered.http)
+	return server, c.httpError(err)
 }
