@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -250,5 +252,54 @@ func TestAnEarlyResultIsUsed(t *testing.T) {
 	}
 	if len(results) != 1 {
 		t.Errorf("%d results", len(results))
+	}
+}
+
+// recognized is a tool whose receiver recognizes repeated calls by their ids.
+type recognized struct{ counter }
+
+func (r *recognized) Spec() tool.Spec {
+	s := r.counter.Spec()
+	s.UniqueID = true
+	return s
+}
+
+// TestIdsThatReceiversSeeAreUnique runs two turns whose models use the same ids.
+func TestIdsThatReceiversSeeAreUnique(t *testing.T) {
+	t.Parallel()
+	x, other := &recognized{counter{name: "x", runs: map[string]int{}}}, &counter{name: "other", runs: map[string]int{}}
+	for range 2 {
+		j := &journal{}
+		j.write(t, []event.Body{event.Message{Content: "Go."}})
+		a := &agent.Agent{Model: repeating{}, Tools: []tool.Tool{x, other}, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+		for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Budget: 1000}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.write(t, group)
+		}
+	}
+	if len(x.runs) != 2 || other.runs["same2"] != 2 {
+		t.Errorf("ids: %v, of another tool: %v", x.runs, other.runs)
+	}
+}
+
+// repeating is a model that calls two tools first, with the same ids in each turn.
+type repeating struct{}
+
+func (repeating) Name() string { return "repeating" }
+
+func (repeating) Generate(_ context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == model.User {
+			for i, name := range []string{"x", "other"} {
+				if !yield(model.Chunk{Call: &event.ToolCall{ID: fmt.Sprintf("same%d", i+1), Tool: name, Input: json.RawMessage(`{}`)}}, nil) {
+					return
+				}
+			}
+			yield(model.Chunk{Stop: model.StopTools, Usage: &model.Usage{}}, nil)
+			return
+		}
+		yield(model.Chunk{Text: "Done.", Stop: model.StopEnd, Usage: &model.Usage{}}, nil)
 	}
 }

@@ -18,7 +18,10 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/tool/httptool"
+	toolapi "github.com/parley-server/parley/internal/tool/openapi"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -38,6 +41,8 @@ var enforced = map[string]int{
 	"file_fetch_seconds": ceilSeconds(filestore.FetchTime), "file_fetch_redirects": filestore.FetchRedirects,
 	"tools": request.MaxTools, "tool_name_characters": request.MaxToolName, "tool_description_characters": request.MaxToolDescription,
 	"tool_definitions_bytes": request.MaxToolDefinitions, "tool_output_bytes": request.MaxToolOutput,
+	"tool_servers": toolset.MaxServers, "own_tools": toolset.MaxTools, "own_tool_description_characters": toolset.MaxDescription, "own_tool_schema_bytes": toolset.MaxSchema,
+	"own_tool_seconds": ceilSeconds(toolset.MaxTimeout), "own_tool_answer_bytes": httptool.MaxAnswer, "openapi_document_bytes": toolapi.MaxDocument,
 	"workspace_fetches": filestore.MaxFetching, "turn_files": filestore.MaxProduced, "download_items": filestore.MaxDownloads,
 	"callback_url_bytes": egress.MaxURL, "callback_metadata_pairs": callback.MaxMetadata,
 	"callback_metadata_key_characters": callback.MaxMetadataKey, "callback_metadata_value_characters": callback.MaxMetadataValue,

@@ -186,9 +186,8 @@ func TestGuard(t *testing.T) {
 }
 
 // TestScopesOpenTheseOperations lists the operations of each scope: a key with only that scope may
-// call these operations and no others. TestGuard calls them all. No operation accepts the results
-// of tools that return 202 yet, so tools:write allows only what it includes; the results of a
-// caller's own tools come with a message, so they need chat.
+// call these operations and no others. TestGuard calls them all. The results of tools that return 202
+// need tools:write; those of a caller's own tools come with a message, so they need chat.
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles listTools"

@@ -32,8 +32,8 @@ type Entry struct {
 // DefaultTimeout is how long a call may take.
 const DefaultTimeout = time.Minute
 
-// maxServers is how many entries a workspace has.
-const maxServers = 64
+// MaxServers is how many entries a workspace has.
+const MaxServers = 64
 
 // Server returns the entry as an unstored server, for a first connection.
 func (e Entry) Server() Server {
@@ -88,8 +88,8 @@ func insertServer(ctx context.Context, q *db.Queries, workspace uuid.UUID, e Ent
 	if err != nil {
 		return row, fmt.Errorf("count tool servers: %w", err)
 	}
-	if n >= maxServers {
-		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d tool servers.", maxServers)})
+	if n >= MaxServers {
+		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d tool servers.", MaxServers)})
 	}
 	headers := []byte("{}")
 	if e.Headers != nil {

@@ -16,8 +16,10 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
+// MaxAnswer is the largest response, in bytes.
+const MaxAnswer = 10 << 20
+
 const (
-	maxAnswer   = 10 << 20               // bytes of a response
 	maxAttempts = 2                      // of a call
 	retryPause  = 200 * time.Millisecond // before a repetition
 	maxReason   = 2000                   // characters of a recorded failure
@@ -114,8 +116,8 @@ func (a *answer) read(res *http.Response) (err error) {
 		a.body, err = io.ReadAll(io.LimitReader(res.Body, maxReason))
 		return err
 	}
-	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1)); len(a.body) > maxAnswer {
-		return tool.Refusal(fmt.Sprintf("The answer of the tool is larger than %d MiB.", maxAnswer>>20))
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, MaxAnswer+1)); len(a.body) > MaxAnswer {
+		return tool.Refusal(fmt.Sprintf("The answer of the tool is larger than %d MiB.", MaxAnswer>>20))
 	}
 	return err
 }
