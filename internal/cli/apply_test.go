@@ -386,6 +386,13 @@ tool_servers:
 	s.writes("parley.yaml", strings.NewReplacer("Get a customer.", "Find a customer.", "disabled: true, ", "label: read_only, ", "note:", "memo:").Replace(file))
 	s.must("apply", "-f", "parley.yaml", "--yes")
 	s.settled(mode, changes)
+	s.writes("parley.yaml", "parley: 1\ntool_servers: {drive: {url: 'https://drive.example.com/mcp', auth: oauth, scopes: [files], tools: {list: {label: read_only}}}}\n")
+	s.must("apply", "-f", "parley.yaml", "--yes") // it has no tools before it is connected
+	s.settled(mode, changes)
+	if out := s.must("export", "config"); !strings.Contains(out, "    auth: oauth\n    auth_per: workspace\n    scopes:\n      - files\n") {
+		s.t.Errorf("%s: the export lacks OAuth:\n%s", mode, out)
+	}
+	s.must("tools", "remove", "drive")
 	s.writes("parley.yaml", exported)
 	s.must("apply", "-f", "parley.yaml", "--yes")
 	s.settled(mode, changes)

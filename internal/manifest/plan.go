@@ -189,6 +189,10 @@ func (f File) over(present File, prune bool) File {
 		slices.Sort(hosts)
 		f.Egress = &Egress{f.Egress.Public, slices.Compact(hosts)}
 	}
+	f.ToolServers = maps.Clone(f.ToolServers)
+	for name, s := range f.ToolServers {
+		f.ToolServers[name] = s.connected(present.ToolServers[name])
+	}
 	f.Secrets = maps.Clone(f.Secrets)
 	for name, s := range f.Secrets {
 		if s == nil {

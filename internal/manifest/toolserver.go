@@ -19,8 +19,15 @@ type ToolServer struct {
 	Headers  map[string]string  `yaml:"headers,omitempty"` // ${NAME} in a value stands for a secret
 	Allow    []string           `yaml:"allow,omitempty"`   // the tools of an MCP server to take; nil: every tool
 	Timeout  int                `yaml:"timeout_seconds,omitempty"`
+	Auth     string             `yaml:"auth,omitempty"` // oauth; "": headers, or none
+	AuthPer  string             `yaml:"auth_per,omitempty"`
+	ClientID string             `yaml:"client_id,omitempty"`
+	Secret   string             `yaml:"client_secret_name,omitempty"`
+	Scopes   []string           `yaml:"scopes,omitempty"`
 	Disabled bool               `yaml:"disabled,omitempty"`
 	Tools    map[string]OwnTool `yaml:"tools,omitempty"` // by their names on the server
+
+	there []string // the names of its tools, as far as it was read
 }
 
 // OwnTool describes a tool of a tool server. Tools of an MCP server that the file lacks have the zero
@@ -31,12 +38,20 @@ type OwnTool struct {
 	Definition `yaml:",inline"`
 }
 
+// The words for OAuth, and for one grant for the workspace.
+const authOAuth, authWorkspace = "oauth", "workspace"
+
 const defaultTimeout = int(toolset.DefaultTimeout / time.Second)
 
 // normalize removes what has its default value, and completes the tools of an HTTP API.
 func (s ToolServer) normalize(name string) ToolServer {
 	if s.Kind == string(toolset.MCP) {
 		s.Kind = ""
+	}
+	if s.Auth != authOAuth {
+		s.Auth = ""
+	} else if s.AuthPer == "" {
+		s.AuthPer = authWorkspace
 	}
 	if s.Timeout == defaultTimeout {
 		s.Timeout = 0
@@ -70,8 +85,9 @@ func (f *File) readToolServers(ctx context.Context, a client.Admin) error {
 	f.ToolServers = make(map[string]ToolServer)
 	for _, entry := range list {
 		s := ToolServer{Kind: entry.Kind, URL: entry.URL, Headers: entry.Headers, Allow: entry.Allow, Timeout: entry.Timeout, Disabled: !entry.Enabled,
-			Tools: make(map[string]OwnTool)}
+			Auth: entry.Auth, AuthPer: entry.AuthPer, ClientID: entry.ClientID, Secret: entry.Secret, Scopes: entry.Scopes, Tools: make(map[string]OwnTool)}
 		for _, t := range entry.Tools {
+			s.there = append(s.there, t.OwnName)
 			own := OwnTool{Label: t.Label, Disabled: !t.Enabled}
 			if s.isHTTP() && t.Definition != nil {
 				own.Definition = definitionOf(*t.Definition)
@@ -89,7 +105,8 @@ func (p *Plan) writeToolServer(ctx context.Context, a client.Admin, c Change) (e
 	wanted, now := p.wanted.ToolServers[c.Name], p.present.ToolServers[c.Name]
 	switch {
 	case c.Action == Create:
-		in := client.NewToolServer{Name: c.Name, Kind: wanted.Kind, URL: wanted.URL, Headers: wanted.Headers, Allow: wanted.Allow, Timeout: wanted.Timeout}
+		in := client.NewToolServer{Name: c.Name, Kind: wanted.Kind, URL: wanted.URL, Headers: wanted.Headers, Allow: wanted.Allow, Timeout: wanted.Timeout,
+			Auth: wanted.Auth, AuthPer: wanted.AuthPer, ClientID: wanted.ClientID, Secret: wanted.Secret, Scopes: wanted.Scopes}
 		if wanted.isHTTP() {
 			if in.HTTPTools, err = wanted.httpTools(); err != nil {
 				return err
@@ -101,7 +118,7 @@ func (p *Plan) writeToolServer(ctx context.Context, a client.Admin, c Change) (e
 		now.Tools = wanted.defined()
 		a = a.Since("") // the calls below change what this one has written
 	case !wanted.isSameEntry(now):
-		return faultf("Of a tool server only tools and disabled change. For another kind, url, headers, allow or timeout_seconds, "+
+		return faultf("Of a tool server only tools and disabled change. To change the rest, "+
 			"remove it first: parley tools remove %s", c.Name)
 	case wanted.isHTTP() && !reflect.DeepEqual(wanted.defined(), now.defined()):
 		tools, err := wanted.httpTools()
@@ -146,5 +163,16 @@ func (t OwnTool) label() string {
 }
 
 func (s ToolServer) isSameEntry(o ToolServer) bool {
-	return s.Kind == o.Kind && s.URL == o.URL && s.Timeout == o.Timeout && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Allow, o.Allow)
+	return s.Auth == o.Auth && s.AuthPer == o.AuthPer && s.ClientID == o.ClientID && s.Secret == o.Secret && slices.Equal(s.Scopes, o.Scopes) &&
+		s.Kind == o.Kind && s.URL == o.URL && s.Timeout == o.Timeout && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Allow, o.Allow)
+}
+
+// connected returns the entry without tools that it does not have yet: a server with OAuth lists them
+// when it is connected.
+func (s ToolServer) connected(present ToolServer) ToolServer {
+	if s.Auth == authOAuth {
+		s.Tools = maps.Clone(s.Tools)
+		maps.DeleteFunc(s.Tools, func(name string, _ OwnTool) bool { return !slices.Contains(present.there, name) })
+	}
+	return s
 }
