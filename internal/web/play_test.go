@@ -156,6 +156,10 @@ func TestApprovals(t *testing.T) {
 	p.Review("chat-approval")
 	p.Size(390, 800)
 	find(t, p, ".ask[data-armed] [value=allow]").MustScrollIntoView()
+	p.Size(1280, 600)
+	if bar := p.MustEval(`() => getComputedStyle(document.querySelector(".nav")).scrollbarWidth`).Str(); bar != "none" {
+		t.Errorf("the scrollbar of the narrow navigation covers the count of approvals: %s", bar)
+	}
 	p.Size(1280, 800)
 
 	in := w.openPlay(t, "approvals")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-rod/rod/lib/input"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/app/demo"
@@ -75,15 +76,19 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.Press("button.primary", "Connect and add")
 	p.See("#problems:focus li", "The host of a tool server is a name")
 	p.Review("toolserver-new")
-	p.MustElement("#problems a").MustClick()
+	p.Keyboard.MustType(input.Tab, input.Enter) // the first link of the list
 	p.MustElement("#f-name:focus")
 	w.addServer(t, p, "tickets", demo.TicketsURL)
 	p.See(".note", "Added tickets with 3 tools")
 
 	p.Press("a.t", "tickets__list")
 	choose(t, p, "#f-rule", "Ask")
-	p.MustElement("[name=label][value=read_only]").MustClick()
-	p.Press("button", "Save settings")
+	p.MustElement("[name=label]:checked").MustFocus()
+	p.Keyboard.MustType(input.ArrowDown, input.Tab, input.Tab, input.Tab)
+	p.MustElement("[value=settings]:focus")
+	sent := p.MustWaitNavigation()
+	p.Keyboard.MustType(input.Enter)
+	sent()
 	p.See(".note", "Settings of tickets__list saved")
 	p.See(".badge.warn", "ask")
 	p.Fill("#f-in0", "open")
