@@ -9,13 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/openai/chat"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 // readTime limits how long an ended answer may take to read.
@@ -96,26 +93,14 @@ func find(s chat.Service, r *server.Request, name string) (rd server.Reading, er
 }
 
 func newStored(s chat.Service, r *server.Request, name string, rd server.Reading) *Encoder {
-	created := time.Now()
-	if id := rd.Turn; id.Version() == 7 {
-		seconds, nanoseconds := id.Time().UnixTime()
-		created = time.Unix(seconds, nanoseconds)
-	}
-	return NewEncoder(chat.About{ID: name, Model: r.Caller.Workspace.Slug, Created: created.Unix(), Session: rd.Session(), Turn: rd.Turn,
-		Structured: rd.Structured, Forced: rd.Forced, Rejected: rd.Rejected, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}, Thread{})
+	return NewEncoder(s.AboutStored(r, name, rd), Thread{})
 }
 
 // readStored returns the response of a turn as it is now. A turn that runs has no output yet.
 func readStored(s chat.Service, r *server.Request, name string, rd server.Reading) (any, error) {
 	enc := newStored(s, r, name, rd)
-	state, waits, err := s.TurnState(r.Context(), r.Caller, rd.Turn)
-	switch {
-	case err != nil:
-		return nil, err
-	case state == session.Queued, state == session.LinedUp:
-		return enc.Queued(), nil
-	case state == session.Running, waits == event.InputResult:
-		return enc.responseObject("in_progress"), nil
+	if state, err := s.UnfinishedState(r, rd); err != nil || state != "" {
+		return enc.responseObject(state), err
 	}
 	ctx, stop := context.WithTimeout(r.Context(), readTime)
 	defer stop()
@@ -132,7 +117,7 @@ func readStored(s chat.Service, r *server.Request, name string, rd server.Readin
 		}
 	}
 	switch {
-	case enc.Error != nil && enc.Error.Code == event.Canceled:
+	case enc.IsCanceled():
 		return enc.responseObject("cancelled"), nil
 	case enc.Error != nil && enc.Finish == "":
 		return enc.responseObject("failed"), nil
