@@ -205,14 +205,17 @@ documents: {wiki/a.md: "# A"}`)
 func TestManyDocumentsAreCheckedInParts(t *testing.T) {
 	t.Parallel()
 	a := administer(t)
-	var source strings.Builder
-	source.WriteString("agents: {support: {instructions: x}}\ndocuments:\n")
-	text := strings.Repeat("x", 1<<20)
+	f := parse(t, "agents: {support: {instructions: x}}")
+	text := manifest.Text{Value: strings.Repeat("x", 1<<20)}
+	f.Documents = map[string]manifest.Text{"/zz": text}
 	for i := range 9 {
-		source.WriteString("  wiki/" + strings.Repeat("a", i+1) + ".md: " + text + "\n")
+		f.Documents["wiki/"+strings.Repeat("a", i+1)+".md"] = text
 	}
-	source.WriteString("  /zz: " + text + "\n")
-	rejected, err := plan(t, a, source.String()).Check(t.Context(), a)
+	p, err := manifest.NewPlan(t.Context(), a, f, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected, err := p.Check(t.Context(), a)
 	if err != nil || len(rejected) != 1 || rejected[0].At.Name != "/zz" {
 		t.Errorf("%d rejections, %v", len(rejected), err)
 	}
