@@ -199,7 +199,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
+		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
 		apikey.SessionsRead: "getApproval getCallback getSession getSessionFile listApprovals listCallbacks listFeedback listMessages listSessionFiles listSessions resumeChat resumeStream",
 		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
