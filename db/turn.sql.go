@@ -753,8 +753,9 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
 FROM turns t
+JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
@@ -766,6 +767,7 @@ type TurnViewRow struct {
 	Message   Message
 	Message_2 Message
 	Question  []byte
+	CallerID  *string
 }
 
 // TurnView is a turn with its two messages and the question that it waits for.
@@ -853,13 +855,15 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Message_2.Failure,
 		&i.Message_2.OutputAt,
 		&i.Question,
+		&i.CallerID,
 	)
 	return i, err
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
 FROM turns t
+JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
@@ -891,6 +895,7 @@ type TurnViewsRow struct {
 	Message   Message
 	Message_2 Message
 	Question  []byte
+	CallerID  *string
 }
 
 // TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
@@ -996,6 +1001,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Message_2.Failure,
 			&i.Message_2.OutputAt,
 			&i.Question,
+			&i.CallerID,
 		); err != nil {
 			return nil, err
 		}

@@ -104,8 +104,9 @@ ORDER BY e.seq;
 
 -- name: TurnView :one
 -- TurnView is a turn with its two messages and the question that it waits for.
-SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question
+SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question, s.caller_id
 FROM turns t
+JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
@@ -115,8 +116,9 @@ WHERE t.workspace_id = $1 AND t.id = $2;
 -- TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
 -- queued turn has run before is in its epoch. One state is a filter of its own, because the order of an
 -- index holds for one value only.
-SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question
+SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question, s.caller_id
 FROM turns t
+JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'

@@ -20,6 +20,7 @@ var ErrNoTurn = errors.New("the workspace has no such turn")
 // View is a turn with its messages.
 type View struct {
 	Turn     Turn
+	CallerID string          // of the session; "": none
 	Asked    Message         // the user's
 	Answer   Message         // the agent's; empty until the turn has ended
 	Question json.RawMessage // data of the input_required or tool_required event of a waiting turn; nil: the turn does not wait
@@ -87,6 +88,9 @@ func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p 
 
 func viewOf(r db.TurnViewsRow) View {
 	v := View{Turn: turnOf(r.Turn), Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
+	if r.CallerID != nil {
+		v.CallerID = *r.CallerID
+	}
 	if event.QuestionKind(r.Question) == event.InputResult { // for callers a server's tool is still running
 		v.Turn.State, v.Question = Running, nil
 	}

@@ -30,8 +30,11 @@ type listed struct {
 
 // list returns a page of the workspace's tasks, the latest change first.
 func list(c *call.Call) (any, error) {
-	q, s, known := parseQuery(c)
-	if err := c.Params.Err(); err != nil {
+	q, s, known, err := parseQuery(c)
+	if err == nil {
+		err = c.Params.Err()
+	}
+	if err != nil {
 		return nil, err
 	}
 	if !known {
@@ -62,7 +65,7 @@ func list(c *call.Call) (any, error) {
 }
 
 // parseQuery parses the filters of a list. known is false if nothing can match them.
-func parseQuery(c *call.Call) (q session.ViewQuery, s task.Shape, known bool) {
+func parseQuery(c *call.Call) (q session.ViewQuery, s task.Shape, known bool, err error) {
 	p := c.Params
 	s = task.Shape{Modes: task.Whole.Modes, History: p.Int("historyLength", 0, 0, math.MaxInt32), Artifacts: p.Bool("includeArtifacts")}
 	q.Limit = p.Int("pageSize", usualPage, 1, maxPage)
@@ -75,14 +78,19 @@ func parseQuery(c *call.Call) (q session.ViewQuery, s task.Shape, known bool) {
 		q.Since = &at
 	}
 	known = true
-	if text := p.String("contextId", 255); text != "" {
+	if text := p.String("contextId", 255); text != "" && p.Err() == nil {
 		id, ok := request.ID(text)
-		known, q.Session = ok, &id // a malformed id matches no context
+		if !ok || id.Version() != 7 {
+			if id, ok, err = c.CallerSession(c.R.Context(), c.Caller, task.ClientContext(c.Caller.Key, text)); err != nil {
+				return q, s, false, err
+			}
+		}
+		known, q.Session = ok, &id // another text names no context
 	}
 	if text := p.String("status", 64); text != "" {
 		known = states(c, &q, task.State(text)) && known
 	}
-	return q, s, known
+	return q, s, known, nil
 }
 
 // states restricts a list to a state. ok is false for a state that no task ever has.

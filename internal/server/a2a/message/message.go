@@ -40,7 +40,8 @@ type Incoming struct {
 	turn.Request
 	ID       string           // the id of the message
 	Task     string           // the task of the message; "": a new one
-	Context  uuid.UUID        // the context of the message; uuid.Nil: not specified
+	Context  uuid.UUID        // the context of the message, a session; uuid.Nil: not specified
+	Made     string           // the context of the message by a name that the client has made; "": not specified
 	Decision []request.Member // the answer; nil: none
 	Approval uuid.UUID        // the approval that it answers; uuid.Nil: the one that the task waits for
 	Code     *session.Code    // the code of the approval that it answers; nil: not specified
@@ -73,12 +74,7 @@ func (p *Parser) Parse() (Incoming, error) {
 		msg.Missing("role")
 	}
 	in.Task = msg.String("taskId", 255)
-	if text := msg.String("contextId", 255); text != "" {
-		var ok bool
-		if in.Context, ok = request.ID(text); !ok || in.Context == uuid.Nil {
-			msg.Add(fault.Violation{Param: msg.Pointer("contextId"), Rule: "format", Message: rpc.NewContext})
-		}
-	}
+	p.parseContext(&in, msg)
 	p.parseConfiguration(&in)
 	list := p.parseParts(msg, &in)
 	if in.Task != "" {
@@ -103,6 +99,27 @@ func (p *Parser) Parse() (Incoming, error) {
 	}
 	in.Hash = hash.Sum(nil)
 	return in, nil
+}
+
+// maxContext is the maximum length of the name that a client makes for a context, in bytes.
+const maxContext = 200
+
+// parseContext parses the context of a message. The ids of sessions have version 7: such an id is not
+// a name that a client has made, or a context that is gone would begin again without its history.
+func (p *Parser) parseContext(in *Incoming, msg request.Fields) {
+	text, at := msg.String("contextId", 255), msg.Pointer("contextId")
+	id, ok := request.ID(text)
+	switch {
+	case text == "":
+	case ok && id.Version() == 7:
+		in.Context = id
+	case ok && id == uuid.Nil:
+		msg.Add(fault.Violation{Param: at, Rule: "format", Message: rpc.NewContext})
+	case len(text) > maxContext:
+		msg.Longer(at, "bytes", maxContext)
+	default:
+		in.Made = text
+	}
 }
 
 // extraField returns the path of a field in metadata that starts a task, or "".
@@ -193,6 +210,9 @@ func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields
 	push := in.Callback
 	in.Request = p.Params.Message(body, slices.Concat([]string{"command", "attachments"}, extras, labels)).Request
 	in.Callback, in.Session = push, in.Context
+	if in.Made != "" && in.CallerID != "" {
+		p.Params.Add(fault.Violation{Param: p.Places["caller_id"], Rule: "exactly_one", Message: "A contextId of your own and caller_id both name a conversation. Send one of them."})
+	}
 }
 
 // isEqualValue reports whether two values under one name of a message are equal.

@@ -9,7 +9,7 @@ import (
 )
 
 // NewContext is the remedy for a missing context.
-const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer."
+const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer, or make one that is not a UUID of version 7."
 
 // Translate translates a fault to this protocol's terms. It keeps the code. places are JSON
 // Pointers to the fields that have another name here.

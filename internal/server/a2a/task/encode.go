@@ -23,7 +23,7 @@ const (
 type (
 	Task struct {
 		ID        uuid.UUID      `json:"id"`
-		ContextID uuid.UUID      `json:"contextId"`
+		ContextID string         `json:"contextId"`
 		Status    Status         `json:"status"`
 		Artifacts []Artifact     `json:"artifacts,omitzero"` // an empty list is encoded
 		History   []Message      `json:"history,omitempty"`
@@ -36,7 +36,7 @@ type (
 	}
 	Message struct {
 		MessageID string         `json:"messageId"`
-		ContextID uuid.UUID      `json:"contextId"`
+		ContextID string         `json:"contextId"`
 		TaskID    uuid.UUID      `json:"taskId"`
 		Role      Role           `json:"role"`
 		Parts     []Part         `json:"parts"`
@@ -57,13 +57,13 @@ type (
 	}
 	StatusUpdate struct {
 		TaskID    uuid.UUID      `json:"taskId"`
-		ContextID uuid.UUID      `json:"contextId"`
+		ContextID string         `json:"contextId"`
 		Status    Status         `json:"status"`
 		Metadata  map[string]any `json:"metadata,omitempty"`
 	}
 	ArtifactUpdate struct {
 		TaskID    uuid.UUID `json:"taskId"`
-		ContextID uuid.UUID `json:"contextId"`
+		ContextID string    `json:"contextId"`
 		Artifact  Artifact  `json:"artifact"`
 		Append    bool      `json:"append,omitempty"`
 		LastChunk bool      `json:"lastChunk,omitempty"`

@@ -28,7 +28,7 @@ type Projection struct {
 }
 
 // NewProjection begins a projection before the first event of a turn.
-func NewProjection(base string, m Modes, context, id uuid.UUID, history []Message) *Projection {
+func NewProjection(base string, m Modes, context string, id uuid.UUID, history []Message) *Projection {
 	return &Projection{base: base, modes: m, task: Task{ID: id, ContextID: context, History: history}}
 }
 

@@ -50,7 +50,7 @@ func tell(t *testing.T, c golden.Conversation, v version, m task.Modes) (stream,
 		t.Fatal(err)
 	}
 	of := session.View{Turn: session.Turn{ID: golden.Turn, SessionID: golden.Session}, Asked: session.Message{Named: "the client's own", Content: &asked.Content}}
-	p := task.NewProjection(base, m, golden.Session, golden.Turn, task.History(base, of, c.Attached, -1))
+	p := task.NewProjection(base, m, golden.Session.String(), golden.Turn, task.History(base, of, c.Attached, -1))
 	var out bytes.Buffer
 	for i, ev := range evs {
 		frames, err := p.Apply(ev)
@@ -92,7 +92,7 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 		evs := events(c)
 		var whole []string
 		var ids []int64
-		p := task.NewProjection("", everything, golden.Session, golden.Turn, nil)
+		p := task.NewProjection("", everything, golden.Session.String(), golden.Turn, nil)
 		for _, ev := range evs {
 			frames, err := p.Apply(ev)
 			if err != nil {
@@ -109,7 +109,7 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 			if id == 0 {
 				continue
 			}
-			p, got := task.NewProjection("", everything, golden.Session, golden.Turn, nil), []string(nil)
+			p, got := task.NewProjection("", everything, golden.Session.String(), golden.Turn, nil), []string(nil)
 			for _, ev := range evs {
 				frames, err := p.Apply(ev)
 				if err != nil {

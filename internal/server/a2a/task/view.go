@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
@@ -22,7 +23,7 @@ var Whole = Shape{Modes: Modes{true, true}, History: -1, Artifacts: true}
 
 // Of returns the task of a turn, as far as its rows describe it.
 func Of(base string, v session.View, files filestore.Files, s Shape) *Task {
-	t := &Task{ID: v.Turn.ID, ContextID: v.Turn.SessionID, Status: Status{State: StateOf(v.Turn), Timestamp: Stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
+	t := &Task{ID: v.Turn.ID, ContextID: ContextOf(v), Status: Status{State: StateOf(v.Turn), Timestamp: Stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
 	t.History = History(base, v, files.In, s.History)
 	switch {
 	case v.Question != nil:
@@ -57,7 +58,7 @@ func History(base string, v session.View, files []event.File, most int) []Messag
 	if text == nil || most == 0 {
 		return nil
 	}
-	return []Message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user,
+	return []Message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: ContextOf(v), TaskID: v.Turn.ID, Role: user,
 		Parts: append([]Part{textPart(*text)}, fileParts(base, files)...)}}
 }
 
@@ -86,4 +87,21 @@ func (m Modes) resultPart(raw json.RawMessage) Part {
 		return dataPart(raw)
 	}
 	return Part{Text: new(string(raw)), MediaType: TextType}
+}
+
+// clientContext begins the caller id of a session whose context a client has named.
+const clientContext = "a2a:"
+
+// ClientContext returns the caller id of the session of a context that a client with this key has
+// named.
+func ClientContext(key, name string) string { return clientContext + key + ":" + name }
+
+// ContextOf returns the id of a task's context: the session, or the name that a client gave it.
+func ContextOf(v session.View) string {
+	if rest, ok := strings.CutPrefix(v.CallerID, clientContext); ok {
+		if _, name, ok := strings.Cut(rest, ":"); ok {
+			return name
+		}
+	}
+	return v.Turn.SessionID.String()
 }

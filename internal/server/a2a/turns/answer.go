@@ -37,7 +37,7 @@ func continueTask(c *call.Call, in *message.Incoming) (id, of uuid.UUID, err err
 	if err != nil {
 		return id, of, err
 	}
-	if in.Context != uuid.Nil && in.Context != v.Turn.SessionID {
+	if in.Context != uuid.Nil && in.Context != v.Turn.SessionID || in.Made != "" && in.Made != task.ContextOf(v) {
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
 	if in.Cursor > 0 { // an answer whose stream cannot be resumed is not applied

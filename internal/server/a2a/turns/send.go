@@ -129,7 +129,11 @@ func startTask(c *call.Call, ctx context.Context, in *message.Incoming) (turn.St
 
 // turnRequest returns the request for a turn of this caller.
 func turnRequest(c *call.Call, in *message.Incoming) turn.Request {
-	return c.Caller.Request(in.Request, nil)
+	req := in.Request
+	if in.Made != "" {
+		req.CallerID = task.ClientContext(c.Caller.Key, in.Made)
+	}
+	return c.Caller.Request(req, nil)
 }
 
 // awaitTask reads a task when it has ended or waits for an answer.

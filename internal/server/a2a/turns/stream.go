@@ -92,7 +92,7 @@ func streamTask(c *call.Call, l *look) error {
 		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return c.Events(ctx, begun, l.view.Turn.ID) },
 		func(sw *sse.Writer) server.BatchEncoder[event.Event] {
 			return &writer{Call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, taskSent: l.from == fromStart,
-				p: task.NewProjection(c.Base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
+				p: task.NewProjection(c.Base, l.modes, task.ContextOf(l.view), l.view.Turn.ID, history)}
 		})
 	if err != nil && !errors.Is(err, eventlog.ErrGone) { // it has a frame of its own
 		panic(http.ErrAbortHandler) // the client must not take this as the end of the task

@@ -18,7 +18,7 @@ type (
 	taskObject struct {
 		Kind      string          `json:"kind"`
 		ID        uuid.UUID       `json:"id"`
-		ContextID uuid.UUID       `json:"contextId"`
+		ContextID string          `json:"contextId"`
 		Status    status          `json:"status"`
 		Artifacts []artifact      `json:"artifacts,omitzero"`
 		History   []messageObject `json:"history,omitempty"`
@@ -32,7 +32,7 @@ type (
 	messageObject struct {
 		Kind      string         `json:"kind"`
 		MessageID string         `json:"messageId"`
-		ContextID uuid.UUID      `json:"contextId"`
+		ContextID string         `json:"contextId"`
 		TaskID    uuid.UUID      `json:"taskId"`
 		Role      string         `json:"role"`
 		Parts     []part         `json:"parts"`
@@ -58,7 +58,7 @@ type (
 	statusUpdate struct {
 		Kind      string         `json:"kind"`
 		TaskID    uuid.UUID      `json:"taskId"`
-		ContextID uuid.UUID      `json:"contextId"`
+		ContextID string         `json:"contextId"`
 		Status    status         `json:"status"`
 		Final     bool           `json:"final"`
 		Metadata  map[string]any `json:"metadata,omitempty"`
@@ -66,7 +66,7 @@ type (
 	artifactUpdate struct {
 		Kind      string    `json:"kind"`
 		TaskID    uuid.UUID `json:"taskId"`
-		ContextID uuid.UUID `json:"contextId"`
+		ContextID string    `json:"contextId"`
 		Artifact  artifact  `json:"artifact"`
 		Append    bool      `json:"append,omitempty"`
 		LastChunk bool      `json:"lastChunk,omitempty"`
