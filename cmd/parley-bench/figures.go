@@ -27,6 +27,7 @@ const (
 	Rate         Metric = "per_second"                       // deltas, events, acknowledgements or turns
 	P50          Metric = "p50_ms"                           // emission to arrival of a delta, or the wait of the workload
 	P99          Metric = "p99_ms"                           //
+	Overhead     Metric = "overhead_p50_ms"                  // a tool server's call over a built-in one, at the median
 	FirstP50     Metric = "first_text_p50_ms"                // request to first text
 	FirstP99     Metric = "first_text_p99_ms"                //
 	Volume       Metric = "bytes_per_second"                 // of answers

@@ -45,6 +45,7 @@ func planOf(s size) []scenario {
 		replayScenario(20_000, 50, true, replayTarget),
 		startScenario(30, 0, append(startTargets, alone)...),
 		startScenario(150, 50, startTargets...),
+		toolScenario(100, toolTarget),
 		idleScenario(1000, time.Minute, load{streams: 100, deltas: 120, rate: 20}, idleTarget),
 	)
 	if s == full {
@@ -66,6 +67,7 @@ func quickPlan() []scenario {
 		pacedScenario(100, 20, 2*time.Second, []string{Naive, Service, Remote}, hundred...),
 		replayScenario(20_000, 10, false, replayTarget),
 		startScenario(50, 50, startTargets...),
+		toolScenario(50, toolTarget),
 		idleScenario(1000, 5*time.Second, load{streams: 20, deltas: 60, rate: 20}),
 	}
 }
@@ -82,6 +84,7 @@ func tinyPlan() []scenario {
 		replayScenario(3000, 3, false),
 		replayScenario(3000, 3, true),
 		startScenario(5, 20),
+		toolScenario(3),
 		idleScenario(20, 0, load{streams: 5, deltas: 40, rate: 20}),
 		callScenario(3), proxyScenario(20, 200<<10, 3),
 	}
@@ -129,6 +132,7 @@ var (
 		{What: "queued → running, p99, ms", Metric: StartP99, Of: Service, Most: 15},
 		{What: "request → first text, p99: ours to River's defaults", Metric: FirstP99, Of: Service, To: Default},
 	}
+	toolTarget = ratio{What: "a turn with a tool server's call over one with a built-in tool's, p50, ms", Metric: Overhead, Of: Service, Most: 5}
 	// A queue that is never empty hides River's poll interval; a single turn is affected by it.
 	alone      = ratio{What: "queued → running, p99: ours to River's defaults", Metric: StartP99, Of: Service, To: Default, Most: 1. / 50}
 	idleTarget = ratio{What: "bytes of an idle stream", Metric: Memory, Of: Service, Most: 32 << 10}

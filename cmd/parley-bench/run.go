@@ -156,7 +156,7 @@ func (b *bench) rounds(ctx context.Context, s scenario, opt Options) Result {
 // limitsText states which limits differ from their defaults.
 var limitsText = fmt.Sprintf(`One key sends the whole load, so its limits are those of
   parley workspace update --messages-per-minute %[1]d --calls-per-minute %[1]d --open-streams %[1]d
-short, burst, offered and turn have every other limit at its default; up to %[2]d turns of a workspace run at once.
+short, burst, offered, turn and tool have every other limit at its default; up to %[2]d turns of a workspace run at once.
 Where more streams run at once, --max-running is their number, and PARLEY_WORKERS and PARLEY_MODEL_CALLS (default %[3]d)
 are 4/3 of it, since a workspace gets three of four places.
 Percentiles cover every turn and every delta, those of the ramp among them. "first" counts from the request.`,

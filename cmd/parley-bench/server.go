@@ -35,6 +35,8 @@ type task struct {
 	Key     string // master key of the vault
 	Profile string // file for a processor profile; "" for none
 
+	Allow []string // rules of egress
+
 	Volatile bool // PostgreSQL is not durable, which the service must accept
 }
 
@@ -131,6 +133,7 @@ func (t task) serve(ctx context.Context, ready func(url string)) error {
 	if t.Volatile {
 		cfg.Durability = "off"
 	}
+	cfg.EgressAllow = t.Allow
 	cfg.VaultKey = app.Secret(t.Key)
 	opt := app.Options{Config: cfg, Ready: ready,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}

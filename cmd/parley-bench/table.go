@@ -18,6 +18,7 @@ var columns = []column{
 	{"MB/s", Volume, 1e-6},
 	{"p50 ms", P50, 0},
 	{"p99 ms", P99, 0},
+	{"over p50", Overhead, 0},
 	{"first p50", FirstP50, 0},
 	{"first p99", FirstP99, 0},
 	{"start p50", StartP50, 0},

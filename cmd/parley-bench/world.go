@@ -48,8 +48,8 @@ func workerSetting(running int) int {
 }
 
 // open starts the servers of a mode for so many turns at once, with default limits if they are
-// sufficient.
-func (b *bench) open(ctx context.Context, mode string, running int) (w *world, err error) {
+// sufficient. The service's tools may reach the hosts of allow.
+func (b *bench) open(ctx context.Context, mode string, running int, allow ...string) (w *world, err error) {
 	w = &world{mode: mode, drop: func() error { return nil }}
 	defer func() {
 		if err != nil {
@@ -72,7 +72,7 @@ func (b *bench) open(ctx context.Context, mode string, running int) (w *world, e
 			return w, err
 		}
 	}
-	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workerSetting(running), Volatile: !b.cluster.durable}
+	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workerSetting(running), Volatile: !b.cluster.durable, Allow: allow}
 	tasks := []task{both}
 	if mode == Remote {
 		tasks = []task{both, both}
