@@ -68,17 +68,25 @@ func (q *Queries) EgressPut(ctx context.Context, workspaceID uuid.UUID, hosts []
 }
 
 const egressRequestDone = `-- name: EgressRequestDone :exec
-UPDATE egress_requests SET status = $1, decision = $2 WHERE id = $3
+WITH durability AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE egress_requests SET status = $1, decision = $2 FROM durability WHERE id = $3
 `
 
+// EgressRequestDone completes a row. It is durable with the next commit that is: without it, the row
+// still says that the request was sent.
 func (q *Queries) EgressRequestDone(ctx context.Context, status *int32, decision string, iD int64) error {
 	_, err := q.db.Exec(ctx, egressRequestDone, status, decision, iD)
 	return err
 }
 
 const egressRequestInsert = `-- name: EgressRequestInsert :one
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true) WHERE $12::bool
+), switched AS MATERIALIZED (SELECT count(*) FROM durability)
 INSERT INTO egress_requests (workspace_id, session_id, turn_id, call_id, method, scheme, host, path, credentials, refused, decision)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8,
+    $9::text[], $10::text[], $11
+FROM switched
 RETURNING id
 `
 
@@ -94,8 +102,10 @@ type EgressRequestInsertParams struct {
 	Credentials []string
 	Refused     []string
 	Decision    string
+	Lazy        bool
 }
 
+// EgressRequestInsert inserts a row. A lazy one is durable with the next commit that is.
 func (q *Queries) EgressRequestInsert(ctx context.Context, arg EgressRequestInsertParams) (int64, error) {
 	row := q.db.QueryRow(ctx, egressRequestInsert,
 		arg.WorkspaceID,
@@ -109,6 +119,7 @@ func (q *Queries) EgressRequestInsert(ctx context.Context, arg EgressRequestInse
 		arg.Credentials,
 		arg.Refused,
 		arg.Decision,
+		arg.Lazy,
 	)
 	var id int64
 	err := row.Scan(&id)

@@ -9,12 +9,21 @@ WHERE sqlc.narg(seen)::timestamptz IS NULL OR p.updated_at = sqlc.narg(seen)
 RETURNING *;
 
 -- name: EgressRequestInsert :one
+-- EgressRequestInsert inserts a row. A lazy one is durable with the next commit that is.
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true) WHERE sqlc.arg(lazy)::bool
+), switched AS MATERIALIZED (SELECT count(*) FROM durability)
 INSERT INTO egress_requests (workspace_id, session_id, turn_id, call_id, method, scheme, host, path, credentials, refused, decision)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+SELECT sqlc.arg(workspace_id), sqlc.arg(session_id), sqlc.arg(turn_id), sqlc.arg(call_id), sqlc.arg(method), sqlc.arg(scheme), sqlc.arg(host), sqlc.arg(path),
+    sqlc.arg(credentials)::text[], sqlc.arg(refused)::text[], sqlc.arg(decision)
+FROM switched
 RETURNING id;
 
 -- name: EgressRequestDone :exec
-UPDATE egress_requests SET status = sqlc.narg(status), decision = sqlc.arg(decision) WHERE id = sqlc.arg(id);
+-- EgressRequestDone completes a row. It is durable with the next commit that is: without it, the row
+-- still says that the request was sent.
+WITH durability AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE egress_requests SET status = sqlc.narg(status), decision = sqlc.arg(decision) FROM durability WHERE id = sqlc.arg(id);
 
 -- name: EgressRequestRemove :exec
 -- EgressRequestRemove removes the row of a refused request that another row counts.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/tool"
 )
 
 // Policy lists the hosts to which the tools of a workspace may send requests, besides the hosts of
@@ -94,22 +96,11 @@ func (x *Run) recordRequest(ctx context.Context, req egress.Request) (done func(
 		return nil, err
 	}
 	done = func(status int, decision string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-		defer cancel()
-		var err error
-		var answered *int32
-		if status > 0 {
-			answered = new(int32(status))
+		if isOfServer(ctx) && decision != egress.RefusedAddress { // a call does not wait for it
+			x.records.start(func() { x.recordAnswer(ctx, id, req, status, decision) })
+			return
 		}
-		if decision == egress.RefusedAddress {
-			req.Decision = decision
-			err = x.refuseRecorded(ctx, id, req)
-		} else {
-			err = x.r.q.EgressRequestDone(ctx, answered, decision, id)
-		}
-		if err != nil {
-			x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
-		}
+		x.recordAnswer(ctx, id, req, status, decision)
 	}
 	if len(req.Credentials) == 0 {
 		return done, nil
@@ -129,6 +120,52 @@ func (x *Run) recordRequest(ctx context.Context, req egress.Request) (done func(
 	return done, nil
 }
 
+// background runs functions beside a run until it is closed, and later ones at once.
+type background struct {
+	mu       sync.Mutex
+	running  sync.WaitGroup
+	finished bool
+}
+
+func (b *background) start(f func()) {
+	b.mu.Lock()
+	if b.finished {
+		b.mu.Unlock()
+		f()
+		return
+	}
+	b.running.Go(f)
+	b.mu.Unlock()
+}
+
+// finish waits for all functions.
+func (b *background) finish() {
+	b.mu.Lock()
+	b.finished = true
+	b.mu.Unlock()
+	b.running.Wait()
+}
+
+// recordAnswer completes the record of a request.
+func (x *Run) recordAnswer(ctx context.Context, id int64, req egress.Request, status int, decision string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	var err error
+	var answered *int32
+	if status > 0 {
+		answered = new(int32(status))
+	}
+	if decision == egress.RefusedAddress {
+		req.Decision = decision
+		err = x.refuseRecorded(ctx, id, req)
+	} else {
+		err = x.r.q.EgressRequestDone(ctx, answered, decision, id)
+	}
+	if err != nil {
+		x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
+	}
+}
+
 // insertRequest inserts the row of a request.
 func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, err error) {
 	used := make([]string, len(req.Credentials))
@@ -144,6 +181,7 @@ func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, 
 	id, err = x.r.q.EgressRequestInsert(ctx, db.EgressRequestInsertParams{
 		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.callOf(ctx),
 		Method: req.Method, Scheme: req.Scheme, Host: req.Host, Path: req.Path, Credentials: used, Refused: refused, Decision: req.Decision,
+		Lazy: tool.HasNoEffect(ctx),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("put a request on record: %w", err)

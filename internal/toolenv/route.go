@@ -79,6 +79,9 @@ func (x *Run) callOf(ctx context.Context) string {
 	return x.call
 }
 
+// isOfServer reports whether a request goes to a tool server.
+func isOfServer(ctx context.Context) bool { return ctx.Value(callKey{}) != nil }
+
 // AtClose registers a function that Close calls before it ends the requests to tool servers.
 func (x *Run) AtClose(f func()) { x.closers = append(x.closers, f) }
 

@@ -25,6 +25,7 @@ type Run struct {
 	net         *network
 	routes      map[string]*network // to tool servers, by host and credentials
 	closers     []func()
+	records     background
 	refused     refusals
 }
 
@@ -36,9 +37,18 @@ func (x *Run) Unavailable() string {
 	return ""
 }
 
-// Close ends the attempt and closes everything it has opened. A folder without unsaved changes is
-// kept for a while.
+// Close ends the attempt and closes everything it has opened.
 func (x *Run) Close() {
+	if x == nil {
+		return
+	}
+	x.Release()
+	x.records.finish()
+}
+
+// Release ends the requests of the attempt and its use of the folder, so that another attempt can
+// follow. A folder without unsaved changes is kept for a while. Only Close may follow.
+func (x *Run) Release() {
 	if x == nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // maxAttempts is how often a turn is started before it fails: a turn that kills every process must
@@ -30,6 +31,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	gone   chan struct{} // closed when its worker has stopped
 	began  time.Time
+	run    *toolenv.Run // of the worker alone; nil before the agent is assembled
 
 	mu       sync.Mutex
 	renewed  time.Time        // when the lease was last known to be valid, local clock
@@ -101,6 +103,7 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 	defer close(a.gone)
 	s.addAttempt(a)
 	defer s.removeAttempt(a)
+	defer func() { a.run.Close() }()
 	watching.Go(func() { s.watchCancel(ctx, a, news) })
 
 	t := claimed.Turn
@@ -127,7 +130,8 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return e, w, err
 	}
-	defer run.Close()
+	a.run = run
+	defer run.Release() // before the turn's end, since the next turn may use the folder
 	defer func() {
 		if p := recover(); p != nil {
 			err = s.failPanicked(ctx, t, run.Redact, p)

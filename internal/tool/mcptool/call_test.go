@@ -89,6 +89,11 @@ func TestToolsOfARealServer(t *testing.T) {
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM egress_requests WHERE call_id = 'toolu_1' AND 'CRM_TOKEN@1' = ANY(credentials)`).Scan(&calls); err != nil || calls < 5 {
 		t.Errorf("%d requests on record, %v", calls, err)
 	}
+	run.Close() // the answers are recorded beside the calls
+	var open int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM egress_requests WHERE status IS NULL`).Scan(&open); err != nil || open > 0 {
+		t.Errorf("%d requests have no status after the run, %v", open, err)
+	}
 	servers, err := w.store.List(t.Context(), w.workspace)
 	if err != nil || servers[0].LastUsedAt == nil || servers[0].LastError != "" {
 		t.Errorf("%+v, %v", servers, err)

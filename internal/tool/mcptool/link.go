@@ -28,6 +28,7 @@ type link struct {
 
 	mu       sync.Mutex
 	call     string
+	greeting bool // the requests open or end the session
 	requests int
 	left     int64 // bytes
 	failure  error
@@ -40,12 +41,21 @@ type link struct {
 func (l *link) beginCall(call string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.greeting = false
 	l.call, l.requests, l.left, l.failure, l.status, l.canceled, l.told = call, 0, maxAnswer, nil, 0, make(chan struct{}), false
+}
+
+// greet starts the limits of requests that open or end the session.
+func (l *link) greet(call string) {
+	l.beginCall(call)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.greeting = true
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
-	call, err := l.countRequest()
+	call, greeting, err := l.countRequest()
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -55,6 +65,9 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer l.noteCancellation(req)()
 	ctx, cancel := context.WithCancel(req.Context())
 	unlink := context.AfterFunc(l.ended, cancel)
+	if greeting {
+		ctx = tool.WithoutEffect(ctx)
+	}
 	out := req.Clone(ctx)
 	for name, value := range l.header {
 		out.Header.Set(name, value)
@@ -71,14 +84,14 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // countRequest counts a request of the call.
-func (l *link) countRequest() (call string, err error) {
+func (l *link) countRequest() (call string, greeting bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests++; l.requests > maxRequests {
 		l.keep(tool.Refusal(fmt.Sprintf("The tool server %s asked for more than %d requests.", l.name, maxRequests)))
-		return "", l.failure
+		return "", false, l.failure
 	}
-	return l.call, nil
+	return l.call, l.greeting, nil
 }
 
 // noteCancellation returns a function that reports that a cancellation has been sent.

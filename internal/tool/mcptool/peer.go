@@ -52,7 +52,7 @@ func (p *peer) open(ctx context.Context, call string) error {
 	if err := p.openLink(ctx); err != nil {
 		return err
 	}
-	p.link.beginCall(call)
+	p.link.greet(call)
 	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
@@ -141,7 +141,7 @@ func hostOf(address string) (string, error) {
 // close ends the session. The environment bounds its requests.
 func (p *peer) close() {
 	if p.session != nil {
-		p.link.beginCall("")
+		p.link.greet("")
 		_ = p.session.Close() // the server forgets the session by itself
 		p.link.end()
 		p.session = nil
