@@ -144,7 +144,7 @@ var doors = map[string]string{
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server",
 	"github.com/yuin/goldmark":                 "internal/web/docsite",
-	"github.com/modelcontextprotocol/go-sdk":   "internal/server/mcp/tools internal/server/mcp/transport internal/server/mcp/turns internal/tool/mcptool internal/tool/mcpauth internal/app/demo",
+	"github.com/modelcontextprotocol/go-sdk":   "internal/server/mcp/tools internal/server/mcp/transport internal/server/mcp/turns internal/tool/mcptool internal/tool/mcpauth internal/app/demo cmd/parley-bench",
 	"github.com/getkin/kin-openapi":            "internal/tool/openapi internal/testing/apicheck",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"mvdan.cc/sh/v3":                           "internal/store/permission",
