@@ -76,6 +76,9 @@ func TestHostileServersFailTheirCalls(t *testing.T) {
 	}{
 		"elicitations": {func(w http.ResponseWriter, r *http.Request, _ string) {
 			stream(w, r, func(i int) string {
+				if i == 200 { // more than enough, and few enough for the race detector
+					<-r.Context().Done()
+				}
 				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"Your password?","requestedSchema":{"type":"object","properties":{}}}}`, i)
 			})
 		}, unknown + "The tool server elicitations asked for more than 64 requests."},
