@@ -89,6 +89,7 @@ func (l *link) countRequest() (call string, greeting bool, err error) {
 	defer l.mu.Unlock()
 	if l.requests++; l.requests > maxRequests {
 		l.keep(tool.Refusal(fmt.Sprintf("The tool server %s asked for more than %d requests.", l.name, maxRequests)))
+		l.end() // the client does not end the call for an answer that cannot be sent
 		return "", false, l.failure
 	}
 	return l.call, l.greeting, nil
