@@ -322,18 +322,19 @@ type ToolDefinition struct {
 }
 
 type ToolGrant struct {
-	ID          uuid.UUID
-	WorkspaceID uuid.UUID
-	ServerID    uuid.UUID
-	Holder      string
-	Version     int64
-	Tokens      []byte
-	KeyID       *string
-	Issuer      string
-	Scopes      []string
-	ExpiresAt   *time.Time
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	ID              uuid.UUID
+	WorkspaceID     uuid.UUID
+	ServerID        uuid.UUID
+	Holder          string
+	Version         int64
+	Tokens          []byte
+	KeyID           *string
+	Issuer          string
+	Scopes          []string
+	ExpiresAt       *time.Time
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+	RefreshingUntil *time.Time
 }
 
 type ToolLink struct {

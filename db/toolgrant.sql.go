@@ -48,7 +48,7 @@ func (q *Queries) ToolClientPut(ctx context.Context, serverID uuid.UUID, issuer 
 }
 
 const toolGrant = `-- name: ToolGrant :one
-SELECT id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at FROM tool_grants WHERE server_id = $1 AND holder = $2
+SELECT id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at, refreshing_until FROM tool_grants WHERE server_id = $1 AND holder = $2
 `
 
 func (q *Queries) ToolGrant(ctx context.Context, serverID uuid.UUID, holder string) (ToolGrant, error) {
@@ -67,46 +67,34 @@ func (q *Queries) ToolGrant(ctx context.Context, serverID uuid.UUID, holder stri
 		&i.ExpiresAt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.RefreshingUntil,
 	)
 	return i, err
 }
 
-const toolGrantDelete = `-- name: ToolGrantDelete :execrows
-DELETE FROM tool_grants WHERE server_id = $1 AND holder = $2 AND version = $3
+const toolGrantClaim = `-- name: ToolGrantClaim :execrows
+UPDATE tool_grants SET refreshing_until = clock_timestamp() + make_interval(secs => $1::float8)
+WHERE id = $2 AND version = $3 AND (refreshing_until IS NULL OR refreshing_until < clock_timestamp())
 `
 
-// ToolGrantDelete removes the version of a grant that does not work any more.
-func (q *Queries) ToolGrantDelete(ctx context.Context, serverID uuid.UUID, holder string, version int64) (int64, error) {
-	result, err := q.db.Exec(ctx, toolGrantDelete, serverID, holder, version)
+// ToolGrantClaim lets one replica refresh the tokens of a version. The claim ends by itself if the
+// replica does not end it.
+func (q *Queries) ToolGrantClaim(ctx context.Context, seconds float64, iD uuid.UUID, version int64) (int64, error) {
+	result, err := q.db.Exec(ctx, toolGrantClaim, seconds, iD, version)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const toolGrantLock = `-- name: ToolGrantLock :one
-SELECT id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at FROM tool_grants WHERE server_id = $1 AND holder = $2 FOR UPDATE
+const toolGrantDelete = `-- name: ToolGrantDelete :exec
+DELETE FROM tool_grants WHERE id = $1 AND version = $2
 `
 
-// ToolGrantLock is a grant whose tokens this transaction may refresh; the others wait.
-func (q *Queries) ToolGrantLock(ctx context.Context, serverID uuid.UUID, holder string) (ToolGrant, error) {
-	row := q.db.QueryRow(ctx, toolGrantLock, serverID, holder)
-	var i ToolGrant
-	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.ServerID,
-		&i.Holder,
-		&i.Version,
-		&i.Tokens,
-		&i.KeyID,
-		&i.Issuer,
-		&i.Scopes,
-		&i.ExpiresAt,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-	)
-	return i, err
+// ToolGrantDelete removes the version of a grant that does not work any more.
+func (q *Queries) ToolGrantDelete(ctx context.Context, iD uuid.UUID, version int64) error {
+	_, err := q.db.Exec(ctx, toolGrantDelete, iD, version)
+	return err
 }
 
 const toolGrantPut = `-- name: ToolGrantPut :one
@@ -114,9 +102,9 @@ INSERT INTO tool_grants (workspace_id, server_id, holder, tokens, issuer, scopes
 SELECT s.workspace_id, s.id, $1, $2::sealed, $3, $4::text[], $5::timestamptz
 FROM tool_servers s WHERE s.id = $6
 ON CONFLICT (server_id, holder) DO UPDATE
-SET version = tool_grants.version + 1, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
+SET version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
     expires_at = excluded.expires_at, updated_at = clock_timestamp()
-RETURNING id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at
+RETURNING id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at, refreshing_until
 `
 
 type ToolGrantPutParams struct {
@@ -153,8 +141,53 @@ func (q *Queries) ToolGrantPut(ctx context.Context, arg ToolGrantPutParams) (Too
 		&i.ExpiresAt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.RefreshingUntil,
 	)
 	return i, err
+}
+
+const toolGrantRefresh = `-- name: ToolGrantRefresh :one
+UPDATE tool_grants SET version = nextval('tool_grant_versions'), tokens = $1::sealed, expires_at = $2::timestamptz,
+    refreshing_until = NULL, updated_at = clock_timestamp()
+WHERE id = $3 AND version = $4
+RETURNING id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at, refreshing_until
+`
+
+// ToolGrantRefresh stores refreshed tokens in place of the version that they come from.
+func (q *Queries) ToolGrantRefresh(ctx context.Context, tokens []byte, expiresAt *time.Time, iD uuid.UUID, version int64) (ToolGrant, error) {
+	row := q.db.QueryRow(ctx, toolGrantRefresh,
+		tokens,
+		expiresAt,
+		iD,
+		version,
+	)
+	var i ToolGrant
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.ServerID,
+		&i.Holder,
+		&i.Version,
+		&i.Tokens,
+		&i.KeyID,
+		&i.Issuer,
+		&i.Scopes,
+		&i.ExpiresAt,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.RefreshingUntil,
+	)
+	return i, err
+}
+
+const toolGrantRelease = `-- name: ToolGrantRelease :exec
+UPDATE tool_grants SET refreshing_until = NULL WHERE id = $1 AND version = $2
+`
+
+// ToolGrantRelease ends a claim without other tokens.
+func (q *Queries) ToolGrantRelease(ctx context.Context, iD uuid.UUID, version int64) error {
+	_, err := q.db.Exec(ctx, toolGrantRelease, iD, version)
+	return err
 }
 
 const toolGrantRemove = `-- name: ToolGrantRemove :execrows
@@ -171,7 +204,7 @@ func (q *Queries) ToolGrantRemove(ctx context.Context, workspaceID uuid.UUID, na
 }
 
 const toolGrants = `-- name: ToolGrants :many
-SELECT g.id, g.workspace_id, g.server_id, g.holder, g.version, g.tokens, g.key_id, g.issuer, g.scopes, g.expires_at, g.created_at, g.updated_at FROM tool_grants g JOIN tool_servers s ON s.id = g.server_id
+SELECT g.id, g.workspace_id, g.server_id, g.holder, g.version, g.tokens, g.key_id, g.issuer, g.scopes, g.expires_at, g.created_at, g.updated_at, g.refreshing_until FROM tool_grants g JOIN tool_servers s ON s.id = g.server_id
 WHERE s.workspace_id = $1 AND s.name = $2 ORDER BY g.holder
 `
 
@@ -198,6 +231,7 @@ func (q *Queries) ToolGrants(ctx context.Context, workspaceID uuid.UUID, name st
 			&i.ExpiresAt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.RefreshingUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -324,7 +358,6 @@ func (q *Queries) ToolLinkByState(ctx context.Context, stateHash []byte) (ToolLi
 }
 
 const toolLinkInsert = `-- name: ToolLinkInsert :execrows
-WITH old AS (DELETE FROM tool_links o WHERE o.workspace_id = $7 AND o.expires_at < clock_timestamp() - interval '1 day')
 INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, expires_at)
 SELECT $1, s.workspace_id, s.id,
        CASE s.auth_per WHEN 'caller' THEN $2::text ELSE '' END, $3::bytea,
@@ -343,7 +376,7 @@ type ToolLinkInsertParams struct {
 	Server      string
 }
 
-// ToolLinkInsert makes a link, and removes old ones of the workspace.
+// ToolLinkInsert makes a link.
 func (q *Queries) ToolLinkInsert(ctx context.Context, arg ToolLinkInsertParams) (int64, error) {
 	result, err := q.db.Exec(ctx, toolLinkInsert,
 		arg.ID,
@@ -374,13 +407,17 @@ func (q *Queries) ToolLinkTake(ctx context.Context, stateHash []byte) (int64, er
 	return result.RowsAffected(), nil
 }
 
-const toolLinkUsed = `-- name: ToolLinkUsed :exec
-UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1
+const toolLinkUsed = `-- name: ToolLinkUsed :execrows
+UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1 AND used_at IS NULL
 `
 
-func (q *Queries) ToolLinkUsed(ctx context.Context, id uuid.UUID) error {
-	_, err := q.db.Exec(ctx, toolLinkUsed, id)
-	return err
+// ToolLinkUsed ends a link, once.
+func (q *Queries) ToolLinkUsed(ctx context.Context, id uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, toolLinkUsed, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const toolLinksErase = `-- name: ToolLinksErase :exec
@@ -389,6 +426,16 @@ DELETE FROM tool_links WHERE session_id = $1
 
 func (q *Queries) ToolLinksErase(ctx context.Context, sessionID *uuid.UUID) error {
 	_, err := q.db.Exec(ctx, toolLinksErase, sessionID)
+	return err
+}
+
+const toolLinksPurge = `-- name: ToolLinksPurge :exec
+DELETE FROM tool_links WHERE expires_at < clock_timestamp() - interval '1 day'
+`
+
+// ToolLinksPurge removes old links.
+func (q *Queries) ToolLinksPurge(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, toolLinksPurge)
 	return err
 }
 

@@ -1,9 +1,22 @@
 -- name: ToolGrant :one
 SELECT * FROM tool_grants WHERE server_id = $1 AND holder = $2;
 
--- name: ToolGrantLock :one
--- ToolGrantLock is a grant whose tokens this transaction may refresh; the others wait.
-SELECT * FROM tool_grants WHERE server_id = $1 AND holder = $2 FOR UPDATE;
+-- name: ToolGrantClaim :execrows
+-- ToolGrantClaim lets one replica refresh the tokens of a version. The claim ends by itself if the
+-- replica does not end it.
+UPDATE tool_grants SET refreshing_until = clock_timestamp() + make_interval(secs => sqlc.arg(seconds)::float8)
+WHERE id = sqlc.arg(id) AND version = sqlc.arg(version) AND (refreshing_until IS NULL OR refreshing_until < clock_timestamp());
+
+-- name: ToolGrantRefresh :one
+-- ToolGrantRefresh stores refreshed tokens in place of the version that they come from.
+UPDATE tool_grants SET version = nextval('tool_grant_versions'), tokens = sqlc.arg(tokens)::sealed, expires_at = sqlc.narg(expires_at)::timestamptz,
+    refreshing_until = NULL, updated_at = clock_timestamp()
+WHERE id = sqlc.arg(id) AND version = sqlc.arg(version)
+RETURNING *;
+
+-- name: ToolGrantRelease :exec
+-- ToolGrantRelease ends a claim without other tokens.
+UPDATE tool_grants SET refreshing_until = NULL WHERE id = $1 AND version = $2;
 
 -- name: ToolGrantPut :one
 -- ToolGrantPut stores the tokens of a holder in place of the earlier ones. A server that was removed
@@ -12,13 +25,13 @@ INSERT INTO tool_grants (workspace_id, server_id, holder, tokens, issuer, scopes
 SELECT s.workspace_id, s.id, sqlc.arg(holder), sqlc.arg(tokens)::sealed, sqlc.arg(issuer), sqlc.arg(scopes)::text[], sqlc.narg(expires_at)::timestamptz
 FROM tool_servers s WHERE s.id = sqlc.arg(server_id)
 ON CONFLICT (server_id, holder) DO UPDATE
-SET version = tool_grants.version + 1, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
+SET version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
     expires_at = excluded.expires_at, updated_at = clock_timestamp()
 RETURNING *;
 
--- name: ToolGrantDelete :execrows
+-- name: ToolGrantDelete :exec
 -- ToolGrantDelete removes the version of a grant that does not work any more.
-DELETE FROM tool_grants WHERE server_id = $1 AND holder = $2 AND version = $3;
+DELETE FROM tool_grants WHERE id = $1 AND version = $2;
 
 -- name: ToolGrants :many
 -- ToolGrants are the grants of an entry.
@@ -48,13 +61,16 @@ ON CONFLICT (server_id, issuer, redirect_url) DO UPDATE SET client = excluded.cl
 DELETE FROM tool_clients WHERE server_id = $1 AND issuer = $2;
 
 -- name: ToolLinkInsert :execrows
--- ToolLinkInsert makes a link, and removes old ones of the workspace.
-WITH old AS (DELETE FROM tool_links o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.expires_at < clock_timestamp() - interval '1 day')
+-- ToolLinkInsert makes a link.
 INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, expires_at)
 SELECT sqlc.arg(id), s.workspace_id, s.id,
        CASE s.auth_per WHEN 'caller' THEN sqlc.arg(holder)::text ELSE '' END, sqlc.arg(code_hash)::bytea,
        sqlc.narg(session_id)::uuid, sqlc.narg(approval_id)::uuid, clock_timestamp() + make_interval(secs => sqlc.arg(seconds)::float8)
 FROM tool_servers s WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.name = sqlc.arg(server) AND s.auth = 'oauth';
+
+-- name: ToolLinksPurge :exec
+-- ToolLinksPurge removes old links.
+DELETE FROM tool_links WHERE expires_at < clock_timestamp() - interval '1 day';
 
 -- name: ToolLinkByCode :one
 -- ToolLinkByCode is a link that can be used.
@@ -78,8 +94,9 @@ WHERE l.state_hash = sqlc.arg(state_hash)::bytea AND l.used_at IS NULL AND l.exp
 -- ToolLinkTake ends an authorization request: no other answer to it is accepted.
 UPDATE tool_links SET state_hash = NULL, flow = NULL WHERE state_hash = sqlc.arg(state_hash)::bytea;
 
--- name: ToolLinkUsed :exec
-UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1;
+-- name: ToolLinkUsed :execrows
+-- ToolLinkUsed ends a link, once.
+UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1 AND used_at IS NULL;
 
 -- name: ToolLinksWaiting :many
 -- ToolLinksWaiting are the questions that a grant answers.

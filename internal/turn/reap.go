@@ -67,6 +67,9 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 			sealed = time.Now()
 			s.runStep(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 			s.runStep(ctx, "remove old use of budgets", s.budgets.Purge)
+			if s.cfg.Toolset != nil {
+				s.runStep(ctx, "remove old links", s.cfg.Toolset.PurgeLinks)
+			}
 		}
 	}
 	return nil

@@ -57,61 +57,60 @@ func (s *Store) Grant(ctx context.Context, server uuid.UUID, holder string) (g G
 	return grantOf(row), true, nil
 }
 
-// ErrNoGrant is the result of a refresh of a grant that was removed.
-var ErrNoGrant = errors.New("toolset: there is no grant")
-
-// refreshPatience lets a transaction wait for an authorization server, and for another replica that
-// does.
-const refreshPatience = `SELECT set_config('idle_in_transaction_session_timeout', '30s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '30s', true)`
-
-// RefreshGrant locks a grant, so that one replica refreshes it, and stores what renew returns: other
-// tokens, the same ones, or none, which removes the grant. renew may make a request and runs once.
-func (s *Store) RefreshGrant(ctx context.Context, server uuid.UUID, holder string, renew func(context.Context, Grant) (Grant, error)) (fresh Grant, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, refreshPatience); err != nil {
-			return fmt.Errorf("allow a refresh its time: %w", err)
-		}
-		q := db.New(tx)
-		row, err := q.ToolGrantLock(ctx, server, holder)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrNoGrant
-		}
-		if err != nil {
-			return fmt.Errorf("lock a grant: %w", err)
-		}
-		held := grantOf(row)
-		if fresh, err = renew(ctx, held); err != nil {
-			return err
-		}
-		switch {
-		case fresh.Tokens == nil:
-			_, err = q.ToolGrantDelete(ctx, server, holder, held.Version)
-		case fresh.Version == held.Version && string(fresh.Tokens) != string(held.Tokens):
-			fresh, err = putGrant(ctx, q, fresh)
-		}
-		return err
-	})
-	if err == nil && fresh.Tokens == nil {
-		err = ErrNoGrant
+// ClaimRefresh lets one caller of all replicas refresh the tokens of a version of a grant, for a time.
+// ok is false if another one does, or the version is not the current one.
+func (s *Store) ClaimRefresh(ctx context.Context, g Grant, life time.Duration) (ok bool, err error) {
+	n, err := s.q.ToolGrantClaim(ctx, life.Seconds(), g.ID, g.Version)
+	if err != nil {
+		return false, fmt.Errorf("claim a refresh: %w", err)
 	}
-	return fresh, err
+	return n > 0, nil
 }
 
-// PutGrant stores a grant in a transaction, in place of an earlier one of its holder.
+// StoreRefresh ends a claim with refreshed tokens, which get a version of their own. ok is false if
+// the grant was removed or replaced meanwhile.
+func (s *Store) StoreRefresh(ctx context.Context, g Grant) (fresh Grant, ok bool, err error) {
+	row, err := s.q.ToolGrantRefresh(ctx, g.Tokens, g.ExpiresAt, g.ID, g.Version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return g, false, nil
+	}
+	if err != nil {
+		return g, false, fmt.Errorf("store refreshed tokens: %w", err)
+	}
+	return grantOf(row), true, nil
+}
+
+// ReleaseRefresh ends a claim and keeps the tokens.
+func (s *Store) ReleaseRefresh(ctx context.Context, g Grant) error {
+	if err := s.q.ToolGrantRelease(ctx, g.ID, g.Version); err != nil {
+		return fmt.Errorf("release a claim: %w", err)
+	}
+	return nil
+}
+
+// EndGrant removes a version of a grant, which does not work any more.
+func (s *Store) EndGrant(ctx context.Context, g Grant) error {
+	if err := s.q.ToolGrantDelete(ctx, g.ID, g.Version); err != nil {
+		return fmt.Errorf("remove a grant: %w", err)
+	}
+	return nil
+}
+
+// PutGrant stores a grant in a transaction, in place of an earlier one of its holder. It fails if the
+// server was removed.
 func (s *Store) PutGrant(ctx context.Context, tx pgx.Tx, g Grant) error {
-	_, err := putGrant(ctx, db.New(tx), g)
-	return err
-}
-
-func putGrant(ctx context.Context, q *db.Queries, g Grant) (Grant, error) {
 	if g.Scopes == nil {
 		g.Scopes = []string{}
 	}
-	row, err := q.ToolGrantPut(ctx, db.ToolGrantPutParams{ServerID: g.Server, Holder: g.Holder, Tokens: g.Tokens, Issuer: g.Issuer, Scopes: g.Scopes, ExpiresAt: g.ExpiresAt})
-	if err != nil {
-		return g, fmt.Errorf("store a grant: %w", err)
+	_, err := db.New(tx).ToolGrantPut(ctx, db.ToolGrantPutParams{ServerID: g.Server, Holder: g.Holder, Tokens: g.Tokens, Issuer: g.Issuer, Scopes: g.Scopes,
+		ExpiresAt: g.ExpiresAt})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errNoLink()
 	}
-	return grantOf(row), nil
+	if err != nil {
+		return fmt.Errorf("store a grant: %w", err)
+	}
+	return nil
 }
 
 // Grants returns the grants of an entry, by holder.

@@ -125,10 +125,22 @@ func (s *Store) TakeFlow(ctx context.Context, state string) (link Link, err erro
 	return link, err
 }
 
-// EndLink records in a transaction that a link was used.
+// EndLink records in a transaction that a link was used. It fails if the link was used before.
 func (s *Store) EndLink(ctx context.Context, tx pgx.Tx, link uuid.UUID) error {
-	if err := db.New(tx).ToolLinkUsed(ctx, link); err != nil {
+	n, err := db.New(tx).ToolLinkUsed(ctx, link)
+	if err != nil {
 		return fmt.Errorf("end a link: %w", err)
+	}
+	if n == 0 {
+		return errNoLink()
+	}
+	return nil
+}
+
+// PurgeLinks removes old links.
+func (s *Store) PurgeLinks(ctx context.Context) error {
+	if err := s.q.ToolLinksPurge(ctx); err != nil {
+		return fmt.Errorf("remove old links: %w", err)
 	}
 	return nil
 }

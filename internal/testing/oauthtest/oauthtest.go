@@ -12,7 +12,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -34,6 +36,8 @@ type Server struct {
 	life     time.Duration
 	declines bool
 	counts   map[string]int
+	members  map[string]any // changed members of answers with tokens
+	hold     func()
 }
 
 // New returns a server for one resource. Its access tokens live an hour.
@@ -70,6 +74,21 @@ func (s *Server) SetDeclines(declines bool) {
 	s.declines = declines
 }
 
+// ChangeTokens changes members of the next answers with tokens.
+func (s *Server) ChangeTokens(members map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = members
+}
+
+// SetHold sets a function that runs after each request for tokens was handled, before its answer is
+// sent.
+func (s *Server) SetHold(hold func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = hold
+}
+
 // Revoke ends every access token, and with all every refresh token, too.
 func (s *Server) Revoke(all bool) {
 	s.mu.Lock()
@@ -96,6 +115,17 @@ func (s *Server) Count(what string) int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	if hold := s.serve(answer, r); hold != nil && r.URL.Path == "/token" {
+		hold()
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // the client has left
+}
+
+// serve handles a request and returns the function that holds its answer back.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) (hold func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r.Method + " " + r.URL.Path {
@@ -118,6 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+	return s.hold
 }
 
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +233,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 func (s *Server) grant(w http.ResponseWriter, client string) {
 	access, refresh := s.issue(), s.issue()
 	s.access[access], s.refresh[refresh] = time.Now().Add(s.life), client
-	reply(w, http.StatusOK, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second), "refresh_token": refresh, "scope": "tools"})
+	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second), "refresh_token": refresh, "scope": "tools"}
+	maps.Copy(answer, s.members)
+	reply(w, http.StatusOK, answer)
 }
 
 func (s *Server) issue() string {

@@ -50,6 +50,8 @@ type world struct {
 	log       *lockedBuffer
 	service   *mcpauth.Service
 	browser   *http.Client
+	// replica returns the service of another process, which has a pool.
+	replica func(*pgxpool.Pool) *mcpauth.Service
 }
 
 // newWorld starts a world. answer may serve requests to the server before it does; sites are further
@@ -95,11 +97,18 @@ func newWorld(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) 
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), w.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.runner = toolenv.New(toolenv.Config{Pool: w.pool, Guard: guard, Vault: w.vault, Files: filestore.New(w.pool, keys, filestore.Options{}),
-		Folders: workdir.New(w.pool, workdir.Options{}), Dir: t.TempDir(), Log: log})
-	w.store = toolset.NewStore(w.pool)
-	w.service = &mcpauth.Service{Store: w.store, Keys: keys, Base: "https://parley.example", Log: log,
-		Open: func(workspace uuid.UUID) mcpauth.Env { return w.runner.OpenProbe(workspace) }}
+	start := func(pool *pgxpool.Pool) (*toolenv.Runner, *mcpauth.Service) {
+		runner := toolenv.New(toolenv.Config{Pool: pool, Guard: guard, Vault: vault.New(pool, keys), Files: filestore.New(pool, keys, filestore.Options{}),
+			Folders: workdir.New(pool, workdir.Options{}), Dir: t.TempDir(), Log: log})
+		return runner, &mcpauth.Service{Store: toolset.NewStore(pool), Keys: keys, Base: "https://parley.example", Log: log,
+			Open: func(workspace uuid.UUID) mcpauth.Env { return runner.OpenProbe(workspace) }}
+	}
+	w.runner, w.service = start(w.pool)
+	w.store = w.service.Store
+	w.replica = func(pool *pgxpool.Pool) *mcpauth.Service {
+		_, service := start(pool)
+		return service
+	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, _ := net.SplitHostPort(address)
 		return new(net.Dialer).DialContext(ctx, network, at[host])
@@ -190,15 +199,20 @@ func (w *world) connect(t *testing.T, caller string) toolset.Grant {
 // put stores a grant, as turn.Service.Connect does.
 func (w *world) put(t *testing.T, link toolset.Link, g toolset.Grant) {
 	t.Helper()
-	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+	if err := w.tryPut(t, link, g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tryPut stores a grant, if its link still works.
+func (w *world) tryPut(t *testing.T, link toolset.Link, g toolset.Grant) error {
+	t.Helper()
+	return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		if err := w.store.PutGrant(t.Context(), tx, g); err != nil {
 			return err
 		}
 		return w.store.EndLink(t.Context(), tx, link.ID)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // whoami lists the tools as a caller and calls one.

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -147,23 +146,12 @@ func (s *Service) exchange(ctx context.Context, link toolset.Link, f flow, code 
 		}
 		return t, nil, errors.Join(tool.Refusal(reason), err)
 	}
-	if !strings.EqualFold(token.Type(), "bearer") {
-		return t, nil, tool.Refusal("The authorization server has granted another kind of token than a bearer token.")
-	}
-	if isBad(token.AccessToken) || isBad(token.RefreshToken) {
-		return t, nil, tool.Refusal(fmt.Sprintf("The authorization server has granted a token that is not one line of ASCII of at most %d bytes.", maxToken))
+	if err := checkToken(token); err != nil {
+		return t, nil, err
 	}
 	scopes = f.Scopes
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		scopes = strings.Fields(granted)
 	}
 	return tokens{client: f.client, TokenURL: f.TokenURL, Resource: f.Resource}.with(token), scopes, nil
-}
-
-// maxToken limits a token.
-const maxToken = 16 << 10
-
-// isBad reports whether a token cannot be sent.
-func isBad(token string) bool {
-	return len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r < 0x21 || r > 0x7e })
 }

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +31,7 @@ import (
 // CallbackPath is the path to which authorization servers send browsers back.
 const CallbackPath = "/connect/callback"
 
-// Service connects tool servers. All fields are required.
+// Service connects tool servers. All exported fields are required.
 type Service struct {
 	Store *toolset.Store
 	Keys  *vault.Keyring
@@ -38,6 +39,8 @@ type Service struct {
 	// Open opens an environment for requests, with the credentials of the workspace.
 	Open func(workspace uuid.UUID) Env
 	Log  *slog.Logger
+
+	refreshes sync.Map // refreshKey to *refreshing
 }
 
 // Env makes requests.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,38 +97,6 @@ func dump(t *testing.T, w *world) (text []byte) {
 		rows.Close()
 	}
 	return text
-}
-
-// TestOneReplicaRefreshes lets many replicas need a token at once. The authorization server accepts
-// a refresh token once, so a second use would end the grant.
-func TestOneReplicaRefreshes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil, nil)
-	server := w.add(t, crm)
-	w.auth.SetLife(10 * time.Second)
-	w.connect(t, "")
-	w.auth.SetLife(time.Hour)
-	var group sync.WaitGroup
-	tokens, failed := make([]string, 8), make([]error, 8)
-	for i := range tokens {
-		group.Go(func() {
-			replica := *w.service
-			token, err := replica.OfCaller(w.workspace, "").Token(t.Context(), server, 0)
-			failed[i] = err
-			if err == nil {
-				tokens[i] = string(token.Reveal())
-			}
-		})
-	}
-	group.Wait()
-	for i := range tokens {
-		if failed[i] != nil || tokens[i] == "" || tokens[i] != tokens[0] {
-			t.Errorf("replica %d has %t, %v", i, tokens[i] == tokens[0], failed[i])
-		}
-	}
-	if n := w.auth.Count("refresh"); n != 1 {
-		t.Errorf("%d refreshes", n)
-	}
 }
 
 // TestAnswersAreBound changes answers of the authorization server on their way.

@@ -51,77 +51,26 @@ func (g grants) Token(ctx context.Context, server toolset.Server, rejected int64
 			return mcptool.Token{}, err
 		}
 	}
-	held, ok, err := g.Store.Grant(ctx, server.ID, holder)
+	held, t, err := g.read(ctx, server.ID, holder)
+	if err == nil && (held.Version == rejected || t.isOver()) {
+		held, t, err = g.refresh(ctx, g.workspace, server, held, t)
+	}
 	if err != nil {
 		return mcptool.Token{}, err
-	}
-	if !ok {
-		return mcptool.Token{}, mcptool.ErrNotConnected
-	}
-	t, err := g.openTokens(held)
-	if err != nil {
-		return mcptool.Token{}, err
-	}
-	if held.Version == rejected || t.isOver() {
-		if held, t, err = g.refresh(ctx, g.workspace, server, holder, rejected); err != nil {
-			return mcptool.Token{}, err
-		}
 	}
 	return mcptool.Token{Value: vault.NewValue([]byte(t.Access)), Version: held.Version}, nil
 }
 
-func (s *Service) openTokens(g toolset.Grant) (t tokens, err error) {
-	return t, s.open(g.Tokens, &t, grantPurpose, g.Server.String(), g.Holder)
-}
-
-// refresh returns a grant with tokens that are neither over nor rejected. The first replica refreshes
-// them under a lock, and the others get its tokens. A grant that cannot be refreshed is removed.
-func (s *Service) refresh(ctx context.Context, workspace uuid.UUID, server toolset.Server, holder string, rejected int64) (toolset.Grant, tokens, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	var t tokens
-	fresh, err := s.Store.RefreshGrant(ctx, server.ID, holder, func(ctx context.Context, held toolset.Grant) (toolset.Grant, error) {
-		var err error
-		if t, err = s.openTokens(held); err != nil || held.Version != rejected && !t.isOver() {
-			return held, err
-		}
-		if t.Refresh == "" {
-			return toolset.Grant{}, nil
-		}
-		next, err := s.renew(ctx, workspace, t)
-		reason, code := reasonOf(err)
-		switch {
-		case err == nil:
-		case code == "invalid_grant":
-			s.Log.InfoContext(ctx, "a grant of a tool server has ended", "workspace", workspace, "server", server.Name)
-			return toolset.Grant{}, nil
-		case code == "invalid_client" && server.Auth.ClientID == "": // the registration is forgotten there
-			return toolset.Grant{}, s.Store.ForgetClient(ctx, server.ID, held.Issuer)
-		default:
-			return held, tool.Refusal(fmt.Sprintf("The access to the tool server %s could not be renewed. %s", server.Name, reason))
-		}
-		t = t.with(next)
-		held.ExpiresAt = expiryOf(t)
-		held.Tokens, err = s.seal(t, grantPurpose, held.Server.String(), held.Holder)
-		return held, err
-	})
-	if errors.Is(err, toolset.ErrNoGrant) {
-		return fresh, t, mcptool.ErrNotConnected
+// read returns a grant with its tokens, or mcptool.ErrNotConnected.
+func (s *Service) read(ctx context.Context, server uuid.UUID, holder string) (held toolset.Grant, t tokens, err error) {
+	held, ok, err := s.Store.Grant(ctx, server, holder)
+	if err == nil && !ok {
+		err = mcptool.ErrNotConnected
 	}
-	return fresh, t, err
-}
-
-// renew exchanges a refresh token.
-func (s *Service) renew(ctx context.Context, workspace uuid.UUID, t tokens) (*oauth2.Token, error) {
-	env := s.Open(workspace)
-	defer env.Close()
-	w := &web{env: env, secret: t.Named, resource: t.Resource}
-	secret, err := w.standIn(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.open(held.Tokens, &t, grantPurpose, held.Server.String(), held.Holder)
 	}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, w.httpClient())
-	return s.config(t.client, t.TokenURL, secret).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
+	return held, t, err
 }
 
 // with returns the tokens after an answer of the authorization server, which may keep the refresh
@@ -139,6 +88,25 @@ func expiryOf(t tokens) *time.Time {
 		return nil
 	}
 	return &t.Expiry
+}
+
+// checkToken returns an error for a token that cannot be used.
+func checkToken(token *oauth2.Token) error {
+	if !strings.EqualFold(token.Type(), "bearer") {
+		return tool.Refusal("The authorization server has granted another kind of token than a bearer token.")
+	}
+	if isBad(token.AccessToken) || isBad(token.RefreshToken) {
+		return tool.Refusal(fmt.Sprintf("The authorization server has granted a token that is not one line of ASCII of at most %d bytes.", maxToken))
+	}
+	return nil
+}
+
+// maxToken limits a token.
+const maxToken = 16 << 10
+
+// isBad reports whether a token cannot be sent.
+func isBad(token string) bool {
+	return len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r < 0x21 || r > 0x7e })
 }
 
 // maxForm limits the body of a request for tokens.
