@@ -40,8 +40,9 @@ type rejectedChange struct {
 }
 
 type rejections struct {
-	Checked  int              `json:"checked"`
-	Rejected []rejectedChange `json:"rejected"`
+	Checked   int              `json:"checked"`
+	Rejected  []rejectedChange `json:"rejected"`
+	Unchecked []int            `json:"unchecked"` // changes that need the tools of a server that could not be asked
 }
 
 // checkConfiguration runs changes, one after another, with the handlers that would make them, in a
@@ -53,23 +54,33 @@ func (s *api) checkConfiguration(ctx context.Context, c *call) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
 	defer cancel()
-	found := rejections{len(changes), []rejectedChange{}}
-	work := make([]func(context.Context) error, len(changes))
+	found := rejections{len(changes), []rejectedChange{}, []int{}}
+	creds, err := s.readChangedCredentials(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	work := make([]plannedWork, len(changes))
+	var unasked []string
 	for i, p := range changes {
-		do, err := s.planned(ctx, c, p)
+		work[i], err = s.planned(ctx, c, p, creds)
 		if err := found.note(i, err); err != nil {
 			return nil, err
 		}
-		work[i] = do
+		if work[i].unasked != "" {
+			unasked = append(unasked, work[i].unasked)
+		}
 	}
 	asked := found.Rejected
-	err := s.Rehearse(ctx, func(ctx context.Context, r *replan.Rehearsal) error {
-		found.Rejected = slices.Clone(asked)
-		for i, do := range work {
-			if do == nil {
+	err = s.Rehearse(ctx, func(ctx context.Context, r *replan.Rehearsal) error {
+		found.Rejected, found.Unchecked = slices.Clone(asked), []int{}
+		for i, w := range work {
+			if w.do == nil {
 				continue
 			}
-			if err := found.note(i, r.Step(ctx, func() error { return do(ctx) })); err != nil {
+			err := r.Step(ctx, func() error { return w.do(ctx) })
+			if err == nil && w.unasked != "" || isAuthors(err) && changes[i].needsToolsOf(unasked) {
+				found.Unchecked = append(found.Unchecked, i)
+			} else if err := found.note(i, err); err != nil {
 				return err
 			}
 		}
@@ -81,12 +92,17 @@ func (s *api) checkConfiguration(ctx context.Context, c *call) (any, error) {
 
 // note records an error that the author of a change can correct, and returns every other one.
 func (r *rejections) note(change int, err error) error {
-	f := fault.From(err)
-	if f == nil || f.Code == fault.Internal || f.Code == fault.Unavailable {
+	if !isAuthors(err) {
 		return err
 	}
-	r.Rejected = append(r.Rejected, rejectedChange{change, server.FailureOf(f)})
+	r.Rejected = append(r.Rejected, rejectedChange{change, server.FailureOf(fault.From(err))})
 	return nil
+}
+
+// isAuthors reports whether the author of a change can correct an error.
+func isAuthors(err error) bool {
+	f := fault.From(err)
+	return f != nil && f.Code != fault.Internal && f.Code != fault.Unavailable
 }
 
 func (c *call) plannedChanges() (changes []plannedChange) {
@@ -105,19 +121,24 @@ func (c *call) plannedChanges() (changes []plannedChange) {
 	return changes
 }
 
-// planned returns the work of a change, after it has asked the tool server that the change adds. The
-// work is nil if that fails.
-func (s *api) planned(ctx context.Context, c *call, p plannedChange) (func(context.Context) error, error) {
+// plannedWork makes a change in a rehearsal. Its do is nil if the change is rejected already.
+type plannedWork struct {
+	do      func(context.Context) error
+	unasked string // the entry that the change adds, if its server cannot be asked before earlier changes are made
+}
+
+// planned returns the work of a change, after it has asked the tool server that the change adds.
+func (s *api) planned(ctx context.Context, c *call, p plannedChange, creds changedCredentials) (w plannedWork, err error) {
 	at, err := url.Parse(p.Path)
 	op, values := operation{}, map[string]string(nil)
 	if err == nil {
 		op, values = s.findCheckable(p.Method, at)
 	}
 	if op.do == nil {
-		return nil, fault.New(fault.RouteNotFound, "%.10s %.200s is not a change that can be checked.", p.Method, p.Path)
+		return w, fault.New(fault.RouteNotFound, "%.10s %.200s is not a change that can be checked.", p.Method, p.Path)
 	}
 	if !c.Caller.Scopes.Allows(op.scope) {
-		return nil, server.MissingScope(op.scope)
+		return w, server.MissingScope(op.scope)
 	}
 	r := (&http.Request{Method: p.Method, URL: at, Header: make(http.Header)}).WithContext(ctx)
 	for name, value := range values {
@@ -126,22 +147,27 @@ func (s *api) planned(ctx context.Context, c *call, p plannedChange) (func(conte
 	in := newCall(&server.Request{Request: r, Caller: c.Caller, Names: c.Names})
 	if op.body != nil {
 		if err := in.parseBody(p.Body, op); err != nil {
-			return nil, err
+			return w, err
 		}
 	}
 	in.parseQuery(op)
 	if err := in.Err(); err != nil {
-		return nil, err
+		return w, err
 	}
+	creds.note(op, values["name"], in)
 	if op.ask != nil {
 		if err := op.ask(ctx, in); err != nil {
-			return nil, err
+			if in.offered == nil || !creds.areUsedBy(in.offered.entry.Server()) {
+				return w, err
+			}
+			w.unasked = in.offered.entry.Name // its tools are unknown
 		}
 	}
-	return func(ctx context.Context) error {
+	w.do = func(ctx context.Context) error {
 		_, err := op.do(ctx, in)
 		return err
-	}, nil
+	}
+	return w, nil
 }
 
 // findCheckable returns the operation of a method and a path below the workspace, with the values of

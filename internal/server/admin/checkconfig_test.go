@@ -1,11 +1,20 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // TestConfigurationIsCheckedWithoutAChange checks a list in which changes depend on each other, fail,
@@ -63,4 +72,57 @@ func TestConfigurationIsCheckedWithoutAChange(t *testing.T) {
 	for _, wrong := range []string{`{}`, `{"changes":{}}`, `{"changes":[{"verb":"PUT"}]}`} {
 		s.refused(t, "INVALID_REQUEST", "POST config/check", wrong)
 	}
+}
+
+// TestCheckLeavesOutServersOfChangedSecrets checks the addition of a server that accepts a secret only
+// after an earlier change of the same list: neither it nor what needs its tools is rejected.
+func TestCheckLeavesOutServersOfChangedSecrets(t *testing.T) {
+	t.Parallel()
+	crm := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
+	mcp.AddTool(crm, &mcp.Tool{Name: "find", Description: "Find a customer."}, func(context.Context, *mcp.CallToolRequest, customer) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	open := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return crm }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer token-4711-value" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		open.ServeHTTP(w, r)
+	})
+	authority := egresstest.NewAuthority(t)
+	allowed := []string{"crm.example:443=" + authority.Site(t, handler, "crm.example")}
+	s := &service{Service: apitest.New(t, apitest.Options{Egress: egress.Config{Roots: authority.Roots(), Allow: allowed}})}
+	srv := s.Server(t, nil)
+	s.Serve(t, srv.NewRouter(admin.New(srv, s.Administration())))
+	s.client = &http.Client{Transport: s.Checked(t)}
+	r := vault.Registration{Name: "CRM_TOKEN", Hosts: []string{"other.example"}, Value: vault.NewValue([]byte("token-4711-value"))}
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, r, "test"); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		hosts  = `{"allowed_hosts":["crm.example"]}`
+		crmAdd = `{"name":"crm","url":"https://crm.example/mcp","headers":{"Authorization":"Bearer ${CRM_TOKEN}"}}`
+		noAdd  = `{"name":"erp","url":"https://crm.example/mcp","headers":{"Authorization":"Bearer ${NONE}"}}`
+	)
+	check := func(changes ...string) string {
+		var found struct {
+			Rejected  []struct{ Change int }
+			Unchecked []int
+		}
+		s.must(t, "POST config/check", `{"changes":[`+strings.Join(changes, ",")+`]}`, &found)
+		return fmt.Sprint(found.Rejected, found.Unchecked)
+	}
+	put, add := `{"method":"PUT","path":"/credentials/CRM_TOKEN","body":`+hosts+`}`, `{"method":"POST","path":"/tool-servers","body":`+crmAdd+`}`
+	got := check(put, add, `{"method":"PATCH","path":"/tool-servers/crm/tools/find","body":{"label":"read_only"}}`,
+		`{"method":"PUT","path":"/tools/crm__find/rule","body":{"rule":"deny"}}`, `{"method":"PUT","path":"/tools/bsh/rule","body":{"rule":"deny"}}`,
+		`{"method":"PUT","path":"/credentials/NONE","body":`+hosts+`}`, `{"method":"POST","path":"/tool-servers","body":`+noAdd+`}`, add)
+	if want := "[{4} {6} {7}] [1 2 3]"; got != want {
+		t.Errorf("rejected and unchecked: %s; want %s", got, want)
+	}
+	if got := check(add, put); got != "[{0}] []" {
+		t.Errorf("before the change of the secret, rejected and unchecked: %s", got)
+	}
+	s.must(t, "PUT credentials/CRM_TOKEN", hosts, nil)
+	s.must(t, "POST tool-servers", crmAdd, nil)
 }

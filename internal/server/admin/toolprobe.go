@@ -37,7 +37,8 @@ func (s Stores) AddToolServer(ctx context.Context, workspace uuid.UUID, e toolse
 	return s.Toolset.Add(ctx, workspace, e, o.protocol, o.tools)
 }
 
-// askNewServer lists the tools that the server of a new entry offers.
+// askNewServer lists the tools that the server of a new entry offers. If it cannot be reached, the
+// result has the entry alone.
 func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset.Entry) (*offered, error) {
 	if vs := e.Violations(); len(vs) > 0 {
 		return nil, fault.Invalid(vs...)
@@ -47,7 +48,7 @@ func (s Stores) askNewServer(ctx context.Context, workspace uuid.UUID, e toolset
 	}
 	offers, protocol, err := s.Probe.List(ctx, workspace, e.Server())
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return nil, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
+		return &offered{entry: e}, fault.Invalid(fault.Violation{Param: "/url", Rule: "unreachable", Message: string(refused)})
 	}
 	return &offered{entry: e, protocol: protocol, tools: offers}, err
 }
