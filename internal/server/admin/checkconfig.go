@@ -22,8 +22,9 @@ var checkable = []string{"updateWorkspace", "putBudget", "deleteBudget", "putCre
 	"createAgent", "putAgent", "deleteAgent", "putSkill", "archiveSkill", "putDocument", "deleteDocument"}
 
 const (
-	maxChanges = 10_000
-	checkTime  = 5 * time.Minute // tool servers are asked one after another
+	maxChanges   = 10_000
+	askTime      = 5 * time.Minute  // tool servers are asked one after another
+	rehearseTime = 30 * time.Second // the changes keep their locks until the end
 )
 
 // plannedChange is a request of the administration API that a check runs.
@@ -46,14 +47,15 @@ type rejections struct {
 }
 
 // checkConfiguration runs changes, one after another, with the handlers that would make them, in a
-// transaction that is rolled back. It returns the errors of those that fail.
+// transaction that is rolled back. It returns the errors of those that fail. It ends with its client.
 func (s *api) checkConfiguration(ctx context.Context, c *call) (any, error) {
 	changes := c.plannedChanges()
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime) // a longer one than the server's
 	defer cancel()
+	defer context.AfterFunc(c.Context(), cancel)()
 	found := rejections{len(changes), []rejectedChange{}, []int{}}
 	creds, err := s.readChangedCredentials(ctx, c)
 	if err != nil {
@@ -71,6 +73,8 @@ func (s *api) checkConfiguration(ctx context.Context, c *call) (any, error) {
 		}
 	}
 	asked := found.Rejected
+	ctx, end := context.WithTimeout(ctx, rehearseTime)
+	defer end()
 	err = s.Rehearse(ctx, func(ctx context.Context, r *replan.Rehearsal) error {
 		found.Rejected, found.Unchecked = slices.Clone(asked), []int{}
 		for i, w := range work {

@@ -1,12 +1,14 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/egress"
@@ -15,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestConfigurationIsCheckedWithoutAChange checks a list in which changes depend on each other, fail,
@@ -125,4 +128,47 @@ func TestCheckLeavesOutServersOfChangedSecrets(t *testing.T) {
 	}
 	s.must(t, "PUT credentials/CRM_TOKEN", hosts, nil)
 	s.must(t, "POST tool-servers", crmAdd, nil)
+}
+
+// TestCheckEndsWithItsClient ends the request of a check that waits for a lock.
+func TestCheckEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.must(t, "PUT tools/bash/rule", `{"rule":"ask"}`, nil)
+	tx, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "SELECT FROM tool_rules FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() (n int) {
+		const waiters = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		if err := tx.QueryRow(t.Context(), waiters, pgx.QueryExecModeExec).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	body := `{"changes":[{"method":"PUT","path":"/tools/bash/rule","body":{"rule":"deny"}}]}`
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/api/v1/workspaces/demo/config/check", bytes.NewBufferString(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.Key)
+	r.Header.Set("Content-Type", "application/json")
+	done := make(chan error, 1)
+	go func() {
+		res, err := http.DefaultClient.Do(r)
+		if err == nil {
+			err = res.Body.Close()
+		}
+		done <- err
+	}()
+	wait.For(t, "a check that waits for the lock", func() bool { return waiting() == 1 })
+	leave()
+	wait.Receive(t, "the end of the request", done)
+	wait.For(t, "the end of the check", func() bool { return waiting() == 0 })
 }
