@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed templates
@@ -22,8 +23,9 @@ type view struct {
 	Data  any
 }
 
-// loadPages parses templates/*.html, each with the layout and the parts in templates/parts.
-func (a *App) loadPages() (map[string]*template.Template, error) {
+// parsePages parses templates/*.html, each with the layout and the parts in templates/parts, once
+// for all Apps of a process.
+var parsePages = sync.OnceValues(func() (map[string]*template.Template, error) {
 	parts, err := template.New("").Funcs(functions()).Funcs(docsFunctions).ParseFS(templateFiles, "templates/parts/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the parts of pages: %w", err)
@@ -45,7 +47,7 @@ func (a *App) loadPages() (map[string]*template.Template, error) {
 		pages[base] = t.Lookup(path.Base(name))
 	}
 	return pages, nil
-}
+})
 
 // render responds with a page.
 func (a *App) render(w http.ResponseWriter, p *page, name string, data any) error {

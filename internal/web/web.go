@@ -67,7 +67,7 @@ func newApp(srv *server.Server, stores Stores) (*App, error) {
 	if a.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}
-	if a.pages, err = a.loadPages(); err != nil {
+	if a.pages, err = parsePages(); err != nil {
 		return nil, err
 	}
 	for _, rt := range table() {

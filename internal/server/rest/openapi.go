@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
@@ -20,12 +21,11 @@ var openapi []byte
 // operation is one entry of the route table.
 type operation = document.Operation[call.Handler]
 
-// loadDocument parses the document and binds its operations to handlers.
-func loadDocument(source []byte, cfg server.Config, handlers map[string]call.Handler) (document.Encoded, []*operation, error) {
-	d, err := document.Parse(source)
-	if err != nil {
-		return document.Encoded{}, nil, err
-	}
+// parseOpenAPI parses the embedded document once for all servers of a process.
+var parseOpenAPI = sync.OnceValues(func() (*document.Document, error) { return document.Parse(openapi) })
+
+// loadDocument binds the operations of the document to handlers and sets its values.
+func loadDocument(d *document.Document, cfg server.Config, handlers map[string]call.Handler) (document.Encoded, []*operation, error) {
 	ops, err := document.Bind(d, handlers)
 	if err != nil {
 		return document.Encoded{}, nil, err
@@ -36,7 +36,7 @@ func loadDocument(source []byte, cfg server.Config, handlers map[string]call.Han
 
 // Document returns the OpenAPI document in JSON, as this configuration serves it.
 func Document(cfg server.Config) ([]byte, error) {
-	d, err := document.Parse(openapi)
+	d, err := parseOpenAPI()
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,7 @@ func Document(cfg server.Config) ([]byte, error) {
 
 // encodeDocument sets the values of the configuration and encodes the document.
 func encodeDocument(d *document.Document, cfg server.Config) (document.Encoded, error) {
+	d = d.Clone()
 	d.Set(cfg.Version, "info", "version")
 	if cfg.BaseURL != "" {
 		d.Set(strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // clients append paths to it unchanged

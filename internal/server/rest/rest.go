@@ -42,7 +42,11 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 		ready = func(context.Context) error { return nil }
 	}
 	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready")}
-	doc, ops, err := loadDocument(openapi, srv.Config, s.handlers())
+	d, err := parseOpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	doc, ops, err := loadDocument(d, srv.Config, s.handlers())
 	if err != nil {
 		return nil, err
 	}

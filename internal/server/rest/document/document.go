@@ -61,6 +61,18 @@ func Parse(source []byte) (*Document, error) {
 	return d, nil
 }
 
+// Clone returns a copy that Set does not share.
+func (d *Document) Clone() *Document { return &Document{root: *cloneNode(&d.root)} }
+
+func cloneNode(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for i, child := range n.Content {
+		c.Content[i] = cloneNode(child)
+	}
+	return &c
+}
+
 // Bind returns the operations of a document with their handlers. Its error lists all mistakes.
 func Bind[H any](d *Document, handlers map[string]H) ([]*Operation[H], error) {
 	var table struct {
