@@ -17,7 +17,7 @@ import (
 
 // The share of a question's words that a passage must contain. If the documentation covers a
 // question about Parley well, it is answered at once; otherwise the workspace's own knowledge is
-// searched first, and wins unless the documentation is clearly better.
+// searched first, and wins unless the documentation is clearly better and covers half of the question.
 const (
 	coveredWell = 0.75
 	coveredSome = 0.5
@@ -52,7 +52,7 @@ func (c conversation) searchDocuments() reply {
 		return reply{calls: calls}
 	}
 	own := c.fromDocuments()
-	if own.covered == 0 || manual.covered > own.covered+clearly {
+	if own.covered == 0 || manual.covered >= coveredSome && manual.covered > own.covered+clearly {
 		return manual.orElse(coveredBit, own.orElse(coveredBit, c.nothingFound()))
 	}
 	return own.orElse(0, c.nothingFound())
