@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,9 +16,10 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/text/render"
+	"github.com/parley-server/parley/internal/turn"
 )
 
-// ask is an approval or a secret request as its card shows it. The inbox renders it, and the
+// ask is an approval, a secret request or the link for a tool server as its card shows it. The inbox renders it, and the
 // playground gets it as JSON, so that both show the same characters.
 type ask struct {
 	ID        uuid.UUID   `json:"id"`
@@ -41,6 +43,9 @@ type ask struct {
 
 	KeyName string   `json:"key_name,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"`
+
+	Server     string `json:"server,omitempty"`      // tool server to connect
+	ConnectURL string `json:"connect_url,omitempty"` // "": this member cannot connect it, or it is answered
 }
 
 // askOperation is a call of the step.
@@ -88,8 +93,8 @@ func (k ask) Tone() string {
 
 // First is the first call, for a list.
 func (k ask) First() string {
-	if k.Kind == event.InputSecret {
-		return k.KeyName
+	if name := k.KeyName + k.Server; name != "" {
+		return name
 	}
 	for _, op := range k.Ops {
 		if op.Asks {
@@ -143,14 +148,20 @@ func (k *asker) card(ctx context.Context, a session.Approval) (ask, error) {
 		return v, err
 	}
 	v.From = map[bool]string{true: "with ", false: "by "}[strings.HasPrefix(v.From, "key ")] + v.From
-	if a.Kind == event.InputSecret {
+	switch a.Kind {
+	case event.InputSecret:
 		v.Says = said(req.Reason)
 		err = k.secret(ctx, &v)
-	} else {
+	case event.InputConnect:
+		err = k.connection(&v, a.Request)
+	default:
 		k.operations(&v, req)
 	}
 	if err == nil && a.Status != "pending" {
 		v.Answer, err = k.answer(ctx, a)
+	}
+	if v.Answer != nil && v.Server != "" {
+		v.Answer.Rest = v.Server + ", " + v.Answer.Rest
 	}
 	return v, err
 }
@@ -238,6 +249,31 @@ func (k *asker) secret(ctx context.Context, v *ask) error {
 	return nil
 }
 
+// connection adds the tool server that a call needs, and the link for members who send messages.
+func (k *asker) connection(v *ask, request []byte) error {
+	var req event.ConnectRequired
+	if err := json.Unmarshal(request, &req); err != nil {
+		return fmt.Errorf("read the question: %w", err)
+	}
+	v.Server = text.Mask(req.Server)
+	switch {
+	case v.Status != "pending":
+	case !k.Can(string(apikey.Chat)):
+		v.Note = "Your role can only read this."
+	case isConnectLink(req.ConnectURL):
+		v.ConnectURL, v.Note = req.ConnectURL, "Opens in a new tab. The link works once."
+	default:
+		v.Note = "The tool server was removed."
+	}
+	return nil
+}
+
+// isConnectLink reports whether an address is that of a page that connects a tool server.
+func isConnectLink(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Contains(u.Path, turn.ConnectPath)
+}
+
 // title returns the title of a session.
 func (k *asker) title(ctx context.Context, id uuid.UUID) (string, error) {
 	if t, ok := k.titles[id]; ok {
@@ -283,6 +319,9 @@ func (k *asker) answer(ctx context.Context, a session.Approval) (*askAnswer, err
 		at = a.DecidedAt.Format("15:04:05") + " UTC"
 	}
 	words := map[string]string{"allowed": "Allowed", "denied": "Denied", "provided": "Provided", "skipped": "Skipped"}
+	if a.Kind == event.InputConnect { // the link answers, for anyone who has used it
+		words = map[string]string{"provided": "Connected", "skipped": "Declined"}
+	}
 	word := words[a.Status]
 	switch {
 	case a.Status == string(event.Expired):
@@ -291,7 +330,7 @@ func (k *asker) answer(ctx context.Context, a session.Approval) (*askAnswer, err
 		return &askAnswer{"Canceled", "with its turn, " + at}, nil
 	}
 	by := ""
-	if d := a.DecidedBy; d != nil {
+	if d := a.DecidedBy; d != nil && a.Kind != event.InputConnect {
 		by = text.Mask(d.Actor)
 		if by == "" {
 			name, err := k.name(ctx, d.KeyID)

@@ -128,12 +128,8 @@ func (t *timelineTurn) add(ev event.Event) error {
 			s.End = ev.At
 		}
 		t.model = ev.At
-	case event.KindInputRequired:
-		var ask event.InputRequired
-		if err := json.Unmarshal(ev.Data, &ask); err != nil {
-			return err
-		}
-		t.pending = t.step(string(ask.What), "waited for an answer", "c4", ev.At, time.Time{})
+	case event.KindInputRequired, event.KindToolRequired, event.KindConnect:
+		t.pending = t.step(string(event.QuestionKind(ev.Data)), "waited for an answer", "c4", ev.At, time.Time{})
 	case event.KindDecision:
 		if t.pending != nil {
 			t.pending.End, t.pending = ev.At, nil

@@ -20,13 +20,13 @@ document.addEventListener("submit", (e) => {
   const button = e.submitter;
   if (form.method === "post" && button?.matches(".btn")) {
     // After the submission has read the button's value.
-    queueMicrotask(() => { if (!e.defaultPrevented) button.setAttribute("aria-busy", "true"); });
+    queueMicrotask(() => { if (!e.defaultPrevented) button.ariaBusy = "true"; });
   }
 });
 
 // A page that comes back from the browser's cache has no busy buttons.
 addEventListener("pageshow", (e) => {
-  if (e.persisted) for (const b of document.querySelectorAll("[aria-busy=true]")) b.removeAttribute("aria-busy");
+  if (e.persisted) for (const b of document.querySelectorAll("[aria-busy=true]")) b.ariaBusy = null;
 });
 
 document.addEventListener("click", async (e) => {
@@ -48,7 +48,7 @@ for (const row of document.querySelectorAll("[data-try-key]")) {
   row.hidden = false;
   const button = row.querySelector("button"), status = row.querySelector("[role=status]");
   button.addEventListener("click", async () => {
-    button.setAttribute("aria-busy", "true");
+    button.ariaBusy = "true";
     const headers = { Authorization: "Bearer " + document.getElementById("once").value };
     try {
       const res = await fetch(row.dataset.tryKey, { headers, credentials: "omit", cache: "no-store" });
@@ -56,7 +56,7 @@ for (const row of document.querySelectorAll("[data-try-key]")) {
       status.textContent = res.ok ? "The key works: the list of sessions was read."
         : missing ? `The key is valid. It lacks ${missing}, so it cannot list sessions.` : `The key was rejected with status ${res.status}.`;
     } catch { status.textContent = "The server cannot be reached."; }
-    button.removeAttribute("aria-busy");
+    button.ariaBusy = null;
   });
 }
 

@@ -5,7 +5,7 @@ const link = document.querySelector('.nav a[href$="/approvals"]');
 const path = link?.getAttribute("href").match(/^(.*)\/w\/([^/]+)\/approvals$/);
 
 async function poll() {
-  if (document.visibilityState !== "visible") return;
+  if (document.hidden) return;
   let page;
   try {
     const res = await fetch(`${path[1]}/api/v1/workspaces/${path[2]}/approvals?status=pending&limit=100`, { headers: { Accept: "application/json" } });

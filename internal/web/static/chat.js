@@ -1,6 +1,6 @@
 // chat.js shows a conversation: the messages of the list, and the events of the log as they arrive.
 
-import { el, icon, iconButton, copyButton, copyText } from "./dom.js";
+import { el, icon, iconButton, copyButton, copyText, code, pause, spinner } from "./dom.js";
 import { Prose, safeURL } from "./markdown.js";
 import { card } from "./cards.js";
 import { toolCard } from "./toolcard.js";
@@ -12,26 +12,26 @@ export const size = (n) => n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toF
 
 /** ToolRow is one call: a row that opens. */
 class ToolRow {
-  #state = el("span.badge.info", {}, el("span.spin", { "aria-hidden": "true" }), "running"); #body = el("div.tool-b", {}, el("p.dim", {}, "No output yet."));
+  #state = el("span.badge.info", spinner(), "running"); #body = el("div.tool-b", el("p.dim", "No output yet."));
 
   constructor(tool, summary, live) {
     this.tool = tool;
     this.began = live ? performance.now() : 0;
-    this.node = el("details.tool", {}, el("summary", {}, icon("chevron"), el("b", {}, tool), el("span.clip", { dir: "auto" }, summary), this.#state), this.#body);
+    this.node = el("details.tool", el("summary", icon("chevron"), el("b", tool), el("span.clip", { dir: "auto" }, summary), this.#state), this.#body);
     this.summary = summary;
   }
 
   finish(ok, output, truncated) {
     this.done = true;
     const took = this.began ? seconds(performance.now() - this.began) : "";
-    const state = el(ok ? "span.badge.ok" : "span.badge.bad", {}, ok ? took || "done" : `failed${took && " " + took}`);
+    const state = el(ok ? "span.badge.ok" : "span.badge.bad", ok ? took || "done" : `failed${took && " " + took}`);
     this.#state.replaceWith(state);
     this.#state = state;
-    this.#body.replaceChildren(el("p.label.dim", {}, "Call"), el("pre.code", {}, `${this.tool}: ${this.summary}`));
-    if (output === undefined) { this.#body.append(el("p.dim", {}, "The output is not kept any more.")); return; }
-    const lines = output.split("\n"), pre = el("pre.code", { tabindex: 0, role: "region", "aria-label": `Output of ${this.tool}` }, lines.slice(0, foldedLines).join("\n"));
-    this.#body.append(el("div.row", {}, el("p.label.dim", {}, "Output"), truncated ? el("span.badge.push", {}, "cut at 4000 characters") : null), pre);
-    const row = el("div.row", {}, copyButton("Copy", () => output));
+    this.#body.replaceChildren(el("p.label.dim", "Call"), el("pre.code", `${this.tool}: ${this.summary}`));
+    if (output === undefined) { this.#body.append(el("p.dim", "The output is not kept any more.")); return; }
+    const lines = output.split("\n"), pre = code(`Output of ${this.tool}`, lines.slice(0, foldedLines).join("\n"));
+    this.#body.append(el("div.row", el("p.label.dim", "Output"), truncated ? el("span.badge.push", "cut at 4000 characters") : null), pre);
+    const row = el("div.row", copyButton("Copy", () => output));
     if (lines.length > foldedLines) {
       row.prepend(el("button.btn.small", { onclick: (e) => { pre.textContent = output; e.currentTarget.remove(); } }, `Show all ${lines.length} lines`));
     }
@@ -42,15 +42,11 @@ class ToolRow {
   stop() { if (!this.done) this.finish(false, undefined); }
 }
 
-const kinds = {
-  canceled: "You stopped this answer.",
-};
-
 /** fileCard shows a produced file. */
 function fileCard(file) {
   const url = safeURL(file.download_url);
-  const text = [icon("file"), el("span.clip", { dir: "auto" }, file.filename), el("span.sm.dim", {}, `${size(file.size)} · ${file.mime}`)];
-  return url ? el("a.file", { href: url, title: "Download. The link is valid for 7 days." }, text) : el("span.file", {}, text);
+  const text = [icon("file"), el("span.clip", { dir: "auto" }, file.filename), el("span.sm.dim", `${size(file.size)} · ${file.mime}`)];
+  return url ? el("a.file", { href: url, title: "Download. The link is valid for 7 days." }, text) : el("span.file", text);
 }
 
 /** Turn is one message and its answer. */
@@ -62,10 +58,10 @@ export class Turn {
     this.in = conversation;
     this.#sent = sent;
     this.id = ""; this.firstSeq = 0; this.lastSeq = 0; this.ended = false;
-    this.user = el("div.msg-u", { dir: "auto" }, label ? el("span.mono", {}, label) : text, files.length ? el("div.refs", {}, files.map((f) => el("span.file", {}, icon("file"), el("span.clip", {}, f)))) : null);
+    this.user = el("div.msg-u", { dir: "auto" }, label ? el("span.mono", label) : text, files.length ? el("div.refs", files.map((f) => el("span.file", icon("file"), el("span.clip", f)))) : null);
     this.body = el("div.msg-a");
     this.foot = el("div.msg-a");
-    this.wait = el("p.dim", {}, el("span.caret", { "aria-hidden": "true" }), el("span.vh", {}, "Waiting for the answer"));
+    this.wait = el("p.dim", el("span.caret", { "aria-hidden": "true" }), el("span.vh", "Waiting for the answer"));
     this.body.append(this.wait);
     this.node = el("article.msg-a", { "aria-label": "Answer in progress" }, this.body, this.foot);
     Object.defineProperty(this.node, "source", { get: () => this.text });
@@ -76,9 +72,8 @@ export class Turn {
 
   get running() { return [...this.#tools.values()].findLast((t) => !t.done)?.tool; }
 
-  get asked() { return [...this.#asks.values()].some((c) => c.isConnected && c.matches(".ask")); }
-
-  get askedFor() { return [...this.#asks.values()].find((c) => c.isConnected && c.matches(".ask"))?.dataset.kind; }
+  /** asked is the kind of the open request; undefined: there is none. */
+  get asked() { return [...this.#asks.values()].find((c) => c.isConnected && c.matches(".ask"))?.dataset.kind; }
 
   #add(node) {
     this.wait.remove();
@@ -104,12 +99,11 @@ export class Turn {
         this.#add(row.node);
         break;
       }
-      case "tool_required": this.#settle(); this.#askTools(data, live); break;
       case "tool_result":
         for (const node of this.#asks.values()) node.answered?.(data.tool_use_id);
         (this.#tools.get(data.tool_use_id) ?? [...this.#tools.values()].find((t) => !t.done && t.tool === data.tool))?.finish(data.ok, data.output, data.truncated);
         break;
-      case "input_required": this.#settle(); this.#ask(data); break;
+      case "input_required": case "connect_required": case "tool_required": this.#settle(); this.#ask(data, live); break;
       case "usage": this.#usage(data); break;
       case "structured": this.#structured(data.result); break;
       case "attachment": this.#add(el("div.refs", { role: "group", "aria-label": "Files" }, data.attachments.map(fileCard))); break;
@@ -118,11 +112,13 @@ export class Turn {
     }
   }
 
-  async #ask(data) {
-    const place = el("p.asked", {}, el("span.spin", { "aria-hidden": "true" }), el("span", {}, "Reading the request …"));
+  /** ask shows the card of a question. Calls of the caller's tools are shown as they came: their results are in the log. */
+  async #ask(data, live) {
+    const ctx = { api: this.in.api, can: this.in.can, say: this.in.on.say, changed: () => this.in.on.changed() };
+    const place = data.calls ? toolCard(data, ctx) : el("p.asked", spinner(), el("span", "Reading the request …"));
     this.#add(place);
     this.#asks.set(data.approval_id, place);
-    const ctx = { api: this.in.api, say: this.in.on.say, changed: () => this.in.on.changed() };
+    if (data.calls) { if (live) this.in.on.asked(data, place); return; }
     for (let tries = 0; ; tries++) {
       try {
         const view = await this.in.api.get(`${this.in.api.pages}/approvals/${data.approval_id}/card`);
@@ -132,18 +128,10 @@ export class Turn {
         if (view.status === "pending") this.in.on.asked(view, node);
         return;
       } catch (err) {
-        if (tries > 5 || err.status === 404) { place.replaceChildren(icon("warn", "warn"), el("span", {}, `This request cannot be shown: ${err.message}`)); return; }
-        await new Promise((done) => setTimeout(done, 1000 * (tries + 1)));
+        if (tries > 5 || err.status === 404) { place.replaceChildren(icon("warn", "warn"), el("span", `This request cannot be shown: ${err.message}`)); return; }
+        await pause(1000 * (tries + 1));
       }
     }
-  }
-
-  /** askTools shows the calls of the caller's tools. Those of the past have their results in the log. */
-  #askTools(data, live) {
-    const node = toolCard(data, { api: this.in.api, can: this.in.can, say: this.in.on.say, changed: () => this.in.on.changed() });
-    this.#asks.set(data.approval_id, node);
-    this.#add(node);
-    if (live) this.in.on.asked({ kind: "tool" }, node);
   }
 
   /** check asks whether an open request was answered elsewhere. */
@@ -152,7 +140,7 @@ export class Turn {
   #usage(u) {
     const parts = [`${number.format(u.input_tokens)} in`, `${number.format(u.output_tokens)} out`, u.cost_usd === null || u.cost_usd === undefined ? null : `$${u.cost_usd.toFixed(4)}`,
       this.#first && this.#sent ? `${seconds(this.#first - this.#sent)} first token` : null, u.model, u.truncated ? "cut at the token limit" : null];
-    const line = el("div.use", {}, parts.filter(Boolean).map((p) => el("span", {}, p)));
+    const line = el("div.use", parts.filter(Boolean).map((p) => el("span", p)));
     if (this.#use) this.#use.replaceWith(line); else this.foot.prepend(line);
     this.#use = line;
   }
@@ -160,12 +148,12 @@ export class Turn {
   #structured(result) {
     const json = JSON.stringify(result, null, 2);
     this.#settle();
-    this.#add(el("div.stack.tight", {}, el("div.row", {}, el("p.label.dim", {}, "Structured result"), el("span.push", {}, copyButton("Copy", () => json))),
-      el("pre.code", { tabindex: 0, role: "region", "aria-label": "Structured result" }, json)));
+    this.#add(el("div.stack.tight", el("div.row", el("p.label.dim", "Structured result"), el("span.push", copyButton("Copy", () => json))),
+      code("Structured result", json)));
   }
 
   #rejected(list) {
-    this.#add(el("div.note.warn", {}, icon("warn"), el("div", {}, list.map((f) => el("p", { dir: "auto" }, `${f.filename} was not used: ${f.reason}`)))));
+    this.#add(el("div.note.warn", icon("warn"), el("div", list.map((f) => el("p", { dir: "auto" }, `${f.filename} was not used: ${f.reason}`)))));
   }
 
   #fail(code, message, recoverable) {
@@ -173,8 +161,8 @@ export class Turn {
     this.#error?.remove();
     this.#stop();
     this.#error = code === "canceled"
-      ? el("p.asked", {}, icon("stop"), el("span", {}, message || kinds.canceled))
-      : el("div.note.bad", { role: "alert" }, icon("warn"), el("div", {}, el("p", {}, message || "The answer failed."), el("p.sm.dim.mono", {}, code)),
+      ? el("p.asked", icon("stop"), el("span", message || "You stopped this answer."))
+      : el("div.note.bad", { role: "alert" }, icon("warn"), el("div", el("p", message || "The answer failed."), el("p.sm.dim.mono", code)),
         recoverable ? el("button.btn", { onclick: () => this.in.on.again(this) }, "Send again") : null);
     this.#add(this.#error);
   }
@@ -199,7 +187,7 @@ export class Turn {
     if (m.usage && !this.#use) this.#usage(m.usage);
     if (m.error && !this.#error) this.#fail(m.error, "", false);
     this.wait.remove();
-    this.node.setAttribute("aria-label", m.status === "completed" ? "Answer" : `Answer, ${m.status}`);
+    this.node.ariaLabel = m.status === "completed" ? "Answer" : `Answer, ${m.status}`;
     this.#ending(m);
   }
 
@@ -232,14 +220,14 @@ export class Turn {
     this.#use ??= this.foot.appendChild(el("div.use"));
     if (this.#use.querySelector(".push")) return;
     const text = () => m.output ?? this.text;
-    this.#use.append(el("span.push", {}, this.in.can.chat ? this.#feedback() : null, iconButton("copy", "Copy answer", () => copyText(text(), this.node))));
+    this.#use.append(el("span.push", this.in.can.chat ? this.#feedback() : null, iconButton("copy", "Copy answer", () => copyText(text(), this.node))));
   }
 
   #feedback() {
     const rate = async (rating, note) => {
       try {
         await this.in.api.post(`sessions/${this.in.session}/turns/${this.id}/feedback`, note ? { rating, note } : { rating });
-        for (const [b, r] of [[good, "good"], [bad, "bad"]]) b.setAttribute("aria-pressed", String(r === rating));
+        for (const [b, r] of [[good, "good"], [bad, "bad"]]) b.ariaPressed = r === rating;
         this.in.on.say(note ? "Note stored." : "Feedback stored.");
       } catch (err) { this.in.on.say(err.message); }
     };
@@ -252,9 +240,9 @@ export class Turn {
       field.focus();
     };
     const good = iconButton("good", "Good answer", ask("good")), bad = iconButton("poor", "Bad answer", ask("bad"));
-    for (const b of [good, bad]) b.setAttribute("aria-pressed", "false");
+    for (const b of [good, bad]) b.ariaPressed = "false";
     const given = this.in.feedback.get(this.id);
-    if (given) (given.rating === "good" ? good : bad).setAttribute("aria-pressed", "true");
+    if (given) (given.rating === "good" ? good : bad).ariaPressed = "true";
     return [good, bad];
   }
 }

@@ -19,7 +19,7 @@ const links = new Map([...document.querySelectorAll(".toc a")].map((a) => [decod
 const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
-    for (const a of links.values()) a.removeAttribute("aria-current");
+    for (const a of links.values()) a.ariaCurrent = null;
     links.get(entry.target.id)?.setAttribute("aria-current", "true");
   }
 }, { rootMargin: "-60px 0px -75% 0px" });
@@ -43,7 +43,7 @@ function tryIt(form) {
     if (running) return;
     running = new AbortController();
     const send = e.submitter ?? form.querySelector("[type=submit]");
-    send.setAttribute("aria-busy", "true");
+    send.ariaBusy = "true";
     stop.hidden = false;
     result.hidden = true;
     output.textContent = headers.textContent = "";
@@ -62,7 +62,7 @@ function tryIt(form) {
       status.textContent = err.name === "AbortError" ? `Stopped after ${took()}.` : `The request failed: ${err.message}`;
     } finally {
       running = undefined;
-      send.removeAttribute("aria-busy");
+      send.ariaBusy = null;
       stop.hidden = true;
     }
   });

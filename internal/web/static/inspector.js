@@ -1,6 +1,6 @@
 // inspector.js lists the frames of the stream as they arrived, with a filter and commands to copy.
 
-import { el, copyButton } from "./dom.js";
+import { el, code, copyButton } from "./dom.js";
 
 const kept = 2000; // rows
 
@@ -21,7 +21,7 @@ function pretty(data) {
   const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
   let at = 0;
   for (const m of text.matchAll(token)) {
-    parts.push(text.slice(at, m.index), m[2] ? el("span.k", {}, m[1]) : m[1] ? m[1] : el("span.v", {}, m[0]), m[2] ?? "");
+    parts.push(text.slice(at, m.index), m[2] ? el("span.k", m[1]) : m[1] ? m[1] : el("span.v", m[0]), m[2] ?? "");
     at = m.index + m[0].length;
   }
   parts.push(text.slice(at));
@@ -34,13 +34,13 @@ export class Inspector {
 
   constructor({ list, count, cursor, ping, filter, pause, resume }) {
     Object.assign(this, { list, count, cursor, ping, resume });
-    filter.addEventListener("input", () => { this.#filter = filter.value.trim().toLowerCase(); for (const r of this.#rows) this.#show(r); });
-    pause.addEventListener("click", () => {
+    filter.oninput = () => { this.#filter = filter.value.trim().toLowerCase(); for (const r of this.#rows) this.#show(r); };
+    pause.onclick = () => {
       this.#pausing = !this.#pausing;
-      pause.setAttribute("aria-pressed", String(this.#pausing));
-      pause.setAttribute("aria-label", this.#pausing ? "Continue" : "Pause");
+      pause.ariaPressed = this.#pausing;
+      pause.ariaLabel = this.#pausing ? "Continue" : "Pause";
       if (!this.#pausing) for (const f of this.#paused.splice(0)) this.#row(f);
-    });
+    };
     setInterval(() => this.#age(), 1000);
   }
 
@@ -61,15 +61,15 @@ export class Inspector {
 
   #row(entry) {
     const atEnd = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
-    const look = { error: ".bad", input_required: ".warn" }[entry.kind] ?? "";
-    const node = el("details.ev", {}, el("summary", {}, el("span.seq", {}, entry.seq), el("span.name.clip" + look, {}, entry.kind), el("span.data", {}, entry.line.slice(0, 200))));
-    node.addEventListener("toggle", () => {
+    const look = entry.kind === "error" ? ".bad" : entry.kind.endsWith("_required") ? ".warn" : "";
+    const node = el("details.ev", el("summary", el("span.seq", entry.seq), el("span.name.clip" + look, entry.kind), el("span.data", entry.line.slice(0, 200))));
+    node.ontoggle = () => {
       if (!node.open || node.children.length > 1) return;
-      const note = entry.kind === "input_required" && entry.data.kind === "secret" ? el("p.hint", {}, "The value that you provide is not recorded in any event.") : null;
-      node.append(el("div.ev-b", {}, el("pre.code", { tabindex: 0, role: "region", "aria-label": `Data of event ${entry.seq}` }, pretty(entry.data)), note,
-        el("div.row.wrap", {}, copyButton("Copy", () => JSON.stringify(entry.data, null, 2), "button.btn.small"),
+      const note = entry.kind === "input_required" && entry.data.kind === "secret" ? el("p.hint", "The value that you provide is not recorded in any event.") : null;
+      node.append(el("div.ev-b", code(`Data of event ${entry.seq}`, pretty(entry.data)), note,
+        el("div.row.wrap", copyButton("Copy", () => JSON.stringify(entry.data, null, 2), "button.btn.small"),
           copyButton("Copy as curl from here", () => this.resume(entry.seq), "button.btn.small"))));
-    });
+    };
     const row = { node, text: `${entry.seq} ${entry.kind} ${entry.line}`.toLowerCase() };
     this.#show(row);
     this.#rows.push(row);

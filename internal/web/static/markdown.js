@@ -16,7 +16,7 @@ export function safeURL(href) {
 
 function link(href, title, children) {
   const url = safeURL(href);
-  return url ? el("a", { href: url, title: title || null, target: "_blank", rel: "noopener noreferrer nofollow" }, children) : el("span", {}, children);
+  return url ? el("a", { href: url, title: title || null, target: "_blank", rel: "noopener noreferrer nofollow" }, children) : el("span", children);
 }
 
 // plain undoes the entities that marked leaves in its text.
@@ -32,10 +32,10 @@ function inline(tokens, depth) {
     if (depth > maxDepth) return t.raw;
     const inner = () => inline(t.tokens, depth + 1);
     switch (t.type) {
-      case "strong": return el("strong", {}, inner());
-      case "em": return el("em", {}, inner());
-      case "del": return el("del", {}, inner());
-      case "codespan": return el("code", {}, t.text);
+      case "strong": return el("strong", inner());
+      case "em": return el("em", inner());
+      case "del": return el("del", inner());
+      case "codespan": return el("code", t.text);
       case "br": return el("br");
       case "link": return link(t.href, t.title, inner());
       case "image": return link(t.href, t.title, `image: ${t.text || t.href}`);
@@ -49,26 +49,26 @@ function inline(tokens, depth) {
 
 function table(t, depth) {
   const cell = (name, c, i) => el(name, { class: t.align[i] === "right" ? "n" : null, scope: name === "th" ? "col" : null }, inline(c.tokens, depth));
-  return el("div.frame", { tabindex: 0, role: "region", "aria-label": "Table" }, el("table", {},
-    el("thead", {}, el("tr", {}, t.header.map((c, i) => cell("th", c, i)))),
-    el("tbody", {}, t.rows.map((row) => el("tr", {}, row.map((c, i) => cell("td", c, i)))))));
+  return el("div.frame", { tabindex: 0, role: "region", "aria-label": "Table" }, el("table",
+    el("thead", el("tr", t.header.map((c, i) => cell("th", c, i)))),
+    el("tbody", t.rows.map((row) => el("tr", row.map((c, i) => cell("td", c, i)))))));
 }
 
 function block(t, depth = 0) {
-  if (depth > maxDepth) return el("p", {}, t.raw);
+  if (depth > maxDepth) return el("p", t.raw);
   const blocks = () => t.tokens.map((b) => block(b, depth + 1));
   switch (t.type) {
     case "space": case "def": return null;
-    case "heading": return el(t.depth < 3 ? "h3" : "h4", {}, inline(t.tokens, depth));
-    case "paragraph": return el("p", {}, inline(t.tokens, depth));
-    case "text": return t.tokens ? el("span", {}, inline(t.tokens, depth)) : el("span", {}, plain(t.text));
+    case "heading": return el(t.depth < 3 ? "h3" : "h4", inline(t.tokens, depth));
+    case "paragraph": return el("p", inline(t.tokens, depth));
+    case "text": return t.tokens ? el("span", inline(t.tokens, depth)) : el("span", plain(t.text));
     case "code": return el("pre.code", { tabindex: 0, "aria-label": t.lang ? `Code, ${t.lang}` : "Code" }, t.text);
-    case "blockquote": return el("blockquote.says", {}, blocks());
+    case "blockquote": return el("blockquote.says", blocks());
     case "hr": return el("hr");
     case "table": return table(t, depth);
     case "list": return el(t.ordered ? "ol" : "ul", { start: t.ordered && t.start !== 1 ? t.start : null },
-      t.items.map((item) => el("li", {}, item.tokens.map((b) => b.type === "checkbox" ? inline([b], depth) : block(b, depth + 1)))));
-    default: return el("p", {}, t.raw); // html too
+      t.items.map((item) => el("li", item.tokens.map((b) => b.type === "checkbox" ? inline([b], depth) : block(b, depth + 1)))));
+    default: return el("p", t.raw); // html too
   }
 }
 
@@ -76,7 +76,7 @@ const tokens = (source) => lexer(source, { gfm: true, breaks: false });
 
 /** render returns the nodes of a whole text. */
 export function render(source) {
-  try { return tokens(source).map((t) => block(t)).filter(Boolean); } catch { return [el("p", {}, source)]; }
+  try { return tokens(source).map((t) => block(t)).filter(Boolean); } catch { return [el("p", source)]; }
 }
 
 /**

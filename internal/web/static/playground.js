@@ -7,9 +7,8 @@ import { EventStream } from "./stream.js";
 import { Inspector, curl } from "./inspector.js";
 import { SkillForm } from "./skillform.js";
 import { shortcuts } from "./cards.js";
-import { el, icon, copyText } from "./dom.js";
+import { $, el, icon, iconButton, copyText, pause } from "./dom.js";
 
-const $ = (id) => document.getElementById(id);
 const { root, workspace, base, chat } = $("app").dataset;
 const api = new Api(root, workspace);
 const can = { chat: chat === "yes" };
@@ -30,7 +29,7 @@ const conversation = new Conversation({
     asked: (view, node) => {
       badge(); list();
       dispatchEvent(new Event("answered"));
-      $("alert").textContent = view.kind === "tool" ? "The agent calls your tools." : view.kind === "secret" ? `The agent requests the secret ${view.key_name}.` : "The agent needs your approval.";
+      $("alert").textContent = "The agent " + ({ tool: "calls your tools.", secret: `requests the secret ${view.key_name}.`, connect: `needs access to ${view.server}.` }[view.kind] ?? "needs your approval.");
       node.scrollIntoView({ block: "nearest" });
     },
     again: (turn) => { text.value = turn.user.textContent; composer.requestSubmit(); },
@@ -50,7 +49,7 @@ function state() {
   const turn = conversation.active, last = conversation.turns.at(-1);
   if (gone) return ["gone", "session gone"];
   if (phase.phase === "reconnecting") return ["reconnecting", `reconnecting, attempt ${phase.attempt}, ${Math.max(0, Math.round((Date.now() - phase.since) / 1000))} s`];
-  if (turn?.asked) return ["asked", { secret: "waiting for a secret", tool: "waiting for your tools" }[turn.askedFor] ?? "waiting for approval"];
+  if (turn?.asked) return ["asked", "waiting for " + ({ secret: "a secret", tool: "your tools", connect: "a connection" }[turn.asked] ?? "approval")];
   if (turn && stopping) return ["thinking", "stopping"];
   if (turn?.running) return ["tool", `running ${turn.running}`];
   if (turn) return ["thinking", phase.phase === "connecting" && !turn.id && !turn.text ? "sending" : "thinking"];
@@ -73,15 +72,14 @@ function badge() {
 }
 setInterval(() => { if (phase.phase === "reconnecting") badge(); }, 1000);
 
-function note(...content) {
-  $("problem").replaceChildren(...content);
-  $("problem").hidden = content.length === 0;
+function note(words, ...more) {
+  $("problem").replaceChildren(...(words ? [icon("warn"), el("div", el("p", words), more.slice(1)), more[0]] : []));
+  $("problem").hidden = !words;
 }
 
 function problem(err) {
-  note(icon("warn"), el("div", {}, el("p", {}, err.message), err.violations?.length ? el("ul", {}, err.violations.map((v) => el("li", {}, v.message))) : null,
-    err.code || err.requestId ? el("p.sm.dim.mono", {}, [err.code, err.requestId].filter(Boolean).join(" · ")) : null),
-  el("button.btn.quiet.icon.small", { "aria-label": "Close", onclick: () => note() }, icon("close")));
+  note(err.message, iconButton("close", "Close", () => note()), err.violations?.length ? el("ul", err.violations.map((v) => el("li", v.message))) : null,
+    err.code || err.requestId ? el("p.sm.dim.mono", [err.code, err.requestId].filter(Boolean).join(" · ")) : null);
 }
 
 // ---- stream ----
@@ -132,7 +130,7 @@ async function vanished(replay) {
   gone = Boolean(conversation.active) || !conversation.turns.length;
   badge();
   if (!gone) return;
-  note(icon("warn"), el("div", {}, el("p", {}, "The events of this session are not available any more, so its stream cannot be resumed.")),
+  note("The events of this session are not available any more, so its stream cannot be resumed.",
     el("button.btn", { onclick: branch }, "Start a new session with this history"));
 }
 
@@ -170,8 +168,7 @@ async function refresh() {
 /** erased says that the session cannot go on. What the page still shows is not for another session. */
 function erased() {
   gone = true;
-  note(icon("warn"), el("div", {}, el("p", {}, "This session was erased. It takes no message.")),
-    el("button.btn", { onclick: () => open("") }, "Start a new session"));
+  note("This session was erased. It takes no message.", el("button.btn", { onclick: () => open("") }, "Start a new session"));
   badge();
 }
 
@@ -180,7 +177,7 @@ async function refreshed() {
   for (let wait = 500; ; wait = Math.min(2 * wait, 8000)) {
     try { return await refresh(); } catch (err) {
       if (err.status && err.status < 500) { problem(err); return null; }
-      await new Promise((done) => setTimeout(done, wait));
+      await pause(wait);
     }
   }
 }
@@ -252,7 +249,7 @@ async function list() {
   let page;
   const q = $("find").value.trim();
   try { page = await api.get(`sessions?limit=30${q ? `&q=${encodeURIComponent(q)}` : ""}`); } catch (err) {
-    if (q) $("sessions").replaceChildren(el("li.hint", {}, err.message));
+    if (q) $("sessions").replaceChildren(el("li.hint", err.message));
     return;
   }
   const found = page.data.find((s) => s.session_id === conversation.session);
@@ -263,10 +260,10 @@ async function list() {
   listed = now;
   $("sessions").replaceChildren(...page.data.map((s) => {
     const [look, word] = statusOf(s);
-    return el("li", {}, el("a", { href: `${api.pages}/chat/${s.session_id}`, "data-id": s.session_id },
-      el("span.clip", { dir: "auto" }, s.title || "Untitled"), el("span.sm", {}, el("span.st." + look, {}, word), el("span.push.num", { title: s.updated_at }, when(s.updated_at)))));
+    return el("li", el("a", { href: `${api.pages}/chat/${s.session_id}`, "data-id": s.session_id },
+      el("span.clip", { dir: "auto" }, s.title || "Untitled"), el("span.sm", el("span.st." + look, word), el("span.push.num", { title: s.updated_at }, when(s.updated_at)))));
   }));
-  if (!page.data.length) $("sessions").append(el("li.pane-h.hint", {}, q ? "No session matches." : "No sessions yet."));
+  if (!page.data.length) $("sessions").append(el("li.pane-h.hint", q ? "No session matches." : "No sessions yet."));
   marks();
 }
 
@@ -278,7 +275,7 @@ async function catchUp() {
 
 function marks() {
   for (const a of $("sessions").querySelectorAll("a")) {
-    if (a.dataset.id === conversation.session) a.setAttribute("aria-current", "true"); else a.removeAttribute("aria-current");
+    a.ariaCurrent = a.dataset.id === conversation.session ? "true" : null;
   }
 }
 
@@ -419,8 +416,8 @@ async function attach(files) {
 }
 
 function panels() {
-  $("p-files").replaceChildren(...draft.files.map((f) => el("span.file", {}, icon("file"), el("span.clip", { dir: "auto" }, f.name), el("span.sm.dim", {}, f.id ? size(f.size) : "uploading"),
-    el("button.btn.quiet.icon.small", { "aria-label": `Remove ${f.name}`, onclick: () => { draft.files = draft.files.filter((x) => x !== f); panels(); } }, icon("close")))));
+  $("p-files").replaceChildren(...draft.files.map((f) => el("span.file", icon("file"), el("span.clip", { dir: "auto" }, f.name), el("span.sm.dim", f.id ? size(f.size) : "uploading"),
+    iconButton("close", `Remove ${f.name}`, () => { draft.files = draft.files.filter((x) => x !== f); panels(); }))));
   $("p-files").hidden = draft.files.length === 0;
   $("p-skill").replaceChildren(...(draft.skill ? [draft.skill.node] : []));
   $("p-skill").hidden = !draft.skill;
@@ -447,9 +444,9 @@ function pick(skill) {
 
 async function load() {
   try { options = await api.get(`${api.pages}/chat/options`); } catch { return; }
-  $("skill-list").replaceChildren(...options.skills.map((s) => el("li", {}, el("button.btn.quiet", { onclick: () => pick(s) }, el("b.mono", {}, "/" + s.name), el("span.sm.dim.clip", {}, s.description)))));
+  $("skill-list").replaceChildren(...options.skills.map((s) => el("li", el("button.btn.quiet", { onclick: () => pick(s) }, el("b.mono", "/" + s.name), el("span.sm.dim.clip", s.description)))));
   $("skill-empty").hidden = options.skills.length > 0;
-  $("secrets").replaceChildren(...options.secrets.map((name) => el("label.check", {}, el("input", { type: "checkbox", value: name, onchange: panels }), el("span.mono", {}, name))));
+  $("secrets").replaceChildren(...options.secrets.map((name) => el("label.check", el("input", { type: "checkbox", value: name, onchange: panels }), el("span.mono", name))));
   $("secret-empty").hidden = options.secrets.length > 0;
   const wanted = new URLSearchParams(location.search).get("skill"), skill = options.skills.find((s) => s.name === wanted);
   if (skill && !conversation.session) pick(skill);
@@ -457,51 +454,51 @@ async function load() {
 
 // ---- events of the page ----
 
-composer.addEventListener("submit", (e) => { e.preventDefault(); send(); });
-text.addEventListener("input", grow);
-$("tools").addEventListener("input", panels);
-composer.addEventListener("keydown", (e) => {
+composer.onsubmit = (e) => { e.preventDefault(); send(); };
+text.oninput = grow;
+$("tools").oninput = panels;
+composer.onkeydown = (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (e.target === text || draft.skill && e.target.matches("input"))) { e.preventDefault(); composer.requestSubmit(); }
   else if (e.key === "/" && e.target === text && text.value === "") { e.preventDefault(); $("skills").showPopover(); $("skill-list").querySelector("button")?.focus(); }
-});
-$("skill-list").addEventListener("keydown", (e) => {
+};
+$("skill-list").onkeydown = (e) => {
   const all = [...$("skill-list").querySelectorAll("button")], at = all.indexOf(document.activeElement);
   if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); all.at((at + (e.key === "ArrowDown" ? 1 : -1)) % all.length)?.focus(); }
-});
-$("stop").addEventListener("click", cancel);
-$("drop").addEventListener("click", () => stream?.drop());
-$("attach").addEventListener("click", () => $("file").click());
-$("file").addEventListener("change", () => { attach([...$("file").files]); $("file").value = ""; });
+};
+$("stop").onclick = cancel;
+$("drop").onclick = () => stream?.drop();
+$("attach").onclick = () => $("file").click();
+$("file").onchange = () => { attach([...$("file").files]); $("file").value = ""; };
 for (const name of ["schema", "tools", "secret", "user"]) {
-  $("show-" + name).addEventListener("click", (e) => {
+  $("show-" + name).onclick = (e) => {
     const panel = $("p-" + name);
     panel.hidden = !panel.hidden;
-    e.currentTarget.setAttribute("aria-expanded", String(!panel.hidden));
+    e.currentTarget.ariaExpanded = !panel.hidden;
     panel.querySelector("input, textarea")?.focus();
-  });
+  };
 }
-$("curl").addEventListener("click", async (e) => {
+$("curl").onclick = async (e) => {
   try {
     const body = compose(), ok = await copyText(curl({ url: `${base}/messages`, body }), e.currentTarget);
     speak(ok ? "Copied the message as a curl command." : "Copying failed.");
   } catch (err) { showProblem(err); }
-});
-$("earlier").addEventListener("click", () => earlier().catch(problem));
-$("new").addEventListener("click", () => open(""));
-$("sessions").addEventListener("click", (e) => {
+};
+$("earlier").onclick = () => earlier().catch(problem);
+$("new").onclick = () => open("");
+$("sessions").onclick = (e) => {
   const a = e.target.closest("a");
   if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
   e.preventDefault();
   open(a.dataset.id);
-});
+};
 let finding = 0;
-$("find").addEventListener("input", () => { clearTimeout(finding); finding = setTimeout(list, 250); });
+$("find").oninput = () => { clearTimeout(finding); finding = setTimeout(list, 250); };
 const fromURL = () => decodeURIComponent(location.pathname.slice(`${api.pages}/chat`.length + 1));
 addEventListener("popstate", () => open(fromURL(), false));
-$("log").addEventListener("scroll", () => { $("jump").hidden = $("log").scrollTop > -120; });
-$("jump").addEventListener("click", () => { $("log").scrollTop = 0; });
-document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") { list(); stream?.retry(); } });
-setInterval(() => { if (document.visibilityState === "visible") { list(); conversation.active?.check(); } }, 5000);
+$("log").onscroll = () => { $("jump").hidden = $("log").scrollTop > -120; };
+$("jump").onclick = () => { $("log").scrollTop = 0; };
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { list(); stream?.retry(); } });
+setInterval(() => { if (!document.hidden) { list(); conversation.active?.check(); } }, 5000);
 
 shortcuts();
 load();

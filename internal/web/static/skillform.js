@@ -1,6 +1,6 @@
 // skillform.js makes the form of a skill from its contract.
 
-import { el } from "./dom.js";
+import { el, mark, parsed } from "./dom.js";
 
 const kinds = { date: "date", month: "month", time: "time", "date-time": "text", email: "email", uri: "url", url: "url" };
 
@@ -19,11 +19,10 @@ function control(input, id) {
 
 /** value reads a field: undefined if it is empty; text that is not of the type is left to the server's check. */
 function value(input, text) {
-  const json = () => { try { return JSON.parse(text); } catch { return text; } };
   if (text.trim() === "") return undefined;
   switch (input.type) {
-    case "boolean": case "integer": case "number": case "object": return json();
-    case "array": return ["string", "enum"].includes(input.items?.type) ? text.split("\n").map((l) => l.trim()).filter(Boolean) : json();
+    case "boolean": case "integer": case "number": case "object": return parsed(text);
+    case "array": return ["string", "enum"].includes(input.items?.type) ? text.split("\n").map((l) => l.trim()).filter(Boolean) : parsed(text);
     default: return text;
   }
 }
@@ -38,12 +37,12 @@ export class SkillForm {
     });
     this.free = skill.inputs ? null : el("textarea.in.mono", { id: "in-free", rows: 3, placeholder: "{}" });
     this.freeErr = el("p.err", { role: "alert", hidden: true });
-    this.node = el("fieldset.card-b", {},
-      el("legend.row", {}, el("b.mono", {}, "/" + skill.name), el("button.btn.quiet.small", { onclick: close }, "Remove")),
-      skill.description ? el("p.hint", {}, skill.description) : null,
-      this.fields.map(({ input, node, err }) => el("div.field", {}, el("label", { for: node.id }, input.name, input.required ? null : el("span.dim", {}, " (optional)")), node,
+    this.node = el("fieldset.card-b",
+      el("legend.row", el("b.mono", "/" + skill.name), el("button.btn.quiet.small", { onclick: close }, "Remove")),
+      skill.description ? el("p.hint", skill.description) : null,
+      this.fields.map(({ input, node, err }) => el("div.field", el("label", { for: node.id }, input.name, input.required ? null : el("span.dim", " (optional)")), node,
         input.description || input.format ? el("p.hint", { id: node.id + "-h" }, [input.description, input.format && `Format: ${input.format}.`].filter(Boolean).join(" ")) : null, err)),
-      this.free ? el("div.field", {}, el("label", { for: "in-free" }, "Input, a JSON object"), this.free) : null, this.freeErr);
+      this.free ? el("div.field", el("label", { for: "in-free" }, "Input, a JSON object"), this.free) : null, this.freeErr);
   }
 
   /** input returns the skill's input. It throws an Error for a free input that is not JSON. */
@@ -58,7 +57,7 @@ export class SkillForm {
 
   /** show puts violations next to their fields, and returns those of no field. */
   show(violations) {
-    for (const f of [...this.fields, { node: this.free, err: this.freeErr }]) { f.err.hidden = true; f.node?.removeAttribute("aria-invalid"); }
+    for (const f of [...this.fields, { node: this.free, err: this.freeErr }]) { f.err.hidden = true; if (f.node) mark(f.node); }
     const rest = [];
     for (const v of violations) {
       const name = v.param.replace(/^\/(?:input\/)?/, "").split("/")[0].replaceAll("~1", "/").replaceAll("~0", "~");
@@ -66,9 +65,9 @@ export class SkillForm {
       if (!field) { rest.push(v); continue; }
       field.err.textContent = v.message + (v.suggestion ? ` Did you mean ${JSON.stringify(v.suggestion)}?` : "");
       field.err.hidden = false;
-      field.node.setAttribute("aria-invalid", "true");
+      mark(field.node, true);
     }
-    this.node.querySelector("[aria-invalid]")?.focus();
+    this.node.querySelector("[aria-invalid=true]")?.focus();
     return rest;
   }
 }

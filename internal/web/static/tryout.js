@@ -4,16 +4,15 @@ import { Api } from "./api.js";
 import { Conversation, Turn } from "./chat.js";
 import { EventStream } from "./stream.js";
 import { shortcuts } from "./cards.js";
-import { el, icon } from "./dom.js";
+import { $, el, icon } from "./dom.js";
 
-const $ = (id) => document.getElementById(id);
 const { root, workspace, agent } = $("app").dataset;
 const api = new Api(root, workspace);
 const looks = { completed: "ok", failed: "bad", canceled: "" };
 
 const speak = (words) => { $("say").textContent = words; };
 function problem(err) {
-  $("problem").replaceChildren(...(err ? [icon("warn"), el("div", {}, el("p", {}, err.message))] : []));
+  $("problem").replaceChildren(...(err ? [icon("warn"), el("div", el("p", err.message))] : []));
   $("problem").hidden = !err;
 }
 
@@ -29,7 +28,7 @@ class Side {
       col: node.querySelector(".msgs"), api, can: { chat: true },
       on: { say: speak, changed: () => this.show(), asked: (_, card) => { this.show(); card.scrollIntoView({ block: "nearest" }); }, again: (turn) => { $("msg").value = turn.user.textContent; $("msg").focus(); } },
     });
-    this.select.addEventListener("change", () => this.reset());
+    this.select.onchange = () => this.reset();
   }
 
   get name() { return this.select.selectedOptions[0].textContent; }
@@ -96,17 +95,17 @@ class Side {
 const sides = ["left", "right"].map((id) => new Side($(id)));
 
 $("composer").hidden = false;
-$("composer").addEventListener("submit", (e) => {
+$("composer").onsubmit = (e) => {
   e.preventDefault();
   const text = $("msg").value.trim();
   if (!text || $("send").disabled) return;
   problem();
   $("msg").value = "";
   for (const side of sides) side.send(text);
-});
-$("msg").addEventListener("keydown", (e) => {
+};
+$("msg").onkeydown = (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); $("composer").requestSubmit(); }
-});
-$("stop").addEventListener("click", () => Promise.all(sides.map((s) => s.stop())).catch(problem));
-$("again").addEventListener("click", () => { for (const s of sides) s.reset(); problem(); $("msg").focus(); });
+};
+$("stop").onclick = () => Promise.all(sides.map((s) => s.stop())).catch(problem);
+$("again").onclick = () => { for (const s of sides) s.reset(); problem(); $("msg").focus(); };
 shortcuts();
