@@ -91,7 +91,7 @@ func (a *App) showOwnTool(w http.ResponseWriter, p *page, status int, test *tool
 	if err != nil {
 		return err
 	}
-	view := ownToolView{ownToolRow: facts.ownRow(t), Server: toolServerRow{server}, Test: test,
+	view := ownToolView{ownToolRow: facts.ownRow(t), Server: toolServerRow{Server: server}, Test: test,
 		Verdicts: append([]option{{"", "As its label says"}}, verdictOptions[1:]...)}
 	switch {
 	case t.Definition != nil:

@@ -90,7 +90,11 @@ func (a *App) toolsPage(w http.ResponseWriter, p *page) error {
 	}
 	view := toolsView{Verdicts: verdictOptions}
 	for _, server := range servers {
-		view.Servers = append(view.Servers, toolServerRow{server})
+		row, err := a.serverRow(p, server)
+		if err != nil {
+			return err
+		}
+		view.Servers = append(view.Servers, row)
 	}
 	for _, set := range facts.settings {
 		if set.Label != "" { // its server shows it

@@ -14,9 +14,10 @@ import (
 // toolServerView is the page of a tool server.
 type toolServerView struct {
 	toolServerRow
-	Rows    []ownToolRow
-	Headers []option // names and values, which name credentials
-	Remove  bool     // asks before the server is removed
+	Rows        []ownToolRow
+	Headers     []option // names and values, which name credentials
+	Connections []connectionRow
+	Remove      bool // asks before the server is removed
 }
 
 // ownToolRow is a tool of a server in a list.
@@ -71,7 +72,14 @@ func (a *App) toolServerPage(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	view := toolServerView{toolServerRow: toolServerRow{server}, Remove: p.Can("config:write") && p.URL.Query().Has("remove")}
+	row, err := a.serverRow(p, server)
+	if err != nil {
+		return err
+	}
+	view := toolServerView{toolServerRow: row, Remove: p.Can("config:write") && p.URL.Query().Has("remove")}
+	if view.Connections, err = a.readConnections(p, server); err != nil {
+		return err
+	}
 	for _, t := range server.Tools {
 		view.Rows = append(view.Rows, facts.ownRow(t))
 	}
@@ -109,6 +117,12 @@ func (a *App) changeToolServer(w http.ResponseWriter, p *page) error {
 			return missingPage(err)
 		}
 		p.flash(w, map[string]string{"enable": "Agents may use its tools again.", "disable": "Agents cannot use its tools from now on."}[do])
+	case "connect":
+		return a.connectToolServer(w, p, name)
+	case "disconnect":
+		if err := a.disconnectToolServer(w, p, name); err != nil {
+			return err
+		}
 	case "remove":
 		if err := a.Toolset.Remove(p.Context(), ws, name); err != nil {
 			return missingPage(err)
@@ -122,7 +136,7 @@ func (a *App) changeToolServer(w http.ResponseWriter, p *page) error {
 }
 
 func refreshedText(s toolset.Server) string {
-	if n := len(toolServerRow{s}.Waiting()); n > 0 {
+	if n := len(toolServerRow{Server: s}.Waiting()); n > 0 {
 		return fmt.Sprintf("The tools were read again. %s for your review.", plural(n, "definition waits", "definitions wait"))
 	}
 	return "The tools were read again. No definition has changed."

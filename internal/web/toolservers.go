@@ -17,7 +17,10 @@ import (
 )
 
 // toolServerRow is a tool server in a list.
-type toolServerRow struct{ toolset.Server }
+type toolServerRow struct {
+	toolset.Server
+	Unconnected bool // it needs a connection
+}
 
 // Host is where the calls go.
 func (s toolServerRow) Host() string {
@@ -58,6 +61,8 @@ func (s toolServerRow) Word() string {
 	switch {
 	case !s.Enabled:
 		return "Disabled"
+	case s.Unconnected:
+		return "Needs connection"
 	case s.LastError != "":
 		return "Failing"
 	case len(s.Waiting()) > 0:
@@ -67,7 +72,7 @@ func (s toolServerRow) Word() string {
 }
 
 func (s toolServerRow) Tone() string {
-	return map[string]string{"Disabled": "off", "Failing": "bad", "To review": "warn", "Ready": "ok"}[s.Word()]
+	return map[string]string{"Disabled": "off", "Failing": "bad", "Needs connection": "warn", "To review": "warn", "Ready": "ok"}[s.Word()]
 }
 
 // newServerView is the form of a new tool server.
@@ -75,7 +80,11 @@ type newServerView struct {
 	Kind    string // mcp, openapi or http
 	Form    *form
 	Secrets []option
+	SignIns []option
 }
+
+// signIns are the choices for how requests to an MCP server are authorized.
+var signIns = []option{{"", "None"}, {toolset.PerWorkspace, "OAuth, one connection for the workspace"}, {toolset.PerCaller, "OAuth, each caller connects"}}
 
 const noSecret = "" // the value of the choice "No credential"
 
@@ -84,7 +93,7 @@ func (a *App) newToolServerPage(w http.ResponseWriter, p *page) error {
 }
 
 func (a *App) showNewToolServer(w http.ResponseWriter, p *page, status int, f *form) error {
-	view := newServerView{Kind: p.URL.Query().Get("kind"), Form: f, Secrets: []option{{noSecret, "None"}}}
+	view := newServerView{Kind: p.URL.Query().Get("kind"), Form: f, Secrets: []option{{noSecret, "None"}}, SignIns: signIns}
 	if view.Kind != "openapi" && view.Kind != "http" {
 		view.Kind = string(toolset.MCP)
 	}
@@ -116,17 +125,32 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	if kind := p.URL.Query().Get("kind"); kind == "openapi" || kind == "http" {
 		server, err = a.AddHTTPAPI(p.Context(), p.Workspace.ID, e, definitionOf(f, kind))
 	} else {
+		e.Auth = parseAuth(f)
 		server, skipped, err = a.AddToolServer(p.Context(), p.Workspace.ID, e)
 	}
 	if err != nil {
-		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds", "tools", "openapi", "operations"); err != nil {
+		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds", "auth", "client_id", "client_secret_name", "scopes", "tools", "openapi", "operations"); err != nil {
 			return err
 		}
 		return a.showNewToolServer(w, p, http.StatusUnprocessableEntity, f)
 	}
+	if server.Auth.OAuth {
+		p.flash(w, "Added "+server.Name+". Connect it, so that its tools can be listed.")
+		return p.redirect(w, "/w/"+p.Workspace.Slug+"/tools/servers/"+server.Name)
+	}
 	p.flash(w, fmt.Sprintf("Added %s with %s. Each call asks for an approval until you label its tool as reading.%s",
 		server.Name, plural(len(server.Tools), "tool", "tools"), skippedText(skipped)))
 	return p.redirect(w, "/w/"+p.Workspace.Slug+"/tools/servers/"+server.Name)
+}
+
+// parseAuth returns how requests to an MCP server are authorized.
+func parseAuth(f *form) toolset.Auth {
+	per := f.Value("auth")
+	a := toolset.Auth{OAuth: per != "", PerCaller: per == toolset.PerCaller, ClientID: strings.TrimSpace(f.Value("client_id")), ClientSecret: f.Value("client_secret_name")}
+	if scopes := strings.Fields(f.Value("scopes")); len(scopes) > 0 {
+		a.Scopes = scopes
+	}
+	return a
 }
 
 // definitionOf returns the members of a request body that define the tools of an HTTP API.

@@ -77,6 +77,8 @@ type Service struct {
 	Key       string              // a key with all scopes
 	Gate      *Gate
 
+	Listener net.Listener // where Serve listens; nil: a new one
+
 	// Set by Serve.
 	URL       string
 	Transport *http.Transport
@@ -220,6 +222,10 @@ func (s *Service) Serve(t testing.TB, handler http.Handler) {
 	srv := httptest.NewUnstartedServer(handler)
 	base, halt := context.WithCancel(context.Background())
 	srv.Config.MaxHeaderBytes = rest.HeaderBytes
+	if s.Listener != nil {
+		_ = srv.Listener.Close()
+		srv.Listener = s.Listener
+	}
 	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
 	srv.Start()
 	s.URL, s.Halt, s.Transport = srv.URL, halt, &http.Transport{DisableCompression: true}
