@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -118,17 +117,4 @@ func plainText(value json.RawMessage) (s string, ok bool) {
 		return string(value), true
 	}
 	return s, json.Unmarshal(value, &s) == nil
-}
-
-// hostOf returns the host of an address, with its port.
-func hostOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", tool.Refusal("The address of the tool cannot be parsed.")
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
-	}
-	return net.JoinHostPort(u.Hostname(), port), nil
 }

@@ -12,24 +12,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // MaxAnswer is the largest response, in bytes.
 const MaxAnswer = 10 << 20
 
-const (
-	maxAttempts = 2                      // of a call
-	retryPause  = 200 * time.Millisecond // before a repetition
-	maxReason   = 2000                   // characters of a recorded failure
-)
-
-// unknown begins the result of a call that may have had an effect.
-const unknown = "interrupted, outcome unknown: "
-
-// errTime ends a request that takes too long.
-const errTime = tool.Refusal("the time of the call is over")
+// maxAttempts is how many requests one call makes.
+const maxAttempts = 2
 
 // answer is the outcome of a request.
 type answer struct {
@@ -46,7 +37,7 @@ func (t *httpTool) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, err
 	}
-	host, err := hostOf(t.server.URL)
+	host, err := remote.HostOf(t.server.URL)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -65,7 +56,7 @@ func (t *httpTool) Call(ctx context.Context, call tool.Call) (tool.Result, error
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if a.isFinal() || attempt == maxAttempts || a.sent && !t.def.IsRepeatable() || !pause(ctx) {
+		if a.isFinal() || attempt == maxAttempts || a.sent && !t.def.IsRepeatable() || !remote.AwaitRetry(ctx) {
 			return t.finish(ctx, call, a)
 		}
 	}
@@ -80,7 +71,7 @@ func (t *httpTool) attempt(whole context.Context, call tool.Call, m message, fix
 	send func(string, *http.Request) (*http.Response, error),
 ) (a answer, err error) {
 	var sent atomic.Bool
-	ctx, cancel := context.WithTimeoutCause(whole, t.timeout(), errTime)
+	ctx, cancel := context.WithTimeoutCause(whole, t.timeout(), remote.ErrTime)
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := t.newRequest(ctx, call, m, fixed)
@@ -113,7 +104,7 @@ func (t *httpTool) attempt(whole context.Context, call tool.Call, m message, fix
 // read reads the body of a response that can be the result, or says why there is none.
 func (a *answer) read(res *http.Response) (err error) {
 	if a.status == http.StatusAccepted || a.status >= 300 && a.status < 400 {
-		a.body, err = io.ReadAll(io.LimitReader(res.Body, maxReason))
+		a.body, err = io.ReadAll(io.LimitReader(res.Body, remote.MaxReason))
 		return err
 	}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, MaxAnswer+1)); len(a.body) > MaxAnswer {
@@ -166,41 +157,21 @@ func (t *httpTool) reason(a answer) string {
 // finish makes the result of a call.
 func (t *httpTool) finish(ctx context.Context, call tool.Call, a answer) (tool.Result, error) {
 	if a.why == "" {
-		t.note(ctx, "")
+		t.uses.Note(ctx, "")
 		if a.status == http.StatusAccepted && t.request.Later {
 			return tool.Result{}, tool.Later{}
 		}
 		out, err := t.content(ctx, call, a)
 		return tool.Result{OK: true, Output: out}, err
 	}
-	t.note(ctx, a.why)
+	t.uses.Note(ctx, a.why)
 	why := a.why
 	if a.sent && !a.isFinal() && !t.def.IsRepeatable() {
-		why = unknown + why
+		why = remote.UnknownOutcome + why
 	}
 	if a.status >= 400 && isText(a) {
 		out, err := t.content(ctx, call, a)
 		return tool.Reject(why + "\n" + out), err
 	}
 	return tool.Reject(why), nil
-}
-
-// note records the outcome of a call: each failure, and the first success of the run.
-func (t *httpTool) note(ctx context.Context, reason string) {
-	if t.registry != nil && (reason != "" || !*t.noted) {
-		*t.noted = reason == ""
-		t.registry.NoteUse(ctx, t.server, text.Truncate(reason, maxReason))
-	}
-}
-
-// pause waits before a repetition, and reports whether there is time for it.
-func pause(ctx context.Context) bool {
-	wait := time.NewTimer(retryPause)
-	defer wait.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-wait.C:
-		return true
-	}
 }

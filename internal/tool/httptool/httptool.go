@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 	"github.com/parley-server/parley/internal/tool/result"
 )
 
@@ -32,12 +33,6 @@ type Env interface {
 	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
 }
 
-// Registry stores the state of entries.
-type Registry interface {
-	// NoteUse records the outcome of a use; reason is "" after a success.
-	NoteUse(ctx context.Context, server toolset.Server, reason string)
-}
-
 // Sender has what every request carries. Its zero value signs nothing.
 type Sender struct {
 	// Sign signs a request with the secrets of a workspace.
@@ -47,18 +42,17 @@ type Sender struct {
 }
 
 // Tools returns the tools of HTTP APIs.
-func Tools(env Env, registry Registry, sender Sender, servers []toolset.Server) (tools []tool.Tool, err error) {
+func Tools(env Env, registry remote.Registry, sender Sender, servers []toolset.Server) (tools []tool.Tool, err error) {
 	for _, s := range servers {
 		if s.Kind != toolset.HTTP {
 			continue
 		}
-		noted := new(bool)
+		uses := &remote.Uses{Registry: registry, Server: s}
 		for _, def := range s.Tools {
-			t, err := newTool(env, registry, sender, s, def)
+			t, err := newTool(env, uses, sender, s, def)
 			if err != nil {
 				return nil, err
 			}
-			t.noted = noted
 			tools = append(tools, t)
 		}
 	}
@@ -67,17 +61,16 @@ func Tools(env Env, registry Registry, sender Sender, servers []toolset.Server) 
 
 // httpTool is one tool of an HTTP API.
 type httpTool struct {
-	env      Env
-	registry Registry // nil: no use is recorded
-	sender   Sender
-	server   toolset.Server
-	def      toolset.Tool
-	request  toolset.Request
-	input    *schema.Schema
-	noted    *bool // a success of the entry is on record in this run
+	env     Env
+	uses    *remote.Uses // of the entry
+	sender  Sender
+	server  toolset.Server
+	def     toolset.Tool
+	request toolset.Request
+	input   *schema.Schema
 }
 
-func newTool(env Env, registry Registry, sender Sender, server toolset.Server, def toolset.Tool) (*httpTool, error) {
+func newTool(env Env, uses *remote.Uses, sender Sender, server toolset.Server, def toolset.Tool) (*httpTool, error) {
 	if def.Definition == nil || def.Definition.HTTP == nil {
 		return nil, errors.New("the tool " + def.Name + " has no request")
 	}
@@ -85,7 +78,7 @@ func newTool(env Env, registry Registry, sender Sender, server toolset.Server, d
 	if err != nil {
 		return nil, errors.New("the input schema of the tool " + def.Name + " cannot be read: " + err.Error())
 	}
-	return &httpTool{env, registry, sender, server, def, *def.Definition.HTTP, input, new(bool)}, nil
+	return &httpTool{env, uses, sender, server, def, *def.Definition.HTTP, input}, nil
 }
 
 // Spec implements tool.Tool.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // ClosingEnv is an Env for requests of an administrator.
@@ -32,7 +33,7 @@ func (p Probe) Call(ctx context.Context, workspace uuid.UUID, server toolset.Ser
 	}
 	env := p.Open(workspace)
 	defer env.Close()
-	t, err := newTool(env, nil, p.Sender, server, def)
+	t, err := newTool(env, &remote.Uses{}, p.Sender, server, def)
 	if err != nil {
 		return tool.Result{}, err
 	}

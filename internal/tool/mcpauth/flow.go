@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // flow is what an authorization request needs when the browser comes back.
@@ -43,8 +44,8 @@ func (s *Service) Begin(ctx context.Context, link toolset.Link) (address, state 
 	env := s.Open(link.Workspace)
 	defer env.Close()
 	w := &web{env: env}
-	if at, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, nil); err == nil {
-		w.own = hostOf(at)
+	if w.own, err = remote.HostOf(server.URL); err != nil {
+		return "", "", err
 	}
 	p, own, err := s.prepare(ctx, w.httpClient(), server)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // CallbackPath is the path to which authorization servers send browsers back.
@@ -117,7 +117,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (w *web) send(r *http.Request) (*http.Response, error) {
-	host := hostOf(r)
+	host := remote.HostPort(r.URL)
 	if _, wrong := vault.Host(host); wrong != "" {
 		return nil, tool.Refusal(fmt.Sprintf("The address %.80q, which the tool server names, has no valid host: %s", host, wrong))
 	}
@@ -146,15 +146,6 @@ func (w *web) standIn(ctx context.Context) (string, error) {
 	}
 	_, stands, err := w.route(ctx, "")
 	return stands[w.secret], err
-}
-
-// hostOf returns the host of a request, with its port.
-func hostOf(r *http.Request) string {
-	port := r.URL.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[r.URL.Scheme]
-	}
-	return net.JoinHostPort(r.URL.Hostname(), port)
 }
 
 // seal seals a value as JSON.

@@ -11,33 +11,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // useID is the member of a call's _meta with its tool_use_id, so that a server can recognize a
 // repetition.
 const useID = "parley/tool-use-id"
 
-// errTime ends a call that takes too long.
-const errTime = tool.Refusal("the time of the call is over")
-
-// unknown begins the result of a call that may have had an effect.
-const unknown = "interrupted, outcome unknown: "
-
 // cancelTime is how long a call waits until the server has been sent its cancellation.
 const cancelTime = time.Second
-
-// retryPause is the pause before a repetition.
-const retryPause = 200 * time.Millisecond
 
 // Call implements tool.Tool.
 func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	whole := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, t.peer.server.Timeout, errTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.peer.server.Timeout, remote.ErrTime)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		res, sent, err := t.attempt(ctx, call)
 		if err == nil {
-			t.peer.note(ctx, "")
+			t.peer.uses.Note(ctx, "")
 			return t.result(whole, call, res)
 		}
 		if ctx.Err() != nil {
@@ -67,12 +59,12 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		if gone || !rejected {
 			t.peer.drop()
 		}
-		if attempt == 1 && (gone || !rejected && (!sent || t.def.IsRepeatable())) && pause(ctx) {
+		if attempt == 1 && (gone || !rejected && (!sent || t.def.IsRepeatable())) && remote.AwaitRetry(ctx) {
 			continue
 		}
-		t.peer.note(whole, why)
+		t.peer.uses.Note(whole, why)
 		if sent && !rejected && !t.def.IsRepeatable() {
-			why = unknown + why
+			why = remote.UnknownOutcome + why
 		}
 		return tool.Reject(why), nil
 	}
@@ -115,9 +107,9 @@ func (t serverTool) interrupt(ctx context.Context, sent bool) (tool.Result, erro
 		return tool.Result{}, context.Cause(ctx)
 	}
 	why := fmt.Sprintf("The tool server %s gave no result within %d seconds.", t.peer.server.Name, t.peer.server.Timeout/time.Second)
-	t.peer.note(ctx, why)
+	t.peer.uses.Note(ctx, why)
 	if sent && !t.def.IsRepeatable() {
-		why = unknown + why
+		why = remote.UnknownOutcome + why
 	}
 	return tool.Reject(why), nil
 }
@@ -134,17 +126,5 @@ func (p *peer) awaitCancellation() {
 	case <-canceled:
 	case <-late.C:
 		p.drop()
-	}
-}
-
-// pause waits before a repetition, and reports whether there is time for it.
-func pause(ctx context.Context) bool {
-	wait := time.NewTimer(retryPause)
-	defer wait.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-wait.C:
-		return true
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 // Env is what the tools of a run act with.
@@ -31,8 +32,7 @@ type Env interface {
 
 // Registry stores the state of servers.
 type Registry interface {
-	// NoteUse records the outcome of a use; reason is "" after a success.
-	NoteUse(ctx context.Context, server toolset.Server, reason string)
+	remote.Registry
 	// Refresh compares what a server offers now with the accepted definitions. It returns the names of
 	// the usable tools; ok is false if it could not compare them.
 	Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) (usable []string, ok bool)
@@ -61,7 +61,7 @@ func Tools(env Env, registry Registry, grants Grants, servers []toolset.Server) 
 		if s.Kind != toolset.MCP {
 			continue
 		}
-		p := &peer{server: s, env: env, registry: registry, grants: grants}
+		p := &peer{server: s, env: env, registry: registry, uses: remote.Uses{Registry: registry, Server: s}, grants: grants}
 		for _, t := range s.Tools {
 			tools = append(tools, serverTool{p, t})
 		}

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/remote"
 )
 
 const (
@@ -32,13 +31,13 @@ type peer struct {
 	server   toolset.Server
 	env      Env
 	registry Registry
+	uses     remote.Uses
 	grants   Grants // for a server with OAuth
 	token    int64  // version of the session's token
 	rejected int64  // version of a token that the server does not accept
 
 	link    *link
 	session *mcp.ClientSession
-	noted   bool     // the use is on record
 	usable  []string // names of tools, if the definitions were refreshed in this run
 	closing bool     // close is registered
 }
@@ -75,7 +74,7 @@ func (p *peer) open(ctx context.Context, call string) error {
 // openLink opens the way to the server.
 func (p *peer) openLink(ctx context.Context) error {
 	p.link = nil
-	host, err := hostOf(p.server.URL)
+	host, err := remote.HostOf(p.server.URL)
 	if err != nil {
 		return err
 	}
@@ -125,19 +124,6 @@ func (p *peer) rejectToken() bool {
 	return true
 }
 
-// hostOf returns the host of an address, with its port.
-func hostOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", tool.Refusal("The address of the tool server cannot be parsed.")
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
-	}
-	return net.JoinHostPort(u.Hostname(), port), nil
-}
-
 // close ends the session. The environment bounds its requests.
 func (p *peer) close() {
 	if p.session != nil {
@@ -172,14 +158,6 @@ func (p *peer) explain(err error) (why string, isAnswer bool) {
 
 func (p *peer) invalid() string {
 	return fmt.Sprintf("The tool server %s sent an answer that is not valid MCP.", p.server.Name)
-}
-
-// note records the outcome of a call: each failure, and the first success of the run.
-func (p *peer) note(ctx context.Context, reason string) {
-	if p.registry != nil && (reason != "" || !p.noted) {
-		p.noted = reason == ""
-		p.registry.NoteUse(ctx, p.server, text.Truncate(reason, maxMessage))
-	}
 }
 
 // refresh compares the server's definitions with the accepted ones if that was long ago.
