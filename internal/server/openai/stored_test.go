@@ -58,3 +58,34 @@ func TestStoredResponses(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelEndsOneResponse: a cancellation ends the turn of its response, queued or running, and
+// the other turns of the session continue.
+func TestCancelEndsOneResponse(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	send := func(input string) string {
+		t.Helper()
+		r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","background":true,"conversation":"c","multitask_strategy":"enqueue","input":"` + input + `"}`})
+		if r.Status != 200 {
+			t.Fatalf("%d %s", r.Status, r.Text)
+		}
+		return apitest.ResponsesPath + "/" + r.Body["id"].(string)
+	}
+	check := func(c apitest.Call, want string) {
+		t.Helper()
+		if r := s.Get(t, c); r.Body["status"] != want {
+			t.Errorf("%s is %d %s, want %s", c.Path, r.Status, r.Text, want)
+		}
+	}
+	running := send("@call gate {}")
+	s.Gate.Await(t)
+	behind, last := send("count to 2"), send("count to 3")
+	check(apitest.Call{Method: "POST", Path: behind + "/cancel"}, "cancelled")
+	check(apitest.Call{Path: running}, "in_progress")
+	check(apitest.Call{Path: last}, "queued")
+	check(apitest.Call{Method: "POST", Path: running + "/cancel"}, "cancelled")
+	if list := s.Stream(t, apitest.Call{Path: last + "?stream=true"}); !strings.HasSuffix(apitest.FrameTypes(t, list), "response.completed") {
+		t.Errorf("%v", list)
+	}
+}

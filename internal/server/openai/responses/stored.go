@@ -52,7 +52,7 @@ func Retrieve(s chat.Service) chat.Handler {
 	}
 }
 
-// Cancel returns the handler that ends the turn of a response, if it is in progress.
+// Cancel returns the handler that ends the turn of a response, running or queued, and only that turn.
 func Cancel(s chat.Service) chat.Handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
 		name := r.PathValue("response")
@@ -60,16 +60,10 @@ func Cancel(s chat.Service) chat.Handler {
 		if err != nil {
 			return err
 		}
-		p, going, err := s.CurrentTurn(r.Context(), r.Caller, rd.Session())
-		if err != nil {
+		ctx, stop := s.Brief(context.WithoutCancel(r.Context()))
+		defer stop()
+		if _, err := s.Turns.CancelTurn(ctx, r.Caller.Workspace.ID, rd.Turn); err != nil {
 			return err
-		}
-		if going && p.Turn == rd.Turn {
-			ctx, stop := s.Brief(context.WithoutCancel(r.Context()))
-			defer stop()
-			if _, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, rd.Session()); err != nil {
-				return err
-			}
 		}
 		object, err := readStored(s, r, name, rd)
 		if err != nil {
