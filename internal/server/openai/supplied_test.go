@@ -1,12 +1,14 @@
 package openai_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
@@ -120,5 +122,46 @@ func TestParametersOfTheModel(t *testing.T) {
 	if r := off.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 9", members)}); !strings.Contains(r.Text, "8 9") ||
 		r.Header.Get("X-Parley-Ignored") != "temperature, top_p, max_completion_tokens, stop, seed, reasoning_effort" {
 		t.Errorf("%s %v", r.Text, r.Header)
+	}
+}
+
+// TestSuppliedCallsAreUnique: a client that counts its calls from zero in every answer supplies each
+// call under an id of its own, with its own result.
+func TestSuppliedCallsAreUnique(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	const called = `{"role":"assistant","tool_calls":[{"id":"0","type":"function","function":{"name":"save","arguments":"{}"}},{"id":"0","type":"function","function":{"name":"save","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"0","content":"one"},{"role":"tool","tool_call_id":"0","content":"two"},`
+	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","messages":[{"role":"user","content":"x"},` + called + called + `{"role":"user","content":"count to 2"}]}`})
+	var past struct{ Messages []event.SuppliedMessage }
+	if err := json.Unmarshal([]byte(s.supplied(t, r.Body["session_id"])), &past); err != nil || len(past.Messages) != 7 || r.Header.Get("X-Parley-Ignored") != "" {
+		t.Fatalf("%+v %v %v", past, r.Header, err)
+	}
+	ids := make(map[string]bool)
+	for _, at := range []int{1, 4} {
+		for i, c := range past.Messages[at].Calls {
+			result := past.Messages[at+1+i]
+			if ids[c.ID] = true; result.CallID != c.ID || result.Text != []string{"one", "two"}[i] {
+				t.Errorf("the result of %q is %+v", c.ID, result)
+			}
+		}
+	}
+	if len(ids) != 4 || !ids["0"] {
+		t.Errorf("%v", ids)
+	}
+}
+
+// TestSuppliedHistoryIsLimited: names and ids of calls count as well.
+func TestSuppliedHistoryIsLimited(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	const third = 1 << 20 / 3
+	for i, c := range [][2]int{{third * 4, 1}, {1, third * 2}} { // the id is in both messages
+		called := fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":"{}"}}]},{"role":"tool","tool_call_id":%[1]q,"content":"one"}`,
+			strings.Repeat("i", c[1]), strings.Repeat("n", c[0]))
+		r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","messages":[` + called + `,{"role":"user","content":"newer"},{"role":"user","content":"count to 2"}]}`})
+		if got := s.supplied(t, r.Body["session_id"]); got != `{"messages":[{"role":"user","text":"newer"}]}` || r.Header.Get("X-Parley-Ignored") != "the oldest 2 messages" {
+			t.Errorf("%d: %.200s %v", i, got, r.Header)
+		}
 	}
 }

@@ -1,9 +1,9 @@
 package chat
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
@@ -82,8 +82,10 @@ func appendAssistant(past []event.SuppliedMessage, m request.ChatMessage) []even
 }
 
 // pairCalls leaves the calls that have a result right after their message, and the results of these
-// calls.
+// calls. An id that an earlier call has is replaced: small servers count from zero in every answer,
+// and models reject a repeated id.
 func pairCalls(past []event.SuppliedMessage) (whole []event.SuppliedMessage, dropped bool) {
+	taken := map[string]bool{"": true}
 	for i := 0; i < len(past); i++ {
 		m := past[i]
 		end := i + 1
@@ -94,21 +96,37 @@ func pairCalls(past []event.SuppliedMessage) (whole []event.SuppliedMessage, dro
 		if m.Role == "tool" {
 			results = past[i:end]
 		}
-		n := len(m.Calls) + len(results)
-		m.Calls = slices.DeleteFunc(slices.Clone(m.Calls), func(c event.ToolCall) bool {
-			return !slices.ContainsFunc(results, func(r event.SuppliedMessage) bool { return r.CallID == c.ID })
-		})
+		calls, answers := matchResults(m.Calls, results)
+		dropped = dropped || len(m.Calls)+len(results) != 2*len(calls)
+		for k := range calls {
+			if taken[calls[k].ID] {
+				calls[k].ID = "call_" + rand.Text()
+			}
+			taken[calls[k].ID], answers[k].CallID = true, calls[k].ID
+		}
+		m.Calls = calls
 		if m.Role != "tool" && (m.Text != "" || len(m.Calls) > 0) {
-			whole = append(whole, m)
+			whole = append(append(whole, m), answers...)
 		}
-		for _, c := range m.Calls {
-			at := slices.IndexFunc(results, func(r event.SuppliedMessage) bool { return r.CallID == c.ID })
-			whole = append(whole, results[at])
-		}
-		dropped = dropped || n != 2*len(m.Calls)
 		i = end - 1
 	}
 	return whole, dropped
+}
+
+// matchResults returns the calls with a result, and their results in the same order. Calls with one
+// id have their results in the order of the calls.
+func matchResults(calls []event.ToolCall, results []event.SuppliedMessage) (answered []event.ToolCall, answers []event.SuppliedMessage) {
+	byCall := make(map[string][]event.SuppliedMessage)
+	for _, r := range results {
+		byCall[r.CallID] = append(byCall[r.CallID], r)
+	}
+	for _, c := range calls {
+		if list := byCall[c.ID]; len(list) > 0 {
+			answered, answers = append(answered, c), append(answers, list[0])
+			byCall[c.ID] = list[1:]
+		}
+	}
+	return answered, answers
 }
 
 // limitHistory leaves the newest messages within the limits.
@@ -116,9 +134,9 @@ func (in *Incoming) limitHistory(past []event.SuppliedMessage) []event.SuppliedM
 	begin, size := len(past), 0
 	for begin > 0 && len(past)-begin < maxHistory {
 		m := past[begin-1]
-		size += len(m.Text)
+		size += len(m.Text) + len(m.CallID)
 		for _, c := range m.Calls {
-			size += len(c.Input)
+			size += len(c.ID) + len(c.Tool) + len(c.Input)
 		}
 		if size > maxHistoryBytes {
 			break
