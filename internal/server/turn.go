@@ -268,27 +268,3 @@ func (s *Server) TurnOptions(ctx context.Context, c Caller, id uuid.UUID) (o tur
 	}
 	return turn.ParseOptions(t)
 }
-
-// TurnState returns the state of a turn, and what it waits for.
-func (s *Server) TurnState(ctx context.Context, c Caller, id uuid.UUID) (state session.State, waits event.Input, err error) {
-	ctx, cancel := s.Brief(ctx)
-	defer cancel()
-	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, id)
-	if err != nil || t.State != session.Waiting {
-		return t.State, "", err
-	}
-	log, err := s.Sessions.ReadTurnLog(ctx, t)
-	if err != nil {
-		return t.State, "", err
-	}
-	for _, ev := range log.Events {
-		body, err := ev.Body()
-		if err != nil {
-			return t.State, "", err
-		}
-		if q, ok := body.(event.Question); ok {
-			_, waits = q.Wait()
-		}
-	}
-	return t.State, waits, nil
-}

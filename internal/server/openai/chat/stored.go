@@ -25,13 +25,16 @@ func (p *Projection) IsCanceled() bool { return p.Error != nil && p.Error.Code =
 // UnfinishedState returns the state of a turn that has no answer yet, in the words of Responses; "":
 // it has ended, or waits for its client.
 func (s Service) UnfinishedState(r *server.Request, rd server.Reading) (string, error) {
-	state, waits, err := s.TurnState(r.Context(), r.Caller, rd.Turn)
-	switch {
-	case err != nil:
+	ctx, cancel := s.Brief(r.Context())
+	defer cancel()
+	v, err := s.Sessions.Turn(ctx, r.Caller.Workspace.ID, rd.Turn)
+	if err != nil {
 		return "", err
-	case state == session.Queued, state == session.LinedUp:
+	}
+	switch v.Turn.State {
+	case session.Queued, session.LinedUp:
 		return "queued", nil
-	case state == session.Running, waits == event.InputResult:
+	case session.Running: // or a tool's server is
 		return "in_progress", nil
 	}
 	return "", nil
