@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
@@ -75,12 +76,20 @@ func TestOwnTools(t *testing.T) {
 	}
 	c.result("x1", ids["get_weather"], "21")
 	c.messages = append(c.messages, map[string]any{"id": "x2", "role": "tool", "toolCallId": ids["get_time"], "content": "", "error": "The clock stands still."})
+	another := c.runWithTools(t, "r3")
+	another.Key = s.Issue(t, s.Workspace, apikey.Chat)
+	if r := s.Get(t, another); r.Code != "INSUFFICIENT_SCOPE" || s.State(t) != before {
+		t.Errorf("another key: %d %s", r.Status, r.Text)
+	}
 	rest := s.Stream(t, c.runWithTools(t, "r3"))
 	if got := apitest.FrameTypes(t, rest); got != "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED" {
 		t.Errorf("%v", rest)
 	}
 	if again := s.Stream(t, c.runWithTools(t, "r3")); strings.Join(again, "\n") != strings.Join(rest, "\n") {
 		t.Errorf("the same results again: %v", again)
+	}
+	if r := s.Get(t, another); r.Code != "INSUFFICIENT_SCOPE" {
+		t.Errorf("the same results of another key: %d %s", r.Status, r.Text)
 	}
 	c.messages[len(c.messages)-1]["error"] = "It ticks."
 	if code, _ := apitest.FrameRefusal(t, s.Stream(t, c.runWithTools(t, "r4"))); code != "TOOL_CALL_ANSWERED" {

@@ -113,7 +113,7 @@ func (s *api) checkCalls(r *server.Request, thread uuid.UUID, ids []string) erro
 // postResults posts results and streams the rest of their turn. A new message beside them is
 // answered after that.
 func (s *api) postResults(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID, results []turn.ToolResult) error {
-	rd, err := s.PostResults(r.Context(), r.Caller, thread, results)
+	rd, _, err := s.ContinueTurn(r.Context(), r.Caller, server.Results{Session: thread, List: results})
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (s *api) answerQuestions(r *server.Request, q requestBody) (rd server.Readi
 	if len(q.results) == 0 {
 		return rd, nil
 	}
-	after, err := s.PostResults(r.Context(), r.Caller, id, q.results)
+	after, _, err := s.ContinueTurn(r.Context(), r.Caller, server.Results{Session: id, List: q.results})
 	if err == nil && (rd.Turn == uuid.Nil || bytes.Compare(after.After[:], rd.After[:]) > 0) { // ids are in the order of time
 		rd = after
 	}

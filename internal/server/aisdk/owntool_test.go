@@ -168,3 +168,23 @@ func TestCanceledOwnTools(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestResultsOfAnotherKey: a key that may not read the chat posts no result, and receives none of
+// the answer with a result that the chat has.
+func TestResultsOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	list := s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted+ownTools, apitest.UIUser("m1", "@call get_time {}\n@say the end")))
+	own := pageAnswers("c1", ownPart("get_time", calls(t, list)[0], `"state":"output-available","output":1`))
+	other := own
+	other.Key = s.Issue(t, s.Workspace, apikey.Chat)
+	for range 2 {
+		before := s.State(t)
+		if r := s.Get(t, other); r.Status != 403 || r.Code != "INSUFFICIENT_SCOPE" || s.State(t) != before {
+			t.Errorf("another key: %d %s", r.Status, r.Text)
+		}
+		if got := apitest.FrameTypes(t, s.Stream(t, own)); !strings.HasSuffix(got, "finish [DONE]") {
+			t.Errorf("its key: %s", got)
+		}
+	}
+}

@@ -67,12 +67,13 @@ func TestCallersTools(t *testing.T) {
 	}
 
 	call0 := q.Calls[0].ToolUseID
-	post := call{method: "POST", path: q.ReplyURL, body: results(call0, `{"celsius": 21}`), header: []string{"Idempotency-Key", "one"}}
+	post := call{method: "POST", path: q.ReplyURL, key: s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead), body: results(call0, `{"celsius": 21}`), header: []string{"Idempotency-Key", "one"}}
 	for _, c := range []struct {
 		name, code string
 		call       call
 	}{
 		{"without the scope", "INSUFFICIENT_SCOPE", call{key: s.Issue(t, s.Workspace, apikey.SessionsRead), path: q.ReplyURL, body: post.body}},
+		{"another key", "INSUFFICIENT_SCOPE", call{key: s.Issue(t, s.Workspace, apikey.Chat), path: q.ReplyURL, body: post.body}},
 		{"an invented id", "TOOL_CALL_NOT_FOUND", call{path: q.ReplyURL, body: results("call_1", `1`)}},
 		{"another session", "SESSION_NOT_FOUND", call{path: strings.Replace(q.ReplyURL, id, q.ApprovalID, 1), body: post.body}},
 		{"a server's call", "TOOL_CALL_NOT_FOUND", call{path: "tool-calls/" + call0 + "/result", body: `{"output":1}`}},

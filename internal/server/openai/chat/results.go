@@ -31,17 +31,17 @@ func (s Service) postResults(w http.ResponseWriter, r *server.Request, q request
 	if q.Options.Forced != nil {
 		choice = turn.ToolsRequired
 	}
-	var open []string
-	rd.Reading, open, err = s.ContinueTurn(r.Context(), r.Caller, server.Results{Session: in, List: q.results, Choice: &choice})
+	var posted session.Posted
+	rd.Reading, posted, err = s.ContinueTurn(r.Context(), r.Caller, server.Results{Session: in, List: q.results, Choice: &choice})
 	rd.Spoken = true
 	switch f := fault.From(err); {
-	case f != nil && f.Code == fault.ToolCallNotFound:
+	case f != nil && (f.Code == fault.ToolCallNotFound || f.Code == fault.InsufficientScope): // of a turn of another key
 		return rd, unknownCall(q.results[0].ToolUseID)
 	case err != nil:
 		return rd, err
-	case len(open) > 0:
+	case len(posted.Open) > 0:
 		return rd, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
-			Message: "Results are missing for these calls: " + strings.Join(open, ", ") + ". Send the results of all calls of the answer."})
+			Message: "Results are missing for these calls: " + strings.Join(posted.Open, ", ") + ". Send the results of all calls of the answer."})
 	}
 	return rd, nil
 }

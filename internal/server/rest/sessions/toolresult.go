@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/server/rest/call"
 	"github.com/parley-server/parley/internal/session"
@@ -21,14 +22,15 @@ type postedResults struct {
 	EventsURL string    `json:"events_url"`
 }
 
-// postToolResults stores results of the caller's own tools.
+// postToolResults stores results of the caller's own tools, for a caller that may read their turn.
 func (s *api) postToolResults(w http.ResponseWriter, r *call.Request) error {
 	return s.postResults(w, r, (*request.Checks).ToolResults, func(ctx context.Context, results []turn.ToolResult) (session.Posted, error) {
 		id, err := r.Session(s.Server)
 		if err != nil {
 			return session.Posted{}, err
 		}
-		return s.Turns.PostResults(ctx, r.Caller.Workspace.ID, id, r.Caller.Key, results)
+		_, p, err := s.ContinueTurn(ctx, r.Caller, server.Results{Session: id, List: results})
+		return p, err
 	})
 }
 
