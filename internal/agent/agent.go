@@ -32,6 +32,7 @@ type Agent struct {
 	MaxCostUSD   *float64                    // limit for one turn, if the model's price is known; nil: no limit
 	Afford       func(context.Context) error // checks the budgets of the day before each step; nil: none
 	Permit       Permit                      // which calls may run; nil: all
+	MayConnect   bool                        // the sender may connect the workspace to a tool server
 	Secrets      Secrets                     // which credentials request_secret may request; nil: the tool is not offered
 	Output       *Output                     // the final answer must fit it; nil: any text is an answer
 	Options      model.Options               // parameters that the caller chose

@@ -68,7 +68,7 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 	}
 	res, err := r.performCall(ctx, t, c)
 	if needs, ok := errors.AsType[tool.Connect](err); ok {
-		return r.requireConnection(s, c, needs.Server)
+		return r.requireConnection(s, c, needs)
 	}
 	if _, later := errors.AsType[tool.Later](err); later {
 		return r.parkRun(event.ToolLater{Calls: []event.PendingCall{pendingCall(c)}})

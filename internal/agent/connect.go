@@ -10,7 +10,9 @@ import (
 
 // requireConnection ends the run until a user has connected the tool server of a call, which had no
 // effect so far. A call asks once, and not for a server that was not connected before in the turn.
-func (r *run) requireConnection(s *step, c event.ToolCall, server string) error {
+// For a grant of the whole workspace, only a sender that may connect the workspace is asked.
+func (r *run) requireConnection(s *step, c event.ToolCall, needs tool.Connect) error {
+	server := needs.Server
 	if q, declined := r.state.declined[server]; declined && q.window == 0 {
 		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
 	} else if declined {
@@ -18,6 +20,9 @@ func (r *run) requireConnection(s *step, c event.ToolCall, server string) error 
 	}
 	if _, asked := r.state.connects[c.ID]; asked {
 		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
+	}
+	if needs.Shared && !r.MayConnect {
+		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The workspace is not connected to the tool server %s, so this was not done. An administrator can connect it: parley tools connect %[1]s", server)))
 	}
 	return r.parkRun(event.ConnectRequired{ToolUseID: c.ID, Server: server})
 }

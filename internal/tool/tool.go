@@ -81,7 +81,10 @@ func (Later) Error() string { return "the result of the call will be posted late
 // Connect is the error of a call that had no effect, because a tool server has not granted access to
 // the workspace or the caller. The turn waits until a user has connected the server, then the call is
 // made.
-type Connect struct{ Server string }
+type Connect struct {
+	Server string
+	Shared bool // the grant is for the whole workspace, not for a caller
+}
 
 // Error implements error.
 func (c Connect) Error() string { return "the tool server " + c.Server + " is not connected" }

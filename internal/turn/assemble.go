@@ -56,7 +56,8 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 		return nil, conv, nil, err
 	}
 	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed, m),
-		Permit: s.permitOf(t, claimed.Agent), Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
+		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err

@@ -16,8 +16,9 @@ import (
 // promptPurpose is the purpose that a turn's prompt is sealed for.
 const promptPurpose = "turn prompt"
 
-// draftScope is the scope for messages to the draft of an agent.
-const draftScope = "config:write"
+// configScope is the scope for messages to the draft of an agent, and for links in a turn that
+// connect the whole workspace to a tool server.
+const configScope = "config:write"
 
 // newTurn validates a request against its workspace, and returns the initial data of its turn.
 func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
@@ -28,9 +29,9 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
 	}
 	if req.Agent != "" || req.AgentVersion != agents.Published {
-		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, draftScope) {
-			return n, &fault.Error{Code: fault.InsufficientScope, Param: "agent_version", Detail: fault.Detail{RequiredScope: draftScope},
-				Message: "This key lacks the scope " + draftScope + ", so it cannot try a draft."}
+		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, configScope) {
+			return n, &fault.Error{Code: fault.InsufficientScope, Param: "agent_version", Detail: fault.Detail{RequiredScope: configScope},
+				Message: "This key lacks the scope " + configScope + ", so it cannot try a draft."}
 		}
 		var err error
 		if n.AgentVersion, err = s.agents.Resolve(ctx, req.Workspace.ID, req.Agent, req.AgentVersion); err != nil {

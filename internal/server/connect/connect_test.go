@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/server/connect"
 	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
@@ -307,6 +308,12 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	}
 	if got := a.api(t, "DELETE tool-servers/crm/connections/"+connections.Data[0].Connection_ID, ""); !strings.Contains(got, `"deleted":true`) {
 		t.Errorf("disconnected: %s", got)
+	}
+	chat := *a.Service
+	chat.Key = a.Issue(t, a.Workspace, apikey.Chat)
+	text, session = (&replica{&chat, w}).ask(t, fmt.Sprintf(call, ""))
+	if got := a.ended(t, session); !strings.Contains(text, `"output":"Done."`) || strings.Contains(got, "connect_required") || !strings.Contains(got, "An administrator can connect it: parley tools connect crm") {
+		t.Errorf("a key without config:write: %s\n%s", text, got)
 	}
 	text, session = a.ask(t, fmt.Sprintf(call, ""))
 	if !strings.Contains(text, `"error":"connect_required"`) || !strings.Contains(text, `"server":"crm"`) {

@@ -36,7 +36,7 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 			return t.interrupt(whole, sent)
 		}
 		if errors.Is(err, ErrNotConnected) {
-			return tool.Result{}, tool.Connect{Server: t.peer.server.Name}
+			return tool.Result{}, t.peer.connect()
 		}
 		if errors.Is(err, errChanged) {
 			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.", t.peer.server.Name, t.def.Name)), nil
@@ -52,7 +52,7 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 				attempt--
 				continue
 			}
-			return tool.Result{}, tool.Connect{Server: t.peer.server.Name}
+			return tool.Result{}, t.peer.connect()
 		}
 		why, rejected := t.peer.explain(err)
 		gone := errors.Is(err, mcp.ErrSessionMissing)

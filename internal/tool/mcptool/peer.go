@@ -113,6 +113,11 @@ func (p *peer) route(ctx context.Context, host string) (send func(string, *http.
 	return send, header, nil
 }
 
+// connect returns the error of a call without a grant.
+func (p *peer) connect() error {
+	return tool.Connect{Server: p.server.Name, Shared: !p.server.Auth.PerCaller}
+}
+
 // rejectToken ends a session whose token the server does not accept, and reports whether it was that.
 func (p *peer) rejectToken() bool {
 	status, _ := p.link.reason()
