@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -40,7 +41,7 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	if r.pin.IsValid() {
 		return g.connectTo(ctx, r.pin, true)
 	}
-	addrs, err := g.resolveHost(ctx, name)
+	addrs, err := g.resolveHost(ctx, name, named)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +62,13 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 }
 
 // resolveHost queries all addresses of a name, which is complete: no search domain of this machine
-// is appended.
-func (g *Guard) resolveHost(ctx context.Context, name string) ([]netip.Addr, error) {
-	addrs, err := g.resolver.LookupNetIP(ctx, "ip", name+".")
+// is appended. A name of the operator without a dot, such as localhost, is resolved as this machine
+// does: /etc/hosts has such names without the final dot.
+func (g *Guard) resolveHost(ctx context.Context, name string, operators bool) ([]netip.Addr, error) {
+	if !operators || strings.Contains(name, ".") {
+		name += "."
+	}
+	addrs, err := g.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
 		return nil, err
 	}

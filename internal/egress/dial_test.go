@@ -104,3 +104,19 @@ func TestKernelGetsCheckedAddresses(t *testing.T) {
 		t.Error("a socket was dialled")
 	}
 }
+
+// TestOperatorsLocalName reaches a name of this machine's hosts file that the operator allows.
+func TestOperatorsLocalName(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	conn, err := guard(t, egress.Config{Allow: []string{"http://localhost:" + port}}).DialContext(t.Context(), "tcp", "localhost:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}

@@ -56,7 +56,7 @@ func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 	case !ruled && addr.IsValid() && !Public(addr):
 		return nil, refuseAddress("The URL's address is not a public one.")
 	case !ruled && !addr.IsValid() && isLocalName(name):
-		return nil, refuseAddress("The URL's host is not a public name.")
+		return nil, refuseAddress("The URL's host is not a public name. The operator of the server can allow it with PARLEY_EGRESS_ALLOW.")
 	case r.port == 0 && !isCommonPort(port):
 		return nil, refuseAddress("The URL's port is not one for web servers.")
 	}

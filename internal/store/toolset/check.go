@@ -54,7 +54,7 @@ func (e Entry) Violations() (vs []fault.Violation) {
 		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user, a query and a fragment: a credential belongs into a header, as ${NAME}.")
 	}
 	if err == nil && isAddress(u.Hostname()) {
-		wrong("url", "format", "The host of a tool server is a name, not an address.")
+		wrong("url", "format", "The host of a tool server is a name, not an address. A local server is like http://localhost:9101/mcp, with PARLEY_EGRESS_ALLOW=http://localhost:9101.")
 	}
 	if e.Timeout != 0 && (e.Timeout < time.Second || e.Timeout > MaxTimeout) {
 		wrong("timeout_seconds", "range", "The time for a call is 1 to %d seconds.", MaxTimeout/time.Second)
