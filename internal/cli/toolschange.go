@@ -22,10 +22,13 @@ func (c *command) toolsAccept() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if t.OfferedHash == nil {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "No change of " + t.Name + " waits for acceptance.", Do: "See parley tools show " + args[0] + "."}
+			}
 			if !c.json {
 				c.printOffer(t)
 			}
-			if _, err := a.AcceptOwnTool(ctx, args[0], t.OwnName, orEmpty(t.OfferedHash)); err != nil {
+			if _, err := a.AcceptOwnTool(ctx, args[0], t.OwnName, *t.OfferedHash); err != nil {
 				return err
 			}
 			return c.printDone(object{"name": t.Name}, "Accepted %s.", t.Name)

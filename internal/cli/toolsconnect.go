@@ -107,7 +107,7 @@ func (c *command) toolsDisconnect() *cobra.Command {
 				forgotten++
 			}
 			if forgotten == 0 {
-				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The tool server has no such connection.", Do: "Connect it: parley tools connect " + args[0]}
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The tool server has no such connection.", Do: "See parley tools show " + args[0] + "."}
 			}
 			return c.printDone(object{"name": args[0], "connections": forgotten}, "Disconnected %s.", args[0])
 		}),

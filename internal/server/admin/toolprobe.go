@@ -68,7 +68,7 @@ func (s Stores) refreshToolServer(ctx context.Context, workspace uuid.UUID, name
 		return server, nil, err
 	}
 	if server.Kind == toolset.HTTP {
-		return server, nil, fault.New(fault.ObjectConflict, "The tools of %s are those that an administrator has defined, so it has nothing to refresh. Replace them: PUT …/tool-servers/%s/tools", name, name)
+		return server, nil, fault.New(fault.ObjectConflict, "The tools of %s are those that an administrator has defined, so it has nothing to refresh. Replace them with parley tools add %s --replace.", name, name)
 	}
 	offers, protocol, err := s.Probe.List(ctx, workspace, server)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {

@@ -164,7 +164,11 @@ func (t *httpTool) finish(ctx context.Context, call tool.Call, a answer) (tool.R
 		out, err := t.content(ctx, call, a)
 		return tool.Result{OK: true, Output: out}, err
 	}
-	t.uses.Note(ctx, a.why)
+	if a.isServerFault() {
+		t.uses.Note(ctx, a.why)
+	} else {
+		t.uses.Note(ctx, "")
+	}
 	why := a.why
 	if a.sent && !a.isFinal() && !t.def.IsRepeatable() {
 		why = remote.UnknownOutcome + why
@@ -174,4 +178,10 @@ func (t *httpTool) finish(ctx context.Context, call tool.Call, a answer) (tool.R
 		return tool.Reject(why + "\n" + out), err
 	}
 	return tool.Reject(why), nil
+}
+
+// isServerFault reports whether an answer, or a missing one, is for an administrator. Other rejections
+// are for the model, which chose the input.
+func (a answer) isServerFault() bool {
+	return a.status < 400 || a.status >= 500 || a.status == http.StatusUnauthorized || a.status == http.StatusForbidden
 }

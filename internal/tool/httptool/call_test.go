@@ -188,6 +188,13 @@ func TestCallsAreRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 	if list, err := w.store.List(t.Context(), w.workspace); err != nil || !strings.Contains(list[0].LastError, "could not be reached") {
 		t.Errorf("%+v, %v", list, err)
 	}
+	// The model chose the input of a call that is rejected, so it is no failure of the server.
+	if res, err := w.call(t, t.Context(), tools["once_busy"], "call_rejected", `{}`); err != nil || res.OK {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if list, err := w.store.List(t.Context(), w.workspace); err != nil || list[0].LastError != "" {
+		t.Errorf("%+v, %v", list, err)
+	}
 }
 
 // TestCancelEndsTheRequest cancels a call while its receiver works.

@@ -103,6 +103,10 @@ func TestHostileServersFailTheirCalls(t *testing.T) {
 		}, "The tool server echo answers: bad token Bearer [secret:CRM_TOKEN]"},
 		"rejects": {func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusUnauthorized) },
 			"The tool server rejects answers HTTP 401 Unauthorized. An administrator can check the secret of the server."},
+		"grants": {func(w http.ResponseWriter, _ *http.Request, _ string) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://crm.example/.well-known/oauth-protected-resource"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, "The tool server grants answers HTTP 401 Unauthorized. It needs OAuth: add it with --oauth."},
 		"closes": {func(w http.ResponseWriter, _ *http.Request, _ string) { panic(http.ErrAbortHandler) },
 			unknown + "crm.example could not be reached: it closed the connection."},
 		"injects": {func(w http.ResponseWriter, r *http.Request, id string) {
@@ -117,6 +121,9 @@ func TestHostileServersFailTheirCalls(t *testing.T) {
 	w := newWorld(t, mux)
 	for name := range cases {
 		e := toolset.Entry{Name: name, URL: "https://crm.example/" + name, Headers: crm.Headers, Timeout: time.Minute}
+		if name == "grants" {
+			e.Headers = nil
+		}
 		if name == "silent" {
 			e.Timeout = 2 * time.Second
 		}

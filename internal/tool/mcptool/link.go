@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/parley-server/parley/internal/tool"
@@ -129,6 +130,8 @@ func (l *link) noteStatus(req *http.Request, res *http.Response) {
 	switch {
 	case res.StatusCode < 400:
 		why += " Redirects are not followed."
+	case l.header["Authorization"] == "" && strings.Contains(res.Header.Get("WWW-Authenticate"), "resource_metadata"):
+		why += " It needs OAuth: add it with --oauth."
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
 		why += " An administrator can check the secret of the server."
 	}
