@@ -192,11 +192,13 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles listTools"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listBudgets listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers previewPattern"
-	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration createAgent deleteAgent deleteAgentDraft deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
+		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers previewPattern"
+	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration connectToolServer createAgent deleteAgent deleteAgentDraft deleteConnection deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
 	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
+	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask a2aListPushConfigs a2aListTasks " +
+		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createUserToken decideApproval deleteSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
@@ -205,7 +207,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
-		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: "callA2A",
+		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: overA2A,
 		apikey.ConfigRead: sorted(reads), apikey.ConfigWrite: sorted(reads, writes),
 		apikey.Admin: sorted(reads, writes, administers), apikey.ServerAdmin: sorted(serves),
 	}

@@ -65,7 +65,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 				t.Errorf("%s: %s does not name RateLimit and RateLimit-Policy", op, status)
 			}
 		}
-		if many := doc.Responses.Value("429"); many == nil || op.servedBy != "openai" && !strings.Contains(fmt.Sprint(codesOf(t, many.Value)), "RATE_LIMITED") {
+		if many := doc.Responses.Value("429"); many == nil || codesOf(t, many.Value) != nil && !strings.Contains(fmt.Sprint(codesOf(t, many.Value)), "RATE_LIMITED") {
 			t.Errorf("%s: no 429 RATE_LIMITED", op)
 			continue
 		}

@@ -30,6 +30,8 @@ var objects = map[string]func(testing.TB, *service) string{
 	"answerSecret approvalId": aSecretRequest,
 	"rateAnswer sessionId":    func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
 	"turnId":                  func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
+	"task":                    func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
+	"config":                  func(testing.TB, *service) string { return "no_such_config" }, // a config needs a running task
 	"response":                func(t testing.TB, s *service) string { return "resp_" + anAnswer(t, s)[1] },
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
@@ -97,6 +99,9 @@ var bodies = map[string]string{
 
 	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 	"callA2A":              `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{sessionId}"}}`,
+	"a2aSendMessage":       `{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"text":"@text 1 delta"}]}}`,
+	"a2aStreamMessage":     `{"message":{"messageId":"m-2","role":"ROLE_USER","parts":[{"text":"@text 1 delta"}]}}`,
+	"a2aCreatePushConfig":  `{"url":"https://listen.invalid/"}`,
 	"createChatCompletion": `{"model":"{model}","messages":[{"role":"user","content":"@text 1 delta"}],"session_id":"{sessionId}"}`,
 	"createResponse":       `{"model":"{model}","input":"@text 1 delta","session_id":"{sessionId}"}`,
 	"sendChatMessage":      `{"messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],"session_id":"{sessionId}"}`,

@@ -187,7 +187,11 @@ func TestRotationStopsAtWhatItCannotOpen(t *testing.T) {
 func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	t.Parallel()
 	plain := []string{
-		"api_keys.secret_hash", "web_sessions.secret_hash", "login_links.hash", "oidc_states.hash", "turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash", "tool_replies.sha256", "tool_definitions.hash", "tool_definitions.offered_hash", "files.sha256", "files.request_hash", // hashes
+		"api_keys.secret_hash", "web_sessions.secret_hash", "login_links.hash", "oidc_states.hash", // hashes
+		"tool_links.code_hash", "tool_links.state_hash",
+		"turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash",
+		"tool_replies.sha256", "tool_definitions.hash", "tool_definitions.offered_hash",
+		"files.sha256", "files.request_hash",
 		"idempotent_answers.answer",                                                                                                    // responses to decisions and cancels
 		"file_chunks.data",                                                                                                             // contents of files
 		"work_blobs.sha256", "work_files.sha256", "work_files.path_sha256", "work_chunks.data", "work_files.path", "work_files.target", // and folders
