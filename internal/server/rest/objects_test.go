@@ -32,7 +32,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"turnId":                  func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
 	"task":                    func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
 	"config":                  func(testing.TB, *service) string { return "no_such_config" }, // a config needs a running task
-	"response":                func(t testing.TB, s *service) string { return "resp_" + anAnswer(t, s)[1] },
+	"responseId":              func(t testing.TB, s *service) string { return "resp_" + anAnswer(t, s)[1] },
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
 	"chatId":                  aChat,

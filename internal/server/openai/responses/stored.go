@@ -31,7 +31,7 @@ func noResponse() error {
 // Retrieve returns the handler that returns a response by its id: the whole answer of its turn.
 func Retrieve(s chat.Service) chat.Handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
-		name := r.PathValue("response")
+		name := r.PathValue("responseId")
 		rd, err := find(s, r, name)
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func Retrieve(s chat.Service) chat.Handler {
 // Cancel returns the handler that ends the turn of a response, running or queued, and only that turn.
 func Cancel(s chat.Service) chat.Handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
-		name := r.PathValue("response")
+		name := r.PathValue("responseId")
 		rd, err := find(s, r, name)
 		if err != nil {
 			return err
