@@ -126,6 +126,21 @@ func (q *Queries) AgentLock(ctx context.Context, iD uuid.UUID, name *string) (Ag
 	return i, err
 }
 
+const agentModel = `-- name: AgentModel :one
+SELECT coalesce(v.model, '')::text AS model FROM agent_versions v
+WHERE v.workspace_id = $1::uuid AND v.id = coalesce($2::uuid,
+    (SELECT a.published_id FROM agents a WHERE a.workspace_id = $1::uuid AND a.is_default))
+`
+
+// AgentModel is the model of a version, or of the version of the default agent that runs; ” is the
+// service's own.
+func (q *Queries) AgentModel(ctx context.Context, workspaceID uuid.UUID, versionID *uuid.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, agentModel, workspaceID, versionID)
+	var model string
+	err := row.Scan(&model)
+	return model, err
+}
+
 const agentPublish = `-- name: AgentPublish :one
 UPDATE agents
 SET newest = newest + 1, published_id = $2, revision = revision + 1, updated_at = clock_timestamp(),

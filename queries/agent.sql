@@ -55,3 +55,10 @@ SELECT * FROM agent_versions WHERE agent_id = $1 AND number = $2 AND number > 0;
 SELECT id, number, model, author, note, created_at FROM agent_versions
 WHERE agent_id = $1 AND number > 0 AND number < sqlc.arg(before)
 ORDER BY number DESC LIMIT sqlc.arg(n);
+
+-- name: AgentModel :one
+-- AgentModel is the model of a version, or of the version of the default agent that runs; '' is the
+-- service's own.
+SELECT coalesce(v.model, '')::text AS model FROM agent_versions v
+WHERE v.workspace_id = sqlc.arg(workspace_id)::uuid AND v.id = coalesce(sqlc.narg(version_id)::uuid,
+    (SELECT a.published_id FROM agents a WHERE a.workspace_id = sqlc.arg(workspace_id)::uuid AND a.is_default));

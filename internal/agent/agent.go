@@ -29,7 +29,8 @@ type Agent struct {
 	Instructions string
 	Effort       string                      // of the model: minimal, low, medium or high; "": the model's own
 	MaxTurns     int                         // model calls in one turn; at least 1
-	MaxCostUSD   *float64                    // limit for one turn, if the model's price is known; nil: no limit
+	Catalog      *model.Catalog              // prices of models; nil: those of this release
+	MaxCostUSD   *float64                    // limit for one turn; needs a model with a known price; nil: no limit
 	Afford       func(context.Context) error // checks the budgets of the day before each step; nil: none
 	Permit       Permit                      // which calls may run; nil: all
 	MayConnect   bool                        // the sender may connect the workspace to a tool server
@@ -167,6 +168,9 @@ func (r *run) checkBudget(ctx context.Context) error {
 	if r.MaxCostUSD == nil {
 		return nil
 	}
+	if _, known := r.Catalog.Price(r.Model.Name()); !known {
+		return &Failure{event.BudgetExceeded, UnknownPrice(r.Model.Name(), "the turn")}
+	}
 	spent := 0.0
 	for _, s := range r.state.steps {
 		if c := s.reply.Usage.CostUSD; c != nil {
@@ -177,6 +181,12 @@ func (r *run) checkBudget(ctx context.Context) error {
 		return &Failure{event.BudgetExceeded, fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.", spent, *r.MaxCostUSD)}
 	}
 	return nil
+}
+
+// UnknownPrice explains why a limit in US dollars cannot be kept, and the remedies.
+func UnknownPrice(name, whose string) string {
+	return fmt.Sprintf("The price of the model %s is not known, so the limit of %s in US dollars cannot be kept. "+
+		"An administrator can add the price to the file of PARLEY_PRICES, choose a model with a price, or remove the limit.", name, whose)
 }
 
 // toolSpecs returns the tools as the model sees them.

@@ -37,7 +37,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			}
 			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identifyCalls(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
-				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
+				CostUSD: r.Catalog.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
 		}
 		if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -34,6 +35,7 @@ type Config struct {
 	AnthropicKey  Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
 	AnthropicBase string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
 	OllamaHost    string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
+	Prices        string `env:"PARLEY_PRICES" doc:"A file, in YAML or JSON, with prices, context windows and limits of models. Its entries replace those of this release; see docs/guides/models.md."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
 	ApprovalWindow  time.Duration `env:"PARLEY_APPROVAL_WINDOW" envDefault:"10m" doc:"How long a turn waits for an approval or a secret before it counts as denied."`
@@ -85,7 +87,8 @@ type Config struct {
 	APIKey    Secret `env:"PARLEY_API_KEY" secret:"true" doc:"Key for PARLEY_URL."`
 	DevURL    Secret `env:"PARLEY_DATABASE_URL" secret:"url" doc:"Database that the commands for administrators use when DATABASE_URL is not set, even if PARLEY_URL and PARLEY_API_KEY are; serve --dev writes it to .parley/dev.env."`
 
-	settings []Setting // all settings that Load read, for Settings
+	settings []Setting      // all settings that Load read, for Settings
+	catalog  *model.Catalog // with the entries of the file in Prices
 }
 
 // Setting is one line of `parley config list` and of the documentation.

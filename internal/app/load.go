@@ -10,6 +10,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/store/vault"
 )
@@ -60,6 +61,14 @@ func Load(src Sources) (Config, error) {
 	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // files and commands add white space
 	cfg.settings = l.settings
 	l.problems = append(l.problems, cfg.listProblems()...)
+	if cfg.Prices != "" {
+		var err error
+		if cfg.catalog, err = model.ReadCatalog(cfg.Prices); err != nil {
+			for line := range strings.Lines(err.Error()) {
+				l.addProblem("PARLEY_PRICES: %s.", strings.TrimSpace(line))
+			}
+		}
+	}
 	if len(l.problems) > 0 {
 		return cfg, &ConfigError{l.problems}
 	}

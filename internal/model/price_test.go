@@ -7,6 +7,9 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
+// release is the catalog of this release.
+var release *model.Catalog
+
 func TestPriceKnowsModelsAndTheirDatedReleases(t *testing.T) {
 	t.Parallel()
 	for name, input := range map[string]float64{
@@ -20,7 +23,7 @@ func TestPriceKnowsModelsAndTheirDatedReleases(t *testing.T) {
 		"anthropic/claude-3-5-haiku-latest":    0.80,
 		"builtin/guide":                        0,
 	} {
-		r, ok := model.Price(name)
+		r, ok := release.Price(name)
 		if !ok || r.Input != input {
 			t.Errorf("Price(%q) = %v, %t; want input at %v", name, r, ok, input)
 		}
@@ -33,10 +36,10 @@ func TestPriceGuessesNothing(t *testing.T) {
 		"", "gpt-4o", "openai/", "openai/gpt-4o-audio-preview", "openai/gpt-5-minimal",
 		"openai/gpt-4o-2024-08-06-custom", "ollama/gpt-4o", "ollama/llama3.2", "anthropic/claude-opus-4-2",
 	} {
-		if r, ok := model.Price(name); ok {
+		if r, ok := release.Price(name); ok {
 			t.Errorf("Price(%q) = %v, want none", name, r)
 		}
-		if c := model.Cost(name, model.Usage{InputTokens: 1}); c != nil {
+		if c := release.Cost(name, model.Usage{InputTokens: 1}); c != nil {
 			t.Errorf("Cost(%q) = %v, want nil", name, *c)
 		}
 	}
@@ -55,7 +58,7 @@ func TestCostCountsCachedTokensAtTheirOwnRate(t *testing.T) {
 		{"anthropic/claude-haiku-4-5", model.Usage{InputTokens: 2914, OutputTokens: 388}, 0.004854},
 		{"builtin/guide", model.Usage{InputTokens: 5000, OutputTokens: 5000}, 0},
 	} {
-		got := model.Cost(c.name, c.u)
+		got := release.Cost(c.name, c.u)
 		if got == nil || math.Abs(*got-c.want) > 1e-12 {
 			t.Errorf("Cost(%q, %+v) = %v, want %v", c.name, c.u, got, c.want)
 		}

@@ -55,7 +55,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed, m),
+	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed, m),
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
 		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/parley-server/parley/internal/store/budget"
 )
 
-// checkBudgets rejects a message whose workspace, key or user has spent its budget of the day. It
-// takes no lock: messages at the same time may all pass, and each turn is checked again before each
-// of its steps.
+// checkBudgets rejects a message whose workspace, key or user has spent its budget of the day, and
+// one whose limit in US dollars cannot be kept. It takes no lock: messages at the same time may all
+// pass, and each turn is checked again before each of its steps.
 func (s *Service) checkBudgets(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn) error {
-	if !req.Workspace.Budgeted {
-		return nil
+	if err := s.checkPrice(ctx, tx, req, n); err != nil || !req.Workspace.Budgeted {
+		return err
 	}
 	who := budget.Spender{Workspace: req.Workspace.ID, Key: req.Key, User: tx.UserOf(n)}
 	today, err := s.budgets.Read(ctx, tx.Tx, who, n.AgentVersion)
@@ -29,11 +29,30 @@ func (s *Service) checkBudgets(ctx context.Context, tx *session.Tx, req Request,
 	if err != nil {
 		return nil // the turn fails, and reports that
 	}
-	return checkToday(today, m)
+	return s.checkToday(today, m)
 }
 
-func checkToday(today budget.Today, m model.Model) error {
-	_, priced := model.Price(m.Name())
+// checkPrice rejects a message with a limit in US dollars for a model without a known price.
+func (s *Service) checkPrice(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn) error {
+	if n.MaxCostUSD == nil {
+		return nil
+	}
+	name, err := s.agents.ModelOf(ctx, tx.Tx, req.Workspace.ID, n.AgentVersion)
+	if err != nil {
+		return err
+	}
+	m, err := s.cfg.Model(name)
+	if err != nil {
+		return nil // the turn fails, and reports that
+	}
+	if _, known := s.cfg.Catalog.Price(m.Name()); known {
+		return nil
+	}
+	return fault.Invalid(fault.Violation{Param: "/limits/max_cost_usd", Rule: "unknown", Message: agent.UnknownPrice(m.Name(), "the message")})
+}
+
+func (s *Service) checkToday(today budget.Today, m model.Model) error {
+	_, priced := s.cfg.Catalog.Price(m.Name())
 	return today.Check(m.Name(), priced)
 }
 
@@ -60,7 +79,7 @@ func (s *Service) affordOf(claimed session.Claimed, m model.Model) func(context.
 		if err != nil {
 			return err
 		}
-		if f := fault.From(checkToday(today, m)); f != nil {
+		if f := fault.From(s.checkToday(today, m)); f != nil {
 			return &agent.Failure{Code: event.BudgetExceeded, Message: f.Message}
 		}
 		return nil

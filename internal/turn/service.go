@@ -52,6 +52,8 @@ type Config struct {
 	Sessions *session.Store
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
+	// Catalog has the prices and limits of models; nil: the catalog of this release.
+	Catalog *model.Catalog
 	// Tools returns the tools of a run, which is nil without a Runner.
 	Tools  func(*toolenv.Run) []tool.Tool
 	Runner *toolenv.Runner // nil: tools cannot run

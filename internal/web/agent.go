@@ -200,7 +200,13 @@ func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error)
 	if err := a.CheckModel(workspace.Change{Model: textOrNil(f.Value("model"))}); err != nil {
 		return "", err
 	}
-	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, f.definition)
+	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, func(d agent.Definition) (agent.Definition, error) {
+		d, err := f.definition(d)
+		if err == nil {
+			err = a.CheckCost(d)
+		}
+		return d, err
+	})
 	switch {
 	case errors.Is(err, errFields):
 		return "", nil

@@ -12,9 +12,11 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/adminlog"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -53,6 +55,11 @@ type Stores struct {
 	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
 	CheckModel func(workspace.Change) error
+	// CheckCost rejects a limit in US dollars that cannot be kept; nil accepts every definition.
+	CheckCost func(agent.Definition) error
+	Catalog   *model.Catalog // nil: the catalog of this release
+	// DefaultModel is the model of agents that name none; "": not known to this process.
+	DefaultModel string
 }
 
 // api has the functions of the operations.
@@ -66,6 +73,9 @@ func New(srv *server.Server, stores Stores) server.Routes {
 	s := &api{srv, stores}
 	if s.CheckModel == nil {
 		s.CheckModel = func(workspace.Change) error { return nil }
+	}
+	if s.CheckCost == nil {
+		s.CheckCost = func(agent.Definition) error { return nil }
 	}
 	paths := make(map[string]map[string]server.Operation)
 	for _, op := range s.operations() {

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 
-	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
@@ -39,22 +38,4 @@ func (s *api) getLimits(ctx context.Context, c *call) (any, error) {
 	}
 	keys := s.KeyLimits(ws)
 	return limitsView{ws.MaxRunning, turns, ws.StorageQuota, stored[ws.ID], keys.Messages, keys.Calls, keys.Streams, budgets}, nil
-}
-
-// modelView is a model with its price, in US dollars per million tokens.
-type modelView struct {
-	Name        string  `json:"name"`
-	Input       float64 `json:"input_usd"`
-	CachedInput float64 `json:"cached_input_usd"`
-	Output      float64 `json:"output_usd"`
-	Source      string  `json:"source"`
-}
-
-func (s *api) listModels(_ context.Context, c *call) (any, error) {
-	var list []modelView
-	for _, name := range model.Priced() {
-		p, _ := model.Price(name)
-		list = append(list, modelView{name, p.Input, p.CachedInput, p.Output, model.PricesSource})
-	}
-	return paged(c, list, func(m modelView) string { return m.Name })
 }

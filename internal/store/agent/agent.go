@@ -125,6 +125,20 @@ func readVersion(ctx context.Context, q *db.Queries, a Agent, which Which) (Vers
 	return versionOf(row)
 }
 
+// ModelOf returns the model of a version, uuid.Nil for the one of the default agent that runs; "" is
+// the service's own.
+func (s *Store) ModelOf(ctx context.Context, on db.DBTX, workspace, version uuid.UUID) (string, error) {
+	var id *uuid.UUID
+	if version != uuid.Nil {
+		id = &version
+	}
+	name, err := db.New(on).AgentModel(ctx, workspace, id)
+	if err != nil {
+		return "", fmt.Errorf("read the model of an agent: %w", err)
+	}
+	return name, nil
+}
+
 // Resolve returns the id of the version that a turn runs with.
 func (s *Store) Resolve(ctx context.Context, workspace uuid.UUID, name string, which Which) (uuid.UUID, error) {
 	a, err := s.Find(ctx, workspace, name)
