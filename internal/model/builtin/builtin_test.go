@@ -368,6 +368,35 @@ func TestReplyStopsAtItsBound(t *testing.T) {
 	})
 }
 
+// TestReplyEndsAtAStop checks that a reply ends before the first of the texts at which it has to
+// stop, also within a delta or across two, and that a beginning of such a text is sent after all.
+func TestReplyEndsAtAStop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, c := range []struct {
+			script, partial, want string
+			stops                 []string
+			calls                 int
+		}{
+			{"@say one two three\n@call x", "", "one ", []string{"three", "two"}, 0},
+			{"@say one two three", "", "one", []string{" two"}, 0},
+			{"@say one two three\n@call x", "", "one two three", []string{"e two four", "threefold"}, 1},
+			{"@say one two three", "one ", "", []string{"two"}, 0},
+			{"@say one two three", "", "one two ", []string{"three"}, 0},
+		} {
+			req := user(c.script)
+			req.Options.Stop, req.Partial = c.stops, c.partial
+			s := generate(t.Context(), builtin.New(), req)
+			end := model.StopEnd
+			if c.calls > 0 {
+				end = model.StopTools
+			}
+			if s.text() != c.want || s.Stop != end || len(s.Calls) != c.calls || s.Usage == nil {
+				t.Errorf("%q: %+v", c.script, s)
+			}
+		}
+	})
+}
+
 func TestUsageIsAnEstimate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		req := model.Request{System: "12345678", Messages: []model.Message{{Role: model.User, Text: "@say éééé"}}}

@@ -20,6 +20,7 @@ type speaker struct {
 	timer *time.Timer
 	runes int // sent so far
 	left  int // runes that may still be sent; negative: no limit
+	stop  stopper
 }
 
 // sendReply sends the rest of a reply, and its end.
@@ -37,6 +38,13 @@ func (s *speaker) sendReply(r reply, input int64) {
 			s.endReply(r, input, model.StopLength)
 			return
 		}
+		if s.stop.found {
+			s.endReply(r, input, model.StopEnd)
+			return
+		}
+	}
+	if !s.sendText(s.stop.held) {
+		return
 	}
 	for _, call := range r.calls {
 		s.runes += utf8.RuneCountInString(call.Tool) + utf8.RuneCount(call.Input)
@@ -79,7 +87,7 @@ func (s *speaker) sendPart(p part) bool {
 	if p.rate > 0 {
 		start = time.Now()
 	}
-	for i := p.from; i < p.n && s.left != 0; i++ {
+	for i := p.from; i < p.n && s.left != 0 && !s.stop.found; i++ {
 		due := start
 		if p.rate > 0 {
 			due = start.Add(time.Duration(float64(i-p.from) * 1e9 / p.rate))
@@ -91,8 +99,11 @@ func (s *speaker) sendPart(p part) bool {
 	return true
 }
 
-// sendDelta sends one delta, or as much of it as the limit allows.
-func (s *speaker) sendDelta(d string) bool {
+// sendDelta sends one delta, up to the text at which the reply ends.
+func (s *speaker) sendDelta(d string) bool { return s.sendText(s.stop.cutText(d)) }
+
+// sendText sends a text, or as much of it as the limit allows.
+func (s *speaker) sendText(d string) bool {
 	n := utf8.RuneCountInString(d)
 	if s.left >= 0 && n > s.left {
 		cut := 0
