@@ -222,9 +222,10 @@ func TestMethods(t *testing.T) {
 func TestOtherPathsOfOpenAI(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	for _, path := range []string{"/openai/v1/embeddings", "/v1/completions", "/openai/v1/responses/resp_1/input_items", "/openai/chat/completions", "/openai/"} {
+	for _, path := range []string{"/openai/v1/embeddings", "/openai/v1/responses/resp_1/input_items", "/openai/chat/completions", "/openai/"} {
 		r := s.Get(t, apitest.Call{Path: path, Body: `{}`})
-		if e, _ := r.Body["error"].(map[string]any); r.Status != 404 || r.Code != "NOT_FOUND" || !strings.Contains(r.Text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") {
+		if e, _ := r.Body["error"].(map[string]any); r.Status != 404 || r.Code != "NOT_FOUND" || !strings.Contains(r.Text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") ||
+			strings.HasSuffix(path, "embeddings") != strings.Contains(r.Text, "No embedding model is configured") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}

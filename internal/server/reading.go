@@ -44,6 +44,9 @@ type Reading struct {
 	// Tools ends the reading with calls of the caller's own tools. Otherwise it stays open: another
 	// client posts their results.
 	Tools bool
+	// Stored repeats a reading that has ended with calls of the caller's own tools, which may have
+	// results now.
+	Stored bool
 	// Then is read when the turn has ended; nil: nothing.
 	Then *Reading
 
@@ -71,41 +74,62 @@ func (s *Server) TurnRows(ctx context.Context, c Caller, rd Reading) iter.Seq2[[
 
 // readTurn yields the rows of one turn, and reports whether it was read to its end.
 func (s *Server) readTurn(ctx context.Context, c Caller, rd Reading, yield func([]Row, error) bool) bool {
-	seen := rd.After != uuid.Nil
+	dec := s.newRowDecoder(c, rd)
 	for evs, err := range s.Events(ctx, rd.From, rd.Turn) {
+		var rows []Row
+		if err == nil {
+			rows, err = dec.decodeRows(ctx, evs)
+		}
 		if err != nil {
 			yield(nil, err)
 			return false
 		}
-		rows := make([]Row, 0, len(evs))
-		for i := range evs {
-			if evs[i].Turn != rd.Turn { // an event of a queued turn
-				continue
-			}
-			row := Row{Seq: evs[i].Seq, At: evs[i].At, Data: evs[i].Data, Seen: seen}
-			if row.Body, err = evs[i].Body(); err != nil {
-				yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
-				return false
-			}
-			if ask, ok := row.Body.(event.Question); ok {
-				if row.Pending, err = s.endsAtQuestion(ctx, c, rd, ask, seen); err != nil {
-					yield(nil, err)
-					return false
-				}
-				row.Seen = seen && !row.Pending
-				id, _ := ask.Wait()
-				seen = seen && id != rd.After
-			}
-			if rows = append(rows, row); row.Pending {
-				yield(rows, nil)
-				return false
-			}
-		}
-		if len(rows) > 0 && !yield(rows, nil) {
+		if len(rows) > 0 && !yield(rows, nil) || dec.ended {
 			return false
 		}
 	}
 	return true
+}
+
+// rowDecoder decodes the events of a reading, in order.
+type rowDecoder struct {
+	*Server
+	caller Caller
+	rd     Reading
+	seen   bool // the reader has the next rows
+	ended  bool // the reading ends with a pending question
+}
+
+func (s *Server) newRowDecoder(c Caller, rd Reading) *rowDecoder {
+	return &rowDecoder{Server: s, caller: c, rd: rd, seen: rd.After != uuid.Nil}
+}
+
+// decodeRows decodes events up to the end of the reading.
+func (d *rowDecoder) decodeRows(ctx context.Context, evs []event.Event) ([]Row, error) {
+	rows := make([]Row, 0, len(evs))
+	for i := range evs {
+		if evs[i].Turn != d.rd.Turn { // an event of a queued turn
+			continue
+		}
+		row := Row{Seq: evs[i].Seq, At: evs[i].At, Data: evs[i].Data, Seen: d.seen}
+		var err error
+		if row.Body, err = evs[i].Body(); err != nil {
+			return nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err)
+		}
+		if ask, ok := row.Body.(event.Question); ok {
+			if row.Pending, err = d.endsAtQuestion(ctx, d.caller, d.rd, ask, d.seen); err != nil {
+				return nil, err
+			}
+			row.Seen = d.seen && !row.Pending
+			id, _ := ask.Wait()
+			d.seen = d.seen && id != d.rd.After
+		}
+		if rows = append(rows, row); row.Pending {
+			d.ended = true
+			return rows, nil
+		}
+	}
+	return rows, nil
 }
 
 // endsAtQuestion reports whether a reading ends with a question: it is pending, and the reader has
@@ -116,6 +140,8 @@ func (s *Server) endsAtQuestion(ctx context.Context, c Caller, rd Reading, ask e
 	case seen && !(rd.Again && id == rd.After),
 		(kind == event.InputSecret || kind == event.InputConnect) && rd.Through, kind == event.InputTool && !rd.Tools, kind == event.InputResult:
 		return false, nil
+	case kind == event.InputTool && rd.Stored && !seen:
+		return true, nil
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()

@@ -238,7 +238,8 @@ func (s *Server) AfterApproval(ctx context.Context, c Caller, asked session.Appr
 	return rd, err
 }
 
-// ErrNoTurn means that the workspace has no such turn, or that the caller may not read it.
+// ErrNoTurn means that the workspace has no such turn, that the caller may not read it, or that it
+// was erased.
 var ErrNoTurn = errors.New("no such turn")
 
 // FindTurn returns a reading of a turn of the workspace.

@@ -1,10 +1,13 @@
 package turn
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
@@ -19,6 +22,7 @@ type Options struct {
 	OneCall       bool          `json:"one_call,omitempty"` // at most one call of the caller's tools at a time
 	Forced        *ForcedTool   `json:"forced,omitempty"`
 	EndUnanswered bool          `json:"end_unanswered,omitempty"` // the turn ends if the caller posts no results in time
+	Deleted       bool          `json:"deleted,omitempty"`        // the caller has deleted the answer: its protocol no longer has it
 }
 
 // ToolChoice decides whether the model may answer without a call.
@@ -35,6 +39,13 @@ type ForcedTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required,omitempty"` // the caller required a call and did not name the tool
+}
+
+// DeleteAnswer makes the answer of a turn unknown to the protocol of its caller. The session keeps it.
+func (s *Service) DeleteAnswer(ctx context.Context, id, turn uuid.UUID) error {
+	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
+		return tx.ChooseOptions(ctx, turn, json.RawMessage(`{"deleted":true}`))
+	})
 }
 
 func (o Options) isZero() bool { return reflect.ValueOf(o).IsZero() }

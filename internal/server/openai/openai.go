@@ -8,6 +8,7 @@ package openai
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
@@ -31,13 +32,19 @@ func New(srv *server.Server) server.Routes {
 		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: chat.Plainly(do)}})
 	}
 	routes := make(server.Routes)
+	service := chat.Service{Server: s.Server}
+	stored := s.HandleMethods(map[string]server.Operation{
+		http.MethodGet:    {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: responses.Retrieve(service)},
+		http.MethodDelete: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: responses.Delete(service)},
+	})
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients append only the /v1 themselves
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
-		routes[base+"/chat/completions"] = send(completions.Handler(chat.Service{Server: s.Server}))
-		routes[base+"/responses/{responseId}"] = read(responses.Retrieve(chat.Service{Server: s.Server}))
-		routes[base+"/responses/{responseId}/cancel"] = send(responses.Cancel(chat.Service{Server: s.Server}))
-		routes[base+"/responses"] = send(responses.Handler(chat.Service{Server: s.Server}))
+		routes[base+"/chat/completions"] = send(completions.Handler(service))
+		routes[base+"/completions"] = send(completions.TextHandler(service))
+		routes[base+"/responses/{responseId}"] = stored
+		routes[base+"/responses/{responseId}/cancel"] = send(responses.Cancel(service))
+		routes[base+"/responses"] = send(responses.Handler(service))
 		routes[base] = s.nothing(base)
 		routes[base+"/"] = s.nothing(base)
 	}
@@ -46,9 +53,17 @@ func New(srv *server.Server) server.Routes {
 	return routes
 }
 
+// paths are the paths below the base.
+const paths = "GET models, GET models/{model}, POST chat/completions, POST completions, POST responses, GET and DELETE responses/{id}, " +
+	"and POST responses/{id}/cancel"
+
 // nothing rejects requests for paths that do not exist.
 func (s *api) nothing(base string) http.Handler {
-	return s.Handler(func(http.ResponseWriter, *http.Request) error {
-		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions, POST responses, GET responses/{id} and POST responses/{id}/cancel.", base)
+	return s.Handler(func(_ http.ResponseWriter, r *http.Request) error {
+		what := "No such path."
+		if strings.HasSuffix(r.URL.Path, "/embeddings") {
+			what = "No embedding model is configured, and this version has no setting for one. Send embeddings to their provider."
+		}
+		return fault.New(fault.RouteNotFound, "%s Below %s there are %s.", what, base, paths)
 	})
 }

@@ -33,7 +33,8 @@ func OrEmptyText(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// maxIgnored is the maximum number of names that a response repeats.
+// maxIgnored is the maximum number of names that a response repeats: proxies limit the headers of a
+// response to 4 KiB or more.
 const maxIgnored = 20
 
 // IgnoredFields lists the parts of a request that have no effect here: non-empty fields that are
@@ -46,15 +47,19 @@ func IgnoredFields(given map[string]json.RawMessage, list []ChatMessage, underst
 		}
 	}
 	slices.Sort(names)
-	names = names[:min(len(names), maxIgnored)]
 	if slices.ContainsFunc(list, func(m ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }) {
 		names = append(names, "system messages")
 	}
 	return names
 }
 
-// ReportIgnored sets the header that lists the ignored parts of a request.
+// ReportIgnored sets the header that lists the ignored parts of a request: the first and the last of
+// them, if there are many.
 func ReportIgnored(w http.ResponseWriter, names []string) {
+	if n := len(names) - maxIgnored; n > 0 {
+		more := fmt.Sprintf("%d more", n)
+		names = slices.Concat(names[:maxIgnored/2], []string{more}, names[len(names)-maxIgnored/2:])
+	}
 	if len(names) > 0 {
 		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
 	}

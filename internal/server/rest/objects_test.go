@@ -103,6 +103,7 @@ var bodies = map[string]string{
 	"a2aStreamMessage":     `{"message":{"messageId":"m-2","role":"ROLE_USER","parts":[{"text":"@text 1 delta"}]}}`,
 	"a2aCreatePushConfig":  `{"url":"https://listen.invalid/"}`,
 	"createChatCompletion": `{"model":"{model}","messages":[{"role":"user","content":"@text 1 delta"}],"session_id":"{sessionId}"}`,
+	"createTextCompletion": `{"model":"{model}","prompt":"@text 1 delta","session_id":"{sessionId}"}`,
 	"createResponse":       `{"model":"{model}","input":"@text 1 delta","session_id":"{sessionId}"}`,
 	"sendChatMessage":      `{"messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],"session_id":"{sessionId}"}`,
 	"runAgent":             `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}","status":"resolved","payload":{"approved":true}}]}`,

@@ -40,7 +40,8 @@ func TestEveryPathKnowsItsMethods(t *testing.T) {
 		"/openai/v1/models/demo/x":     "GET, HEAD, OPTIONS",
 		"/openai/v1/chat/completions":  "OPTIONS, POST",
 		"/openai/v1/responses":         "OPTIONS, POST",
-		"/openai/v1/responses/x":       "GET, HEAD, OPTIONS",
+		"/openai/v1/completions":       "OPTIONS, POST",
+		"/openai/v1/responses/x":       "DELETE, GET, HEAD, OPTIONS",
 		"/v1/responses/x/cancel":       "OPTIONS, POST",
 		"/v1/responses":                "OPTIONS, POST",
 	} {

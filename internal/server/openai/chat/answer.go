@@ -8,15 +8,11 @@ package chat
 
 import (
 	"net/http"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/openai/words"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 // Service responds to messages.
@@ -58,10 +54,10 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 	if rd.Resent {
 		request.ReportIgnored(w, append(q.ignored, "earlier messages"))
 	}
-	about := About{Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Forced: rd.Forced, Turn: rd.Turn, Note: rd.Note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
-	if rd.After == uuid.Nil && rd.Said == "" { // from the start of its turn
-		about.Rejected = rd.Rejected
+	about := s.aboutReading(r, rd.Reading)
+	about.Model, about.Usage, about.Note = q.model, q.usage, rd.Note
+	if rd.Said != "" {
+		about.Rejected = nil
 	}
 	t := encode(about, rd)
 	if queued, ok := t.(interface{ Queued() any }); ok && in.Background && !q.stream && rd.Said == "" {

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -53,8 +54,15 @@ func Receive(body []request.Member, raw []byte, understood []string) *Incoming {
 		}
 	}
 	slices.Sort(in.Ignored)
-	in.Ignored = in.Ignored[:min(len(in.Ignored), 20)]
 	return in
+}
+
+// Keep removes the fields that have no meaning in the client's API, so that no other API's parser
+// reads them.
+func (in *Incoming) Keep(understood []string) {
+	maps.DeleteFunc(in.Given, func(name string, _ json.RawMessage) bool {
+		return !slices.Contains(understood, name) && !slices.Contains(request.ExtensionFields, name)
+	})
 }
 
 // parseRequest parses a request and adds its mistakes to those that were found before.

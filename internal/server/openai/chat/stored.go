@@ -1,7 +1,10 @@
 package chat
 
 import (
+	"context"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
@@ -15,27 +18,31 @@ func (s Service) AboutStored(r *server.Request, id string, rd server.Reading) Ab
 	if rd.Turn.Version() == 7 { // its time is in its id
 		created = time.Unix(rd.Turn.Time().UnixTime())
 	}
-	return About{ID: id, Model: r.Caller.Workspace.Slug, Created: created.Unix(), Session: rd.Session(), Turn: rd.Turn,
-		Structured: rd.Structured, Forced: rd.Forced, Rejected: rd.Rejected, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
+	about := s.aboutReading(r, rd)
+	about.ID, about.Model, about.Created = id, r.Caller.Workspace.Slug, created.Unix()
+	return about
+}
+
+// aboutReading returns the common data of the answer to a reading.
+func (s Service) aboutReading(r *server.Request, rd server.Reading) About {
+	about := About{Created: time.Now().Unix(), Session: rd.Session(), Turn: rd.Turn, Structured: rd.Structured, Forced: rd.Forced,
+		Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
+	if rd.After == uuid.Nil { // from the start of its turn
+		about.Rejected = rd.Rejected
+	}
+	return about
 }
 
 // IsCanceled reports whether the turn was canceled.
 func (p *Projection) IsCanceled() bool { return p.Error != nil && p.Error.Code == event.Canceled }
 
-// UnfinishedState returns the state of a turn that has no answer yet, in the words of Responses; "":
-// it has ended, or waits for its client.
-func (s Service) UnfinishedState(r *server.Request, rd server.Reading) (string, error) {
-	ctx, cancel := s.Brief(r.Context())
-	defer cancel()
-	v, err := s.Sessions.Turn(ctx, r.Caller.Workspace.ID, rd.Turn)
-	if err != nil {
-		return "", err
+// ReadStored returns the rows of a reading that are stored now, and the state of its turn if it has
+// not ended, in the words of Responses.
+func (s Service) ReadStored(ctx context.Context, r *server.Request, rd server.Reading) (rows []server.Row, unfinished string, err error) {
+	rows, state, err := s.StoredRows(ctx, r.Caller, rd)
+	unfinished = "in_progress" // or it waits for a tool's server
+	if state == session.Queued || state == session.LinedUp {
+		unfinished = "queued"
 	}
-	switch v.Turn.State {
-	case session.Queued, session.LinedUp:
-		return "queued", nil
-	case session.Running: // or a tool's server is
-		return "in_progress", nil
-	}
-	return "", nil
+	return rows, unfinished, err
 }

@@ -1,5 +1,5 @@
-// Package completions encodes answers for OpenAI's Chat Completions API, as a stream of chunks or
-// as one object.
+// Package completions encodes answers for OpenAI's Chat Completions API and for the older API for
+// completions of a text, as a stream of chunks or as one object.
 package completions
 
 import (
@@ -11,8 +11,8 @@ import (
 )
 
 // understood are the fields of a completion that have a meaning here.
-var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "tools", "tool_choice", "parallel_tool_calls",
-	"temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"}
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format",
+	"tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"}
 
 // Handler returns the handler, which responds to the last message of a conversation.
 func Handler(s chat.Service) chat.Handler {
@@ -22,9 +22,7 @@ func Handler(s chat.Service) chat.Handler {
 			return err
 		}
 		in := chat.Receive(body, raw, understood)
-		for _, name := range []string{"conversation", "instructions", "max_output_tokens"} { // only responses have these fields
-			delete(in.Given, name)
-		}
+		in.Keep(append([]string{"function_call"}, understood...)) // which is rejected
 		return s.Answer(w, r, in, func(a chat.About, rd chat.Reply) chat.Encoder {
 			a.ID = "chatcmpl-" + rd.Turn.String()
 			return NewEncoder(a)

@@ -39,7 +39,7 @@ func (t *Encoder) encode(p chat.Piece) []any {
 	frames := []any{t.chunk(delta{}, &p.Finish)}
 	if t.Usage {
 		last := t.chunk(delta{}, nil)
-		last.Choices, last.Usage = []choice{}, t.usage()
+		last.Choices, last.Usage = []choice{}, usageOf(t.Projection)
 		frames = append(frames, last)
 	}
 	return append(frames, server.RawFrame("[DONE]"))
@@ -71,12 +71,12 @@ func (t *Encoder) Completion() (status int, answer any) {
 	for _, c := range t.Calls {
 		m.Calls = append(m.Calls, toolCall{ID: c.ID, Type: "function", Function: callFunction{c.Name, c.Arguments}})
 	}
-	return http.StatusOK, completion{ID: t.ID, Object: "chat.completion", Created: t.Created, Model: t.Model, Session: t.Session, Usage: *t.usage(),
-		Choices: [1]whole{{Message: m, FinishReason: t.Finish}}}
+	return http.StatusOK, completion{ID: t.ID, Object: "chat.completion", Created: t.Created, Model: t.Model, Session: t.Session,
+		Usage: *usageOf(t.Projection), Choices: [1]whole{{Message: m, FinishReason: t.Finish}}}
 }
 
-func (t *Encoder) usage() *usage {
-	return &usage{t.Tokens.Prompt, t.Tokens.Completion, t.Tokens.Prompt + t.Tokens.Completion}
+func usageOf(p *chat.Projection) *usage {
+	return &usage{p.Tokens.Prompt, p.Tokens.Completion, p.Tokens.Prompt + p.Tokens.Completion}
 }
 
 // chunk is a piece of a streamed answer.

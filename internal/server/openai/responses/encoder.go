@@ -67,9 +67,10 @@ func (p *Encoder) Completion() (status int, answer any) {
 func (p *Encoder) encodePiece(piece chat.Piece) []any {
 	switch {
 	case piece.Error != nil:
-		return []any{p.newEvent("response.failed", "response", p.responseObject("failed"))}
+		return append(p.endMessage(), p.newEvent("response.failed", "response", p.responseObject("failed")))
 	case piece.Content != nil:
-		return append(p.openPart("output_text"), p.newEvent("response.output_text.delta", p.partMembers("delta", *piece.Content, "logprobs", []any{})...))
+		members := p.partMembers("delta", *piece.Content, "logprobs", []any{})
+		return append(p.openPart("output_text"), p.newEvent("response.output_text.delta", members...))
 	case piece.Refusal != nil:
 		return append(p.openPart("refusal"), p.newEvent("response.refusal.delta", p.partMembers("delta", *piece.Refusal)...))
 	case piece.Call != nil:
@@ -110,7 +111,7 @@ func (p *Encoder) endMessage() (out []any) {
 	}
 	return append(out,
 		p.newEvent("response.content_part.done", p.partMembers("part", whole)...),
-		p.newEvent("response.output_item.done", "output_index", 0, "item", p.outputItem(p.finalStatus(), []any{whole})))
+		p.newEvent("response.output_item.done", "output_index", 0, "item", p.outputItem(p.itemStatus(p.finalStatus()), []any{whole})))
 }
 
 func (p *Encoder) endResponse() (out []any) {
@@ -145,11 +146,12 @@ func callItem(c chat.Call, status, arguments string) map[string]any {
 	return map[string]any{"type": "function_call", "id": callItemID(c), "call_id": c.ID, "name": c.Name, "arguments": arguments, "status": status}
 }
 
-// outputItems returns the message, unless the answer has only calls, and the calls.
+// outputItems returns the message and the calls so far. A final answer without calls always has a
+// message.
 func (p *Encoder) outputItems(status string) []any {
 	items := []any{}
-	if len(p.Calls) == 0 || p.Content.Len()+p.Refusal.Len() > 0 {
-		items = append(items, p.outputItem(status, []any{p.wholePart()}))
+	if isFinal(status) && len(p.Calls) == 0 || p.Content.Len()+p.Refusal.Len() > 0 {
+		items = append(items, p.outputItem(p.itemStatus(status), []any{p.wholePart()}))
 	}
 	for _, c := range p.Calls {
 		items = append(items, callItem(c, "completed", c.Arguments))
@@ -159,11 +161,25 @@ func (p *Encoder) outputItems(status string) []any {
 
 // finalStatus returns the final status of the response.
 func (p *Encoder) finalStatus() string {
-	if p.Finish == "content_filter" || p.Finish == "length" {
+	switch {
+	case p.Finish == "content_filter" || p.Finish == "length":
 		return "incomplete"
+	case p.Finish == "" && p.Error != nil:
+		return "failed"
 	}
 	return "completed"
 }
+
+// itemStatus returns the status of the message in a response with a status.
+func (p *Encoder) itemStatus(status string) string {
+	if isFinal(status) || status == "in_progress" {
+		return status
+	}
+	return "incomplete"
+}
+
+// isFinal reports whether a response with a status has an answer.
+func isFinal(status string) bool { return status == "completed" || status == "incomplete" }
 
 // newEvent returns an event of a type, with members in pairs.
 func (p *Encoder) newEvent(kind string, members ...any) occurrence {
@@ -201,7 +217,7 @@ func (p *Encoder) responseObject(status string) map[string]any {
 		metadata = json.RawMessage("{}")
 	}
 	r := map[string]any{
-		"id": p.ID, "object": "response", "created_at": p.Created, "status": status, "model": p.Model, "output": []any{},
+		"id": p.ID, "object": "response", "created_at": p.Created, "status": status, "model": p.Model,
 		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": metadata, "parallel_tool_calls": false, "temperature": nil,
 		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.Session,
 	}
@@ -225,10 +241,14 @@ func (p *Encoder) responseObject(status string) map[string]any {
 	case status == "incomplete":
 		r["incomplete_details"] = map[string]any{"reason": p.Finish}
 	}
-	if status == "completed" || status == "incomplete" {
-		r["output"] = p.outputItems(status)
-		r["usage"] = map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
-			"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
+	r["output"] = p.outputItems(status)
+	if isFinal(status) {
+		r["usage"] = p.usage()
 	}
 	return r
+}
+
+func (p *Encoder) usage() map[string]any {
+	return map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
+		"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
 }

@@ -3,6 +3,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -15,8 +16,8 @@ import (
 )
 
 // understood are the fields of a request that have a meaning here.
-var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions", "tools", "tool_choice", "parallel_tool_calls",
-	"temperature", "top_p", "max_output_tokens", "reasoning", "background"}
+var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions",
+	"tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_output_tokens", "reasoning", "background"}
 
 const idPrefix = "resp_"
 
@@ -43,10 +44,7 @@ func Handler(s chat.Service) chat.Handler {
 			in.Background = in.Boolean("/background", raw)
 		}
 		return s.Answer(w, r, in.Incoming, func(a chat.About, rd chat.Reply) chat.Encoder {
-			a.ID = idPrefix + rd.Turn.String()
-			if rd.Spoken { // not the response that started the turn
-				a.ID += "_" + uuid.Must(uuid.NewV7()).String()
-			}
+			a.ID = responseID(rd)
 			thread.Metadata, thread.Tools, thread.ToolChoice = in.Given["metadata"], in.Given["tools"], in.Given["tool_choice"]
 			return NewEncoder(a, thread)
 		})
@@ -56,16 +54,23 @@ func Handler(s chat.Service) chat.Handler {
 // incoming is a request, which is translated to the fields of a completion.
 type incoming struct{ *chat.Incoming }
 
-// previousSession returns the session of a response, whose id begins with its turn.
+// previousSession returns the session of a response.
 func previousSession(s chat.Service, r *server.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	if turn, ok := turnID(name); ok {
-		if session, ok, err := s.Sessions.SessionOf(ctx, r.Caller.Workspace.ID, turn); ok || err != nil {
-			return session, err
-		}
+	id, _, ok := parseID(name)
+	if !ok {
+		return uuid.Nil, noResponse("previous_response_id")
 	}
-	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "The response does not exist in this workspace."}
+	in, ok, err := s.Sessions.SessionOf(ctx, r.Caller.Workspace.ID, id)
+	if err != nil || !ok {
+		return uuid.Nil, cmp.Or(err, noResponse("previous_response_id"))
+	}
+	o, err := s.TurnOptions(ctx, r.Caller, id)
+	if err == nil && o.Deleted {
+		err = noResponse("previous_response_id")
+	}
+	return in, err
 }
 
 // parseThread parses the response or conversation that a response follows.
@@ -96,14 +101,12 @@ func (in incoming) toCompletion(r *server.Request) (ok bool) {
 		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})
 		return false
 	}
+	in.Keep(understood)
 	delete(in.Given, "input") // our own messages have another field of this name
 	in.Given["messages"], r.Names["messages"] = input, "input"
 	if len(input) > 0 && input[0] == '"' {
 		in.Given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
 		r.Names["command"] = "input"
-	}
-	for _, name := range []string{"response_format", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"} { // only completions have these fields
-		delete(in.Given, name)
 	}
 	if raw, ok := in.Given["reasoning"]; ok && in.Object("/reasoning", raw) {
 		if effort, ok := request.ByName(request.Members(raw))["effort"]; ok {
