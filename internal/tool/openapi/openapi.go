@@ -50,13 +50,20 @@ func Parse(raw []byte) (*Document, error) {
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(raw)
 	if err != nil {
+		if wrong := brokenRef(raw); wrong != "" {
+			return nil, Refusal(wrong)
+		}
 		return nil, refuse("The OpenAPI document cannot be read: %s", text.Truncate(oneLine(err), 300))
 	}
 	if doc.OpenAPIMajorMinor() == "" || !strings.HasPrefix(doc.OpenAPI, "3.") {
 		return nil, refuse("The document is not OpenAPI 3.")
 	}
-	err = doc.Validate(context.Background(), openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation())
+	err = doc.Validate(context.Background(), openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(),
+		openapi3.DisableSchemaPatternValidation())
 	if err != nil {
+		if wrong := brokenRef(raw); wrong != "" {
+			return nil, Refusal(wrong)
+		}
 		return nil, refuse("The OpenAPI document is not valid: %s", text.Truncate(oneLine(err), 300))
 	}
 	d := &Document{doc, make(map[string]operation)}

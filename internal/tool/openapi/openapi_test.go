@@ -96,6 +96,24 @@ func TestOperationsBecomeTools(t *testing.T) {
 	}
 }
 
+// TestBrokenReferencesAreNamed reads documents whose references lead nowhere or elsewhere.
+func TestBrokenReferencesAreNamed(t *testing.T) {
+	t.Parallel()
+	const head = "openapi: 3.0.3\ninfo: {title: x, version: '1'}\n"
+	const body = "paths: {'/x/{id}': {post: {operationId: a, requestBody: {content: {application/json: {schema: {$ref: '%s'}}}}, responses: {'200': {description: x}}}}}\n"
+	const at = " at /paths/~1x~1{id}/post/requestBody/content/application~1json/schema "
+	for text, want := range map[string]string{
+		strings.ReplaceAll(body, "%s", "#/components/schemas/Costumer") + "components: {schemas: {Customer: {type: object}}}": `The $ref "#/components/schemas/Costumer"` + at + `is broken: the document has no "Costumer" there.`,
+		strings.ReplaceAll(body, "%s", "#/components/schemas/Customer"):                                                       `The $ref "#/components/schemas/Customer"` + at + `is broken: the document has no "components" there.`,
+		strings.ReplaceAll(body, "%s", "common.yaml#/Customer"):                                                               `The $ref "common.yaml#/Customer"` + at + `leads to another document`,
+		"components: {schemas: {A: {type: array, items: {$ref: '#/components/schemas/B~1C'}}}}\npaths: {}":                    `The $ref "#/components/schemas/B~1C" at /components/schemas/A/items is broken: the document has no "B/C" there.`,
+	} {
+		if _, err := openapi.Parse([]byte(head + text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestOperationsAreRefusedWithAReason reads documents and operations that cannot be tools.
 func TestOperationsAreRefusedWithAReason(t *testing.T) {
 	t.Parallel()
