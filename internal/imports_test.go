@@ -122,7 +122,7 @@ var ours = map[string]string{
 	"internal/tool/knowledge":               "internal/event internal/fault internal/search internal/text internal/text/render internal/tool",
 	"internal/tool/httptool":                "internal/schema internal/store/toolset internal/strictjson internal/text internal/tool internal/tool/remote internal/tool/result",
 	"internal/tool/mcpauth":                 "internal/fault internal/store/toolset internal/store/vault internal/tool internal/tool/mcptool internal/tool/remote",
-	"internal/tool/mcptool":                 "internal/store/toolset internal/store/vault internal/text internal/tool internal/tool/remote internal/tool/result",
+	"internal/tool/mcptool":                 "internal/schema internal/store/toolset internal/store/vault internal/text internal/tool internal/tool/remote internal/tool/result",
 	"internal/tool/openapi":                 "internal/store/toolset internal/text",
 	"internal/tool/remote":                  "internal/store/toolset internal/text internal/tool",
 	"internal/tool/result":                  "internal/text internal/tool",
@@ -134,7 +134,8 @@ var ours = map[string]string{
 	"internal/toolenv/workdir":              "db internal/fault internal/pgerr internal/replan",
 	"internal/turn":                         "db internal/agent internal/event internal/eventlog internal/fair internal/fault internal/model internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/agent internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/toolset internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
-	"internal/web":                          "docs internal/actor internal/event internal/eventlog internal/fault internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sso internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/toolset internal/store/vault internal/store/wiki internal/store/workspace internal/text internal/text/render internal/tool internal/toolenv internal/toolenv/workdir internal/turn internal/web/docsite",
+	"internal/toolfile":                     "",
+	"internal/web":                          "internal/toolfile docs internal/actor internal/event internal/eventlog internal/fault internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sso internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/toolset internal/store/vault internal/store/wiki internal/store/workspace internal/text internal/text/render internal/tool internal/toolenv internal/toolenv/workdir internal/turn internal/web/docsite",
 	"migrations":                            "internal/pgerr",
 }
 

@@ -1,18 +1,17 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/url"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/toolfile"
 )
 
 // toolsFlags are the flags of parley tools add that are not members of a request.
@@ -65,50 +64,17 @@ func (c *command) readTools(f toolsFlags, s *client.NewToolServer) error {
 	return readToolFile(text, f.url, s)
 }
 
-// toolFile is the definition of one HTTP tool.
-type toolFile struct {
-	Title       string            `yaml:"title"`
-	Description string            `yaml:"description"`
-	Method      string            `yaml:"method"`
-	URL         string            `yaml:"url"` // with the template of the path
-	InputSchema map[string]any    `yaml:"input_schema"`
-	In          map[string]string `yaml:"in"`
-	Headers     map[string]string `yaml:"headers"`
-	Label       string            `yaml:"label"`
-	Idempotent  bool              `yaml:"idempotent"`
-	Timeout     int               `yaml:"timeout_seconds"`
-	Later       *bool             `yaml:"later"`
-}
-
 // readToolFile reads the definition of an HTTP tool. base replaces the scheme and the host of its address.
 func readToolFile(text, base string, s *client.NewToolServer) error {
-	var t toolFile
-	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	d.KnownFields(true)
-	if err := d.Decode(&t); err != nil {
-		return &problem{Exit: exitUsage, Code: "INVALID_FILE", What: "The definition of the tool cannot be read.", Why: plainLine(err.Error()), Do: "See parley docs http-tools."}
+	d, err := toolfile.Parse(text)
+	if err != nil {
+		return &problem{Exit: exitUsage, Code: "INVALID_FILE", What: "The definition of the tool cannot be read.",
+			Why: plainLine(err.Error()), Do: "See parley docs http-tools."}
 	}
-	s.URL = base
-	path := t.URL
-	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
-		host := u.Scheme + "://" + u.Host
-		path = strings.TrimPrefix(t.URL, host)
-		if base == "" {
-			s.URL = host
-		}
+	s.URL = cmp.Or(base, d.Host)
+	maps.Copy(s.Headers, d.Headers)
+	if err := json.Unmarshal(d.Tools, &s.Tools); err != nil {
+		return fmt.Errorf("read the definition of a tool: %w", err)
 	}
-	tool := client.HTTPTool{Title: t.Title, Description: t.Description, Label: t.Label, Idempotent: t.Idempotent,
-		HTTP: client.HTTPRequest{Method: t.Method, Path: cmp.Or(path, "/"), In: t.In, Timeout: t.Timeout, Later: t.Later}}
-	if t.InputSchema != nil {
-		schema, err := json.Marshal(t.InputSchema)
-		if err != nil {
-			return fmt.Errorf("encode the input schema: %w", err)
-		}
-		tool.InputSchema = schema
-	}
-	for name, value := range t.Headers {
-		s.Headers[name] = value
-	}
-	s.Tools = []client.HTTPTool{tool}
 	return nil
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,7 +18,8 @@ type toolServerView struct {
 	Rows        []ownToolRow
 	Headers     []option // names and values, which name credentials
 	Connections []connectionRow
-	Remove      bool // asks before the server is removed
+	Remove      bool  // asks before the server is removed
+	Form        *form // with the definitions of an HTTP API
 }
 
 // ownToolRow is a tool of a server in a list.
@@ -64,6 +66,11 @@ func (facts toolFacts) ownRow(t toolset.Tool) ownToolRow {
 }
 
 func (a *App) toolServerPage(w http.ResponseWriter, p *page) error {
+	return a.showToolServer(w, p, http.StatusOK, nil)
+}
+
+// showToolServer shows the page of a server. f is the form with its definitions; nil: as they are.
+func (a *App) showToolServer(w http.ResponseWriter, p *page, status int, f *form) error {
 	server, err := a.Toolset.Find(p.Context(), p.Workspace.ID, p.PathValue("server"))
 	if err != nil {
 		return missingPage(err)
@@ -76,7 +83,10 @@ func (a *App) toolServerPage(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	view := toolServerView{toolServerRow: row, Remove: p.Can("config:write") && p.URL.Query().Has("remove")}
+	view := toolServerView{toolServerRow: row, Remove: p.Can("config:write") && p.URL.Query().Has("remove"), Form: f}
+	if server.Kind == toolset.HTTP && f == nil {
+		view.Form = emptyForm("tools", definitionsText(server))
+	}
 	if view.Connections, err = a.readConnections(p, server); err != nil {
 		return err
 	}
@@ -86,7 +96,49 @@ func (a *App) toolServerPage(w http.ResponseWriter, p *page) error {
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
 		view.Headers = append(view.Headers, option{name, server.Headers[name]})
 	}
-	return a.render(w, p, "toolserver", view)
+	return a.renderStatus(w, p, status, "toolserver", view)
+}
+
+// definedTool is a tool of an HTTP API in the form that replaces it.
+type definedTool struct {
+	Name        string           `json:"name"`
+	Title       string           `json:"title,omitempty"`
+	Description string           `json:"description"`
+	Schema      json.RawMessage  `json:"input_schema"`
+	Idempotent  bool             `json:"idempotent,omitempty"`
+	HTTP        *toolset.Request `json:"http"`
+}
+
+// definitionsText returns the tools of an HTTP API as JSON.
+func definitionsText(s toolset.Server) string {
+	list := []definedTool{}
+	for _, t := range s.Tools {
+		if d := t.Definition; d != nil {
+			list = append(list, definedTool{t.OwnName, d.Title, d.Description, d.Schema, d.Annotations.Idempotent, d.HTTP})
+		}
+	}
+	raw, err := json.MarshalIndent(list, "", "  ")
+	if err != nil { // the schemas are from the database
+		return ""
+	}
+	return string(raw)
+}
+
+// replaceHTTPTools replaces the tools of an HTTP API by those of the form.
+func (a *App) replaceHTTPTools(w http.ResponseWriter, p *page, name string) error {
+	f := newForm(p)
+	d := parseTools(f)
+	if !f.Failed() {
+		server, err := a.ReplaceHTTPTools(p.Context(), p.Workspace.ID, name, d.Tools)
+		if err == nil {
+			p.flash(w, "The definitions of "+name+" were replaced. It has "+plural(len(server.Tools), "tool", "tools")+".")
+			return p.redirect(w, "/w/"+p.Workspace.Slug+"/tools/servers/"+name)
+		}
+		if err := f.take(missingPage(err), "tools"); err != nil {
+			return err
+		}
+	}
+	return a.showToolServer(w, p, http.StatusUnprocessableEntity, f)
 }
 
 // missingPage turns an object that does not exist into a missing page.
@@ -119,6 +171,8 @@ func (a *App) changeToolServer(w http.ResponseWriter, p *page) error {
 		p.flash(w, map[string]string{"enable": "Agents may use its tools again.", "disable": "Agents cannot use its tools from now on."}[do])
 	case "connect":
 		return a.connectToolServer(w, p, name)
+	case "replace":
+		return a.replaceHTTPTools(w, p, name)
 	case "disconnect":
 		if err := a.disconnectToolServer(w, p, name); err != nil {
 			return err

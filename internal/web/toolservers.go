@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/toolfile"
 )
 
 // toolServerRow is a tool server in a list.
@@ -116,14 +119,16 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	if allowed := fieldLines(f.Value("allow")); len(allowed) > 0 {
 		e.Allowed = allowed
 	}
+	kind := p.URL.Query().Get("kind")
+	definition := definitionOf(f, kind, e.Headers)
 	if f.Failed() {
 		return a.showNewToolServer(w, p, http.StatusUnprocessableEntity, f)
 	}
 	var server toolset.Server
 	var skipped []toolset.Skipped
 	var err error
-	if kind := p.URL.Query().Get("kind"); kind == "openapi" || kind == "http" {
-		server, err = a.AddHTTPAPI(p.Context(), p.Workspace.ID, e, definitionOf(f, kind))
+	if definition != nil {
+		server, err = a.AddHTTPAPI(p.Context(), p.Workspace.ID, e, definition)
 	} else {
 		e.Auth = parseAuth(f)
 		server, skipped, err = a.AddToolServer(p.Context(), p.Workspace.ID, e)
@@ -153,24 +158,36 @@ func parseAuth(f *form) toolset.Auth {
 	return a
 }
 
-// definitionOf returns the members of a request body that define the tools of an HTTP API.
-func definitionOf(f *form, kind string) (list []request.Member) {
-	if address := strings.TrimSpace(f.Value("url")); address != "" {
+// definitionOf returns the members of a request body that define the tools of an HTTP API, nil for an
+// MCP server. The definition of a tool can name the host and headers.
+func definitionOf(f *form, kind string, headers map[string]string) (list []request.Member) {
+	address := strings.TrimSpace(f.Value("url"))
+	switch kind {
+	case "openapi":
+		operations, _ := json.Marshal(append([]string{}, fieldLines(f.Value("operations"))...)) // texts have no other errors
+		list = []request.Member{{Name: "openapi", Value: request.QuoteText(f.Value("openapi"))}, {Name: "operations", Value: operations}}
+	case "http":
+		d := parseTools(f)
+		address = cmp.Or(address, d.Host)
+		maps.Copy(headers, d.Headers)
+		list = []request.Member{{Name: "tools", Value: d.Tools}}
+	default:
+		return nil
+	}
+	if address != "" {
 		list = append(list, request.Member{Name: "url", Value: request.QuoteText(address)})
 	}
-	if kind == "http" {
-		tools := strings.TrimSpace(f.Value("tools"))
-		if strings.HasPrefix(tools, "{") {
-			tools = "[" + tools + "]"
-		}
-		if !json.Valid([]byte(tools)) {
-			f.fail("tools", "This is not JSON.")
-			tools = "[]"
-		}
-		return append(list, request.Member{Name: "tools", Value: json.RawMessage(tools)})
+	return list
+}
+
+// parseTools returns the tools of the form: one as the guide describes it, or tools of the API, in YAML or
+// JSON.
+func parseTools(f *form) toolfile.Definition {
+	d, err := toolfile.ParseAny(f.Value("tools"))
+	if err != nil {
+		f.fail("tools", fmt.Sprintf("The definition cannot be read: %.300s.", err))
 	}
-	operations, _ := json.Marshal(append([]string{}, fieldLines(f.Value("operations"))...)) // texts have no other errors
-	return append(list, request.Member{Name: "openapi", Value: request.QuoteText(f.Value("openapi"))}, request.Member{Name: "operations", Value: operations})
+	return d
 }
 
 // parseHeaders returns the headers of the form: a credential as bearer, and lines of name and value.

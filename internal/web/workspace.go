@@ -28,7 +28,8 @@ func (a *App) showWorkspace(w http.ResponseWriter, p *page, status int, view wor
 	if view.Form == nil {
 		ws := p.Workspace
 		view.Form = emptyForm("name", ws.Name, "seen", strconv.FormatInt(ws.UpdatedAt.UnixMicro(), 10))
-		for rule, on := range map[string]bool{"separate_approver": ws.SeparateApprover, "admin_patterns": ws.AdminPatterns} {
+		for rule, on := range map[string]bool{"separate_approver": ws.SeparateApprover, "admin_patterns": ws.AdminPatterns,
+			"caller_instructions": ws.CallerInstructions, "caller_parameters": ws.CallerParameters} {
 			if on {
 				view.Form.Values.Add("rule", rule)
 			}
@@ -73,8 +74,10 @@ func (a *App) saveWorkspace(w http.ResponseWriter, p *page, f *form) error {
 	if err != nil {
 		return unknownForm()
 	}
-	_, err = a.srv.Workspaces.Update(p.Context(), p.Workspace.ID, workspace.Change{Seen: new(time.UnixMicro(seen)), Name: new(strings.TrimSpace(f.Value("name"))),
-		SeparateApprover: new(f.Has("rule", "separate_approver")), AdminPatterns: new(f.Has("rule", "admin_patterns"))})
+	_, err = a.srv.Workspaces.Update(p.Context(), p.Workspace.ID, workspace.Change{
+		Seen: new(time.UnixMicro(seen)), Name: new(strings.TrimSpace(f.Value("name"))),
+		SeparateApprover: new(f.Has("rule", "separate_approver")), AdminPatterns: new(f.Has("rule", "admin_patterns")),
+		CallerInstructions: new(f.Has("rule", "caller_instructions")), CallerParameters: new(f.Has("rule", "caller_parameters"))})
 	if err != nil {
 		if err := f.take(err, "name"); err != nil {
 			return err

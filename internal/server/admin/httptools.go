@@ -173,6 +173,20 @@ func (c *call) httpError(err error) error {
 	return err
 }
 
+// ReplaceHTTPTools replaces the tools of an HTTP API by those of a list of the API.
+func (s Stores) ReplaceHTTPTools(ctx context.Context, workspace uuid.UUID, name string, list json.RawMessage) (toolset.Server, error) {
+	c := newCall(nil)
+	c.body.Members = []request.Member{{Name: "tools", Value: list}}
+	tools, _, err := c.httpTools(nil)
+	if err == nil {
+		err = c.Err()
+	}
+	if err != nil {
+		return toolset.Server{}, err
+	}
+	return s.Toolset.ReplaceHTTP(ctx, workspace, name, tools)
+}
+
 // AddHTTPAPI adds an HTTP API. The definition has the members of a request body: url, and tools or
 // openapi with operations.
 func (s Stores) AddHTTPAPI(ctx context.Context, workspace uuid.UUID, e toolset.Entry, definition []request.Member) (toolset.Server, error) {
