@@ -10,6 +10,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -108,4 +109,16 @@ func (s *Schema) Validate(instance json.RawMessage) []Violation {
 		violations = append(violations, Violation{f.at.String(), f.message})
 	}
 	return violations
+}
+
+// Misfit describes for a model why an input does not fit, "" if it fits.
+func (s *Schema) Misfit(input json.RawMessage) string {
+	var problems []string
+	for _, v := range s.Validate(input) {
+		problems = append(problems, strings.TrimSpace(v.Path+" "+v.Message))
+	}
+	if len(problems) == 0 {
+		return ""
+	}
+	return "The input does not fit the tool's schema:\n- " + strings.Join(problems, "\n- ") + "\nCall the tool again."
 }

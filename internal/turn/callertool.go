@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -136,13 +135,4 @@ func (t callerTool) Call(context.Context, tool.Call) (tool.Result, error) {
 }
 
 // Check implements tool.Checker.
-func (t callerTool) Check(input json.RawMessage) (wrong string) {
-	var problems []string
-	for _, v := range t.input.Validate(input) {
-		problems = append(problems, strings.TrimSpace(v.Path+" "+v.Message))
-	}
-	if len(problems) == 0 {
-		return ""
-	}
-	return "The input does not fit the tool's schema:\n- " + strings.Join(problems, "\n- ") + "\nCall the tool again."
-}
+func (t callerTool) Check(input json.RawMessage) (wrong string) { return t.input.Misfit(input) }

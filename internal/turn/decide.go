@@ -35,6 +35,15 @@ func (a Answer) questionKind() event.Input {
 	return event.InputApproval
 }
 
+// answerHints say how the questions of each kind are answered.
+var answerHints = map[event.Input]string{
+	event.InputApproval: " It is an approval: allow or deny it.",
+	event.InputSecret:   " It is a request for a secret: provide it at its secret_url.",
+	event.InputTool: " It waits for the results of the caller's own tools: post them to the reply_url of its event tool_required, " +
+		"under the tool_use_id of each call.",
+	event.InputConnect: " It waits for access to a tool server: open the connect_url of its event connect_required in a browser.",
+}
+
 // Decided is the state of a question after an answer.
 type Decided struct {
 	session.Approval
@@ -49,7 +58,7 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		return Decided{}, err
 	}
 	if asked.Kind != a.questionKind() { // the other kind has another address, and requires another scope
-		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.", a.questionKind(), a.Approval)
+		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.%s", a.questionKind(), a.Approval, answerHints[asked.Kind])
 	}
 	var d Decided
 	err = s.cfg.Sessions.Update(ctx, asked.SessionID, func(tx *session.Tx) error {
@@ -85,7 +94,8 @@ func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided s
 		return nil
 	}
 	return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: provided.Status},
-		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; an administrator changes it with parley secrets set.", ask.KeyName)}
+		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; "+
+			"an administrator changes it with parley secrets set.", ask.KeyName)}
 }
 
 // storeAnswer stores the answer with all its effects. ok is false if the question already has an
@@ -105,7 +115,8 @@ func (s *Service) storeAnswer(ctx context.Context, tx *session.Tx, asked session
 			return false, err
 		}
 	}
-	ok, err = tx.DecideQuestion(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Actor: a.Actor, Reason: a.Reason, Pattern: a.Pattern})
+	ok, err = tx.DecideQuestion(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome,
+		Key: a.Key, Actor: a.Actor, Reason: a.Reason, Pattern: a.Pattern})
 	if err != nil || !ok {
 		return false, err
 	}
@@ -148,10 +159,11 @@ func standingError(a session.Approval, wanted Answer) error {
 		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: a.Status},
 			Message: "This was allowed before, without this allowlist_pattern, which is not added. The first answer stands."}
 	case string(event.Expired):
-		return &fault.Error{Code: fault.ApprovalExpired, Message: "The time to answer was over at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied.",
-			Detail: fault.Detail{Status: a.Status}}
+		return &fault.Error{Code: fault.ApprovalExpired, Detail: fault.Detail{Status: a.Status},
+			Message: "The time to answer was over at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied."}
 	case "canceled":
-		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Message: "The turn was canceled; nothing waits for this answer any more.", Detail: fault.Detail{Status: a.Status}}
+		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: a.Status},
+			Message: "The turn was canceled; nothing waits for this answer any more."}
 	}
 	return &fault.Error{Code: fault.ApprovalAlreadyDecided, Message: fmt.Sprintf("This was answered before: %s. The first answer stands.", a.Status),
 		Detail: fault.Detail{Status: a.Status}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,11 +69,13 @@ func (s Stores) refreshToolServer(ctx context.Context, workspace uuid.UUID, name
 		return server, nil, err
 	}
 	if server.Kind == toolset.HTTP {
-		return server, nil, fault.New(fault.ObjectConflict, "The tools of %s are those that an administrator has defined, so it has nothing to refresh. Replace them with parley tools add %s --replace.", name, name)
+		return server, nil, fault.New(fault.ObjectConflict, "The tools of %s are those that an administrator has defined, "+
+			"so it has nothing to refresh. Replace them with parley tools add %[1]s --replace.", name)
 	}
 	offers, protocol, err := s.Probe.List(ctx, workspace, server)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
-		return server, nil, errors.Join(s.Toolset.NoteUse(ctx, server.ID, string(refused)), fault.New(fault.ObjectConflict, "%s", string(refused)))
+		return server, nil, errors.Join(s.Toolset.NoteUse(ctx, server.ID, string(refused)),
+			fault.New(fault.ObjectConflict, "%s %s", string(refused), standingText(server)))
 	}
 	if err != nil {
 		return server, nil, err
@@ -91,10 +94,10 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 	}
 	i := slices.IndexFunc(of.Tools, func(t toolset.Tool) bool { return t.Name == name || t.OwnName == name })
 	if i < 0 {
-		return tool.Result{}, notFound("tool", name)
+		return tool.Result{}, fault.New(fault.ObjectNotFound, "The tool server %s has no tool %.80q. parley tools show %[1]s lists its tools.", server, name)
 	}
-	if state := of.Tools[i].State(); state != toolset.Usable {
-		return tool.Result{}, fault.New(fault.ObjectConflict, "The tool is not usable: it is %s.", state)
+	if err := checkUsable(of, of.Tools[i]); err != nil {
+		return tool.Result{}, err
 	}
 	call := s.Probe.As(callerOf(ctx)).Call
 	if of.Kind == toolset.HTTP {
@@ -105,4 +108,35 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 		return tool.Reject(string(refused)), nil
 	}
 	return res, err
+}
+
+// standingText says what stays in force if a server could not be asked.
+func standingText(s toolset.Server) string {
+	usable := 0
+	for _, t := range s.Tools {
+		if t.State() == toolset.Usable {
+			usable++
+		}
+	}
+	if usable == 0 {
+		return "Nothing has changed: none of its tools is usable."
+	}
+	return fmt.Sprintf("Nothing has changed: the accepted definitions stay in force, and %d of %d tools are usable.", usable, len(s.Tools))
+}
+
+// checkUsable fails for a tool that the model is not offered, with the remedy.
+func checkUsable(s toolset.Server, t toolset.Tool) error {
+	why := map[toolset.State]string{
+		toolset.New:      "it is new. Read and accept its definition: parley tools accept %[1]s %[2]s",
+		toolset.Changed:  "its server has changed the definition. Read and accept the change: parley tools accept %[1]s %[2]s",
+		toolset.Missing:  "its server does not offer it any more. Ask the server again: parley tools refresh %[1]s",
+		toolset.Disabled: "an administrator has disabled it. Enable it: parley tools enable %[1]s %[2]s",
+	}[t.State()]
+	if !s.Enabled {
+		why = "its server is disabled. Enable it: parley tools enable %[1]s"
+	}
+	if why == "" {
+		return nil
+	}
+	return fault.New(fault.ObjectConflict, "%s", fmt.Sprintf("The tool %[3]s is not usable: "+why, s.Name, t.OwnName, t.Name))
 }

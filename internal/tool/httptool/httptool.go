@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,12 +89,8 @@ func (t *httpTool) Spec() tool.Spec {
 // Check implements tool.Checker. It reports what a request cannot carry, so that such a call needs no
 // approval.
 func (t *httpTool) Check(input json.RawMessage) (wrong string) {
-	var problems []string
-	for _, v := range t.input.Validate(input) {
-		problems = append(problems, strings.TrimSpace(v.Path+" "+v.Message))
-	}
-	if len(problems) > 0 {
-		return "The input does not fit the tool's schema:\n- " + strings.Join(problems, "\n- ") + "\nCall the tool again."
+	if wrong := t.input.Misfit(input); wrong != "" {
+		return wrong
 	}
 	if _, err := t.build(input); err != nil {
 		return err.Error()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/schema"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -52,14 +53,20 @@ func (p Probe) List(ctx context.Context, workspace uuid.UUID, server toolset.Ser
 	return List(ctx, env, p.grants(workspace), server)
 }
 
-// Call calls an accepted tool.
+// Call calls an accepted tool. An input that does not fit its schema is not sent.
 func (p Probe) Call(ctx context.Context, workspace uuid.UUID, server toolset.Server, t toolset.Tool, input []byte) (tool.Result, error) {
 	if p.Open == nil {
 		return tool.Result{}, errNoProbe
 	}
+	if s, err := schema.Compile(t.Definition.Schema); err == nil { // else the server alone checks
+		if wrong := s.Misfit(input); wrong != "" {
+			return tool.Reject(wrong), nil
+		}
+	}
 	env := p.Open(workspace)
 	defer env.Close()
-	res, err := serverTool{&peer{server: server, env: env, grants: p.grants(workspace)}, t}.Call(ctx, tool.Call{ID: "test", Workspace: workspace, Input: input})
+	own := serverTool{&peer{server: server, env: env, grants: p.grants(workspace)}, t}
+	res, err := own.Call(ctx, tool.Call{ID: "test", Workspace: workspace, Input: input})
 	if _, unconnected := errors.AsType[tool.Connect](err); unconnected {
 		err = notConnected(server)
 	}

@@ -40,7 +40,8 @@ func (s *api) approval(r *call.Request) (uuid.UUID, error) {
 func approvalID(r *call.Request) (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {
-		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
+		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s. A tool_use_id is not one: "+
+			"the approval that a call waits for is in input_required, and results of your own tools are posted to the reply_url of tool_required.", uuid.Nil)
 	}
 	return id, nil
 }
