@@ -40,6 +40,16 @@ func TestToolsOfDevelopmentModeAreCalledByItsServer(t *testing.T) {
 		if out := sh.must("tools", "test", "tickets", "list"); !strings.Contains(out, "Coffee machine") {
 			t.Errorf("%s: %s", name, out)
 		}
+		file := filepath.Join(sh.dir, "parley.yaml")
+		text := "parley: 1\ntool_servers:\n  again: {kind: mcp, url: " + demo.TicketsURL + "}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sh.must("apply", "-f", file, "--yes")
+		if out := sh.must("tools", "test", "again", "list"); !strings.Contains(out, "Coffee machine") {
+			t.Errorf("%s: applied: %s", name, out)
+		}
+		sh.must("tools", "remove", "again")
 		if out, errs, code := sh.run("tools", "list", "-w", "other"); code != 0 || !strings.Contains(errs, "No tool servers.") {
 			t.Errorf("%s: another workspace: exit code %d, %s%s", name, code, out, errs)
 		}
