@@ -349,6 +349,8 @@ type ToolLink struct {
 	Flow        []byte
 	ExpiresAt   time.Time
 	UsedAt      *time.Time
+	GrantID     *uuid.UUID
+	Scopes      []string
 }
 
 type ToolServer struct {

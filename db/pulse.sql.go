@@ -16,6 +16,7 @@ SELECT clock_timestamp()::timestamptz AS now,
        EXISTS (SELECT FROM turns t WHERE t.state = 'running')::boolean AS running,
        EXISTS (SELECT FROM turns t WHERE t.state = 'queued')::boolean AS queued,
        EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+       EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.kind = 'connect')::boolean AS connects,
        EXISTS (SELECT FROM callback_deliveries d WHERE d.status = 'pending')::boolean AS deliveries,
        EXISTS (SELECT FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now())::boolean AS fetches,
        EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams,
@@ -29,6 +30,7 @@ type PulseReadRow struct {
 	Running         bool
 	Queued          bool
 	Overdue         bool
+	Connects        bool
 	Deliveries      bool
 	Fetches         bool
 	Streams         bool
@@ -48,6 +50,7 @@ func (q *Queries) PulseRead(ctx context.Context) (PulseReadRow, error) {
 		&i.Running,
 		&i.Queued,
 		&i.Overdue,
+		&i.Connects,
 		&i.Deliveries,
 		&i.Fetches,
 		&i.Streams,

@@ -102,7 +102,7 @@ INSERT INTO tool_grants (workspace_id, server_id, holder, tokens, issuer, scopes
 SELECT s.workspace_id, s.id, $1, $2::sealed, $3, $4::text[], $5::timestamptz
 FROM tool_servers s WHERE s.id = $6
 ON CONFLICT (server_id, holder) DO UPDATE
-SET version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
+SET id = excluded.id, version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
     expires_at = excluded.expires_at, updated_at = clock_timestamp()
 RETURNING id, workspace_id, server_id, holder, version, tokens, key_id, issuer, scopes, expires_at, created_at, updated_at, refreshing_until
 `
@@ -116,8 +116,8 @@ type ToolGrantPutParams struct {
 	ServerID  uuid.UUID
 }
 
-// ToolGrantPut stores the tokens of a holder in place of the earlier ones. A server that was removed
-// gets none.
+// ToolGrantPut stores the tokens of a holder in place of the earlier ones. It is another grant, which
+// has another id; a refresh keeps the id. A server that was removed gets none.
 func (q *Queries) ToolGrantPut(ctx context.Context, arg ToolGrantPutParams) (ToolGrant, error) {
 	row := q.db.QueryRow(ctx, toolGrantPut,
 		arg.Holder,
@@ -285,7 +285,7 @@ func (q *Queries) ToolLinkBegin(ctx context.Context, stateHash []byte, flow []by
 }
 
 const toolLinkByCode = `-- name: ToolLinkByCode :one
-SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, s.name AS server, s.url, w.name AS workspace
+SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, l.grant_id, l.scopes, s.name AS server, s.url, w.name AS workspace
 FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
 WHERE l.code_hash = $1::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp()
 `
@@ -313,6 +313,8 @@ func (q *Queries) ToolLinkByCode(ctx context.Context, codeHash []byte) (ToolLink
 		&i.ToolLink.Flow,
 		&i.ToolLink.ExpiresAt,
 		&i.ToolLink.UsedAt,
+		&i.ToolLink.GrantID,
+		&i.ToolLink.Scopes,
 		&i.Server,
 		&i.URL,
 		&i.Workspace,
@@ -321,7 +323,7 @@ func (q *Queries) ToolLinkByCode(ctx context.Context, codeHash []byte) (ToolLink
 }
 
 const toolLinkByState = `-- name: ToolLinkByState :one
-SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, s.name AS server, s.url, w.name AS workspace
+SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, l.grant_id, l.scopes, s.name AS server, s.url, w.name AS workspace
 FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
 WHERE l.state_hash = $1::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp() - interval '10 minutes'
 `
@@ -350,6 +352,8 @@ func (q *Queries) ToolLinkByState(ctx context.Context, stateHash []byte) (ToolLi
 		&i.ToolLink.Flow,
 		&i.ToolLink.ExpiresAt,
 		&i.ToolLink.UsedAt,
+		&i.ToolLink.GrantID,
+		&i.ToolLink.Scopes,
 		&i.Server,
 		&i.URL,
 		&i.Workspace,
@@ -358,11 +362,11 @@ func (q *Queries) ToolLinkByState(ctx context.Context, stateHash []byte) (ToolLi
 }
 
 const toolLinkInsert = `-- name: ToolLinkInsert :execrows
-INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, expires_at)
+INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, grant_id, scopes, expires_at)
 SELECT $1, s.workspace_id, s.id,
        CASE s.auth_per WHEN 'caller' THEN $2::text ELSE '' END, $3::bytea,
-       $4::uuid, $5::uuid, clock_timestamp() + make_interval(secs => $6::float8)
-FROM tool_servers s WHERE s.workspace_id = $7 AND s.name = $8 AND s.auth = 'oauth'
+       $4::uuid, $5::uuid, $6::uuid, $7::text[], clock_timestamp() + make_interval(secs => $8::float8)
+FROM tool_servers s WHERE s.workspace_id = $9 AND s.name = $10 AND s.auth = 'oauth'
 `
 
 type ToolLinkInsertParams struct {
@@ -371,6 +375,8 @@ type ToolLinkInsertParams struct {
 	CodeHash    []byte
 	SessionID   *uuid.UUID
 	ApprovalID  *uuid.UUID
+	GrantID     *uuid.UUID
+	Scopes      []string
 	Seconds     float64
 	WorkspaceID uuid.UUID
 	Server      string
@@ -384,6 +390,8 @@ func (q *Queries) ToolLinkInsert(ctx context.Context, arg ToolLinkInsertParams) 
 		arg.CodeHash,
 		arg.SessionID,
 		arg.ApprovalID,
+		arg.GrantID,
+		arg.Scopes,
 		arg.Seconds,
 		arg.WorkspaceID,
 		arg.Server,
@@ -439,27 +447,30 @@ func (q *Queries) ToolLinksPurge(ctx context.Context) error {
 	return err
 }
 
-const toolLinksWaiting = `-- name: ToolLinksWaiting :many
-SELECT session_id, approval_id FROM tool_links
-WHERE server_id = $1 AND holder = $2 AND approval_id IS NOT NULL AND used_at IS NULL AND expires_at > clock_timestamp() - interval '1 minute'
+const toolWaitsOver = `-- name: ToolWaitsOver :many
+SELECT a.id, a.session_id FROM approvals a LEFT JOIN tool_links l ON l.approval_id = a.id
+WHERE a.status = 'pending' AND a.kind = 'connect' AND a.expires_at > clock_timestamp()
+  AND (l.id IS NULL OR EXISTS (SELECT FROM tool_grants g WHERE g.server_id = l.server_id AND g.holder = l.holder AND g.id IS DISTINCT FROM l.grant_id))
+ORDER BY a.id LIMIT 100
 `
 
-type ToolLinksWaitingRow struct {
-	SessionID  *uuid.UUID
-	ApprovalID *uuid.UUID
+type ToolWaitsOverRow struct {
+	ID        uuid.UUID
+	SessionID uuid.UUID
 }
 
-// ToolLinksWaiting are the questions that a grant answers.
-func (q *Queries) ToolLinksWaiting(ctx context.Context, serverID uuid.UUID, holder string) ([]ToolLinksWaitingRow, error) {
-	rows, err := q.db.Query(ctx, toolLinksWaiting, serverID, holder)
+// ToolWaitsOver are the questions for a grant that can be answered: the holder has another grant than
+// the one that was not enough, or the entry was removed with its links.
+func (q *Queries) ToolWaitsOver(ctx context.Context) ([]ToolWaitsOverRow, error) {
+	rows, err := q.db.Query(ctx, toolWaitsOver)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ToolLinksWaitingRow
+	var items []ToolWaitsOverRow
 	for rows.Next() {
-		var i ToolLinksWaitingRow
-		if err := rows.Scan(&i.SessionID, &i.ApprovalID); err != nil {
+		var i ToolWaitsOverRow
+		if err := rows.Scan(&i.ID, &i.SessionID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

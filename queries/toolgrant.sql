@@ -19,13 +19,13 @@ RETURNING *;
 UPDATE tool_grants SET refreshing_until = NULL WHERE id = $1 AND version = $2;
 
 -- name: ToolGrantPut :one
--- ToolGrantPut stores the tokens of a holder in place of the earlier ones. A server that was removed
--- gets none.
+-- ToolGrantPut stores the tokens of a holder in place of the earlier ones. It is another grant, which
+-- has another id; a refresh keeps the id. A server that was removed gets none.
 INSERT INTO tool_grants (workspace_id, server_id, holder, tokens, issuer, scopes, expires_at)
 SELECT s.workspace_id, s.id, sqlc.arg(holder), sqlc.arg(tokens)::sealed, sqlc.arg(issuer), sqlc.arg(scopes)::text[], sqlc.narg(expires_at)::timestamptz
 FROM tool_servers s WHERE s.id = sqlc.arg(server_id)
 ON CONFLICT (server_id, holder) DO UPDATE
-SET version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
+SET id = excluded.id, version = excluded.version, refreshing_until = NULL, tokens = excluded.tokens, issuer = excluded.issuer, scopes = excluded.scopes,
     expires_at = excluded.expires_at, updated_at = clock_timestamp()
 RETURNING *;
 
@@ -62,10 +62,10 @@ DELETE FROM tool_clients WHERE server_id = $1 AND issuer = $2;
 
 -- name: ToolLinkInsert :execrows
 -- ToolLinkInsert makes a link.
-INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, expires_at)
+INSERT INTO tool_links (id, workspace_id, server_id, holder, code_hash, session_id, approval_id, grant_id, scopes, expires_at)
 SELECT sqlc.arg(id), s.workspace_id, s.id,
        CASE s.auth_per WHEN 'caller' THEN sqlc.arg(holder)::text ELSE '' END, sqlc.arg(code_hash)::bytea,
-       sqlc.narg(session_id)::uuid, sqlc.narg(approval_id)::uuid, clock_timestamp() + make_interval(secs => sqlc.arg(seconds)::float8)
+       sqlc.narg(session_id)::uuid, sqlc.narg(approval_id)::uuid, sqlc.narg(grant_id)::uuid, sqlc.narg(scopes)::text[], clock_timestamp() + make_interval(secs => sqlc.arg(seconds)::float8)
 FROM tool_servers s WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.name = sqlc.arg(server) AND s.auth = 'oauth';
 
 -- name: ToolLinksPurge :exec
@@ -98,10 +98,13 @@ UPDATE tool_links SET state_hash = NULL, flow = NULL WHERE state_hash = sqlc.arg
 -- ToolLinkUsed ends a link, once.
 UPDATE tool_links SET used_at = clock_timestamp(), state_hash = NULL, flow = NULL WHERE id = $1 AND used_at IS NULL;
 
--- name: ToolLinksWaiting :many
--- ToolLinksWaiting are the questions that a grant answers.
-SELECT session_id, approval_id FROM tool_links
-WHERE server_id = $1 AND holder = $2 AND approval_id IS NOT NULL AND used_at IS NULL AND expires_at > clock_timestamp() - interval '1 minute';
+-- name: ToolWaitsOver :many
+-- ToolWaitsOver are the questions for a grant that can be answered: the holder has another grant than
+-- the one that was not enough, or the entry was removed with its links.
+SELECT a.id, a.session_id FROM approvals a LEFT JOIN tool_links l ON l.approval_id = a.id
+WHERE a.status = 'pending' AND a.kind = 'connect' AND a.expires_at > clock_timestamp()
+  AND (l.id IS NULL OR EXISTS (SELECT FROM tool_grants g WHERE g.server_id = l.server_id AND g.holder = l.holder AND g.id IS DISTINCT FROM l.grant_id))
+ORDER BY a.id LIMIT 100;
 
 -- name: ToolHolder :one
 -- ToolHolder is the holder of grants per caller in a turn: the user of its message, else the caller

@@ -24,7 +24,7 @@ func (r *run) requireConnection(s *step, c event.ToolCall, needs tool.Connect) e
 	if needs.Shared && !r.MayConnect {
 		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The workspace is not connected to the tool server %s, so this was not done. An administrator can connect it: parley tools connect %[1]s", server)))
 	}
-	return r.parkRun(event.ConnectRequired{ToolUseID: c.ID, Server: server})
+	return r.parkRun(event.ConnectRequired{ToolUseID: c.ID, Server: server, Grant: needs.Grant})
 }
 
 // notePaused records the call that waits for a connection. Its server has rejected it, so it has not

@@ -43,6 +43,7 @@ type ConnectRequired struct {
 	Server     string    `json:"server"`
 	ConnectURL string    `json:"connect_url"` // works once, in any browser
 	ExpiresAt  time.Time `json:"expires_at"`
+	Grant      uuid.UUID `json:"-"` // the grant that was not enough; uuid.Nil: there is none
 }
 
 // ToolAgain records that a call begins again after its server was connected.

@@ -32,6 +32,7 @@ type Work struct {
 	Running    bool // turns run, here or on another replica
 	Queued     bool // turns are queued
 	Overdue    bool // approvals have expired
+	Connects   bool // turns wait for a grant of a tool server
 	Deliveries bool // callbacks wait for an attempt
 	Fetches    bool // files wait for a fetch
 	Streams    bool // a replica has open streams
@@ -40,7 +41,7 @@ type Work struct {
 }
 
 // unknown is the work that a beat reports after a failed reading.
-var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Paused: true, Written: true}
+var unknown = Work{Running: true, Queued: true, Overdue: true, Connects: true, Deliveries: true, Fetches: true, Streams: true, Paused: true, Written: true}
 
 // Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
 // reaches a beat reads for all.
@@ -126,6 +127,6 @@ func (p *Pulse) ask(ctx context.Context) (Work, error) {
 	if row.Seq != p.seq {
 		p.seq, p.drew = row.Seq, asked
 	}
-	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Deliveries: row.Deliveries, Fetches: row.Fetches,
+	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Connects: row.Connects, Deliveries: row.Deliveries, Fetches: row.Fetches,
 		Streams: row.Streams, Paused: row.ServerPaused || row.WorkspacePaused, Written: row.Running || asked.Sub(p.drew) < settled}, nil
 }

@@ -83,7 +83,8 @@ func (Later) Error() string { return "the result of the call will be posted late
 // made.
 type Connect struct {
 	Server string
-	Shared bool // the grant is for the whole workspace, not for a caller
+	Shared bool      // the grant is for the whole workspace, not for a caller
+	Grant  uuid.UUID // the grant that the server did not accept; uuid.Nil: there is none
 }
 
 // Error implements error.

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -18,13 +19,13 @@ const ConnectPath = "/connect/"
 
 // connectLink makes the link of a question. It works as long as the question waits.
 func (s *Service) connectLink(ctx context.Context, tx *session.Tx, t session.Turn, q event.ConnectRequired) (string, error) {
-	caller, err := s.cfg.Toolset.TurnHolder(ctx, t.ID)
+	caller, err := s.cfg.Toolset.TurnHolderIn(ctx, tx.Tx, t.ID)
 	if err != nil {
 		return "", err
 	}
 	_, code, err := s.cfg.Toolset.CreateLinkIn(ctx, tx.Tx, toolset.NewLink{Workspace: t.WorkspaceID, Server: q.Server, Caller: caller,
-		Session: t.SessionID, Approval: q.ApprovalID, Life: s.cfg.Window})
-	if fault.From(err) != nil { // the entry was removed since, so the question only expires
+		Session: t.SessionID, Approval: q.ApprovalID, Grant: q.Grant, Life: s.cfg.Window})
+	if fault.From(err) != nil { // the entry was removed since, and continueConnected answers
 		return "", nil
 	}
 	return s.cfg.Base + ConnectPath + code, err
@@ -33,47 +34,50 @@ func (s *Service) connectLink(ctx context.Context, tx *session.Tx, t session.Tur
 // Connect stores the grant of a link and continues the turns that wait for it. The link does not work
 // any more.
 func (s *Service) Connect(ctx context.Context, link toolset.Link, g toolset.Grant) error {
-	waiting, err := s.cfg.Toolset.Waiting(ctx, link.Server, link.Holder)
-	if err != nil {
-		return err
-	}
-	err = s.endLink(ctx, link, event.Provided, func(tx pgx.Tx) error { return s.cfg.Toolset.PutGrant(ctx, tx, g) })
-	if err != nil {
-		return err
-	}
-	for _, w := range waiting {
-		if w.Approval == link.Approval {
-			continue
-		}
-		err := s.cfg.Sessions.Update(ctx, w.Session, func(tx *session.Tx) error { return s.answerConnect(ctx, tx, w.Approval, event.Provided) })
-		if err != nil {
+	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		if err := s.cfg.Toolset.EndLink(ctx, tx, link.ID); err != nil {
 			return err
 		}
+		return s.cfg.Toolset.PutGrant(ctx, tx, g)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.continueConnected(ctx); err != nil {
+		s.log.WarnContext(ctx, "turns that wait for a grant could not be continued at once", "err", err)
 	}
 	return nil
 }
 
-// DeclineConnection ends a link whose user has not granted access.
-func (s *Service) DeclineConnection(ctx context.Context, link toolset.Link) error {
-	return s.endLink(ctx, link, event.Skipped, func(pgx.Tx) error { return nil })
+// continueConnected continues the turns whose questions for a grant can be answered. Every replica does
+// so once a second as long as turns wait: the rows decide, so neither a grant that arrives while a turn
+// parks nor one whose replica has died since is missed.
+func (s *Service) continueConnected(ctx context.Context) error {
+	over, err := s.q.ToolWaitsOver(ctx)
+	if err != nil {
+		return fmt.Errorf("find questions for a grant that can be answered: %w", err)
+	}
+	var failed []error
+	for _, q := range over {
+		err := s.cfg.Sessions.TryUpdate(ctx, q.SessionID, func(tx *session.Tx) error {
+			return s.answerConnect(ctx, tx, q.ID, event.Provided)
+		})
+		failed = append(failed, unlessBusy(err, "answer question", q.ID))
+	}
+	return errors.Join(failed...)
 }
 
-// endLink ends a link in the transaction of change, with the answer to the question of its turn.
-func (s *Service) endLink(ctx context.Context, link toolset.Link, outcome event.Outcome, change func(pgx.Tx) error) error {
-	end := func(tx pgx.Tx) error {
-		if err := change(tx); err != nil {
-			return err
-		}
-		return s.cfg.Toolset.EndLink(ctx, tx, link.ID)
-	}
+// DeclineConnection ends a link whose user has not granted access, with the answer to the question of
+// its turn.
+func (s *Service) DeclineConnection(ctx context.Context, link toolset.Link) error {
 	if !link.IsForTurn() {
-		return pgx.BeginFunc(ctx, s.cfg.Pool, end)
+		return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error { return s.cfg.Toolset.EndLink(ctx, tx, link.ID) })
 	}
 	return s.cfg.Sessions.Update(ctx, link.Session, func(tx *session.Tx) error {
-		if err := end(tx.Tx); err != nil {
+		if err := s.cfg.Toolset.EndLink(ctx, tx.Tx, link.ID); err != nil {
 			return err
 		}
-		return s.answerConnect(ctx, tx, link.Approval, outcome)
+		return s.answerConnect(ctx, tx, link.Approval, event.Skipped)
 	})
 }
 
@@ -86,7 +90,8 @@ func (s *Service) answerConnect(ctx context.Context, tx *session.Tx, approval uu
 	if err != nil {
 		return fmt.Errorf("find the question of a link: %w", err)
 	}
-	ok, err := tx.DecideQuestion(ctx, a.TurnID, event.Decision{ApprovalID: approval, What: event.InputConnect, Outcome: outcome, Key: linkDecider})
+	ok, err := tx.DecideQuestion(ctx, a.TurnID,
+		event.Decision{ApprovalID: approval, What: event.InputConnect, Outcome: outcome, Key: linkDecider})
 	if err != nil || !ok {
 		return err
 	}

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,16 +121,16 @@ func (s *Service) expireQuestion(ctx context.Context, id, approval uuid.UUID) er
 	})
 }
 
-// expireOverdue expires the questions that no job has expired.
+// expireOverdue expires the questions that no job has expired. One that cannot be answered does not
+// delay the others.
 func (s *Service) expireOverdue(ctx context.Context) error {
 	rows, err := s.q.ApprovalsOverdue(ctx)
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, r := range rows {
-		if err := s.expireQuestion(ctx, r.SessionID, r.ID); err != nil {
-			return err
-		}
+		failed = append(failed, s.expireQuestion(ctx, r.SessionID, r.ID))
 	}
-	return nil
+	return errors.Join(failed...)
 }

@@ -63,6 +63,9 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 		if work.Overdue {
 			s.runStep(ctx, "end overdue waits", s.expireOverdue)
 		}
+		if work.Connects {
+			s.runStep(ctx, "continue turns whose tool servers are connected", s.continueConnected)
+		}
 		if time.Since(sealed) > time.Minute { // addresses from replicas of an older version
 			sealed = time.Now()
 			s.runStep(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
@@ -151,11 +154,11 @@ func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 
 // unlessBusy adds the failed operation to an error. A locked session is not a failure: the next
 // round retries.
-func unlessBusy(err error, what string, turn uuid.UUID) error {
+func unlessBusy(err error, what string, id uuid.UUID) error {
 	if err == nil || errors.Is(err, session.ErrBusy) {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", what, turn, err)
+	return fmt.Errorf("%s %s: %w", what, id, err)
 }
 
 // requeueTurn replaces the job of a queued turn, unless another replica did so first.

@@ -47,14 +47,25 @@ type world struct {
 	auth      *oauthtest.Server
 	authority *egresstest.Authority
 	at        map[string]string
+	missed    chan func() // run when a call has found no grant
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{auth: oauthtest.New("https://auth.example", "https://crm.example/mcp"), authority: egresstest.NewAuthority(t), at: make(map[string]string)}
+	w := &world{auth: oauthtest.New("https://auth.example", "https://crm.example/mcp"), authority: egresstest.NewAuthority(t), at: make(map[string]string),
+		missed: make(chan func(), 1)}
 	crm := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
 	mcp.AddTool(crm, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "you send " + r.Extra.Header.Get("Authorization")}}}, nil, nil
+	})
+	t.Cleanup(func() {
+		for session := range crm.Sessions() { // of tokens that had ended
+			_ = session.Close()
+		}
+	})
+	mcp.AddTool(crm, &mcp.Tool{Name: "expire"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		w.auth.Revoke(false)
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "expired"}}}, nil, nil
 	})
 	w.at["auth.example"] = w.authority.Site(t, w.auth, "auth.example")
 	w.at["crm.example"] = w.authority.Site(t, w.auth.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return crm },
@@ -92,7 +103,7 @@ func (w *world) start(t *testing.T, peer *replica) *replica {
 		c.OwnTools = func(ctx context.Context, ws uuid.UUID, run *toolenv.Run) ([]tool.Tool, error) {
 			servers, err := store.Usable(ctx, ws)
 			holder := func(ctx context.Context) (string, error) { return store.TurnHolder(ctx, run.TurnID()) }
-			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: ws, Log: c.Log}, connector.Of(ws, holder), servers), err
+			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: ws, Log: c.Log}, slowGrants{connector.Of(ws, holder), w.missed}, servers), err
 		}
 	}
 	r.Service = apitest.New(t, opt)

@@ -38,7 +38,16 @@ func (s Server) Holder(caller string) string {
 
 // TurnHolder returns the holder of grants per caller in a turn.
 func (s *Store) TurnHolder(ctx context.Context, turn uuid.UUID) (string, error) {
-	holder, err := s.q.ToolHolder(ctx, turn)
+	return turnHolder(ctx, s.q, turn)
+}
+
+// TurnHolderIn is TurnHolder in a transaction.
+func (s *Store) TurnHolderIn(ctx context.Context, tx pgx.Tx, turn uuid.UUID) (string, error) {
+	return turnHolder(ctx, db.New(tx), turn)
+}
+
+func turnHolder(ctx context.Context, q *db.Queries, turn uuid.UUID) (string, error) {
+	holder, err := q.ToolHolder(ctx, turn)
 	if err != nil {
 		return "", fmt.Errorf("find the caller of a turn: %w", err)
 	}
@@ -96,8 +105,8 @@ func (s *Store) EndGrant(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// PutGrant stores a grant in a transaction, in place of an earlier one of its holder. It fails if the
-// server was removed.
+// PutGrant stores a grant in a transaction, in place of an earlier one of its holder, with an id of its
+// own. It fails if the server was removed.
 func (s *Store) PutGrant(ctx context.Context, tx pgx.Tx, g Grant) error {
 	if g.Scopes == nil {
 		g.Scopes = []string{}

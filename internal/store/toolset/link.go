@@ -42,6 +42,7 @@ type NewLink struct {
 	Caller    string // the holder, if each caller has a grant
 	Session   uuid.UUID
 	Approval  uuid.UUID
+	Grant     uuid.UUID // the grant that was not enough for the turn; uuid.Nil: there was none
 	Life      time.Duration
 }
 
@@ -63,6 +64,9 @@ func (s *Store) CreateLinkIn(ctx context.Context, tx pgx.Tx, n NewLink) (id uuid
 	p := db.ToolLinkInsertParams{ID: id, WorkspaceID: n.Workspace, Server: n.Server, Holder: n.Caller, CodeHash: hashText(code), Seconds: n.Life.Seconds()}
 	if n.Session != uuid.Nil {
 		p.SessionID, p.ApprovalID = &n.Session, &n.Approval
+	}
+	if n.Grant != uuid.Nil {
+		p.GrantID = &n.Grant
 	}
 	made, err := db.New(tx).ToolLinkInsert(ctx, p)
 	if err != nil {
@@ -143,24 +147,6 @@ func (s *Store) PurgeLinks(ctx context.Context) error {
 		return fmt.Errorf("remove old links: %w", err)
 	}
 	return nil
-}
-
-// Waiting is the question of a turn that waits for a grant.
-type Waiting struct{ Session, Approval uuid.UUID }
-
-// Waiting returns the questions that a grant answers.
-func (s *Store) Waiting(ctx context.Context, server uuid.UUID, holder string) ([]Waiting, error) {
-	rows, err := s.q.ToolLinksWaiting(ctx, server, holder)
-	if err != nil {
-		return nil, fmt.Errorf("find turns that wait for a grant: %w", err)
-	}
-	var list []Waiting
-	for _, r := range rows {
-		if r.SessionID != nil && r.ApprovalID != nil {
-			list = append(list, Waiting{*r.SessionID, *r.ApprovalID})
-		}
-	}
-	return list, nil
 }
 
 func linkOf(r db.ToolLink, workspace, server, address string) Link {

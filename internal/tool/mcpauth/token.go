@@ -58,7 +58,7 @@ func (g grants) Token(ctx context.Context, server toolset.Server, rejected int64
 	if err != nil {
 		return mcptool.Token{}, err
 	}
-	return mcptool.Token{Value: vault.NewValue([]byte(t.Access)), Version: held.Version}, nil
+	return mcptool.Token{Value: vault.NewValue([]byte(t.Access)), Grant: held.ID, Version: held.Version}, nil
 }
 
 // read returns a grant with its tokens, or mcptool.ErrNotConnected.

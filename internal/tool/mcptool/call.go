@@ -26,6 +26,7 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	whole := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, t.peer.server.Timeout, remote.ErrTime)
 	defer cancel()
+	renewed := false // the call has had another token than the first
 	for attempt := 1; ; attempt++ {
 		res, sent, err := t.attempt(ctx, call)
 		if err == nil {
@@ -39,20 +40,23 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 			return tool.Result{}, t.peer.connect()
 		}
 		if errors.Is(err, errChanged) {
-			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.", t.peer.server.Name, t.def.Name)), nil
+			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.",
+				t.peer.server.Name, t.def.Name)), nil
 		}
 		if errors.Is(err, errNotCompared) {
-			return tool.Reject(fmt.Sprintf("The tools of the server %s could not be compared with those that were accepted, so the call was not made. Try again later.", t.peer.server.Name)), nil
+			return tool.Reject(fmt.Sprintf("The tools of the server %s could not be compared with those that were accepted, "+
+				"so the call was not made. Try again later.", t.peer.server.Name)), nil
 		}
 		if t.peer.link == nil { // a refusal, or no database
 			return tool.Result{}, err
 		}
-		if before := t.peer.rejected; t.peer.rejectToken() { // the server has not made the call
-			if before == 0 {
-				attempt--
-				continue
+		if t.peer.rejectToken() { // the server has not made the call
+			if renewed {
+				return tool.Result{}, t.peer.connect()
 			}
-			return tool.Result{}, t.peer.connect()
+			renewed = true
+			attempt--
+			continue
 		}
 		why, rejected := t.peer.explain(err)
 		gone := errors.Is(err, mcp.ErrSessionMissing)
@@ -84,7 +88,8 @@ func (t serverTool) attempt(ctx context.Context, call tool.Call) (res *mcp.CallT
 	t.peer.link.beginCall(call.ID)
 	ctx, cancel := context.WithCancel(ctx) // ends a stream that goes on after the result
 	defer cancel()
-	res, err = t.peer.session.CallTool(ctx, &mcp.CallToolParams{Name: t.def.OwnName, Arguments: json.RawMessage(call.Input), Meta: mcp.Meta{useID: call.ID}})
+	res, err = t.peer.session.CallTool(ctx, &mcp.CallToolParams{Name: t.def.OwnName, Arguments: json.RawMessage(call.Input),
+		Meta: mcp.Meta{useID: call.ID}})
 	if err == nil && res.NeedsInput() {
 		return nil, true, &jsonrpc.Error{Message: "It asks for further input, which tool servers do not get here."}
 	}

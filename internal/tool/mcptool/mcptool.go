@@ -11,6 +11,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
@@ -49,6 +51,7 @@ type Grants interface {
 // Token is the access token of a grant.
 type Token struct {
 	vault.Value
+	Grant   uuid.UUID
 	Version int64 // of the grant
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -32,9 +33,10 @@ type peer struct {
 	env      Env
 	registry Registry
 	uses     remote.Uses
-	grants   Grants // for a server with OAuth
-	token    int64  // version of the session's token
-	rejected int64  // version of a token that the server does not accept
+	grants   Grants    // for a server with OAuth
+	grant    uuid.UUID // that the session's token is from; uuid.Nil: there is none
+	token    int64     // version of the session's token
+	rejected int64     // version of a token that the server does not accept
 
 	link    *link
 	session *mcp.ClientSession
@@ -98,13 +100,15 @@ func (p *peer) route(ctx context.Context, host string) (send func(string, *http.
 	if p.grants == nil {
 		return nil, nil, ErrNotConnected
 	}
+	p.grant = uuid.Nil
 	token, err := p.grants.Token(ctx, p.server, p.rejected)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.token = token.Version
+	p.grant, p.token = token.Grant, token.Version
 	name := p.server.Name + ".oauth" // no name of a credential
-	own := vault.Opened{Credential: vault.Credential{Name: name, Version: int(token.Version), Hosts: []string{host}, AllowHTTP: strings.HasPrefix(p.server.URL, "http:")}, Value: token.Value}
+	own := vault.Opened{Credential: vault.Credential{Name: name, Version: int(token.Version), Hosts: []string{host},
+		AllowHTTP: strings.HasPrefix(p.server.URL, "http:")}, Value: token.Value}
 	if send, stands, err = p.env.RouteToken(ctx, host, p.server.Secrets(), own); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +119,7 @@ func (p *peer) route(ctx context.Context, host string) (send func(string, *http.
 
 // connect returns the error of a call without a grant.
 func (p *peer) connect() error {
-	return tool.Connect{Server: p.server.Name, Shared: !p.server.Auth.PerCaller}
+	return tool.Connect{Server: p.server.Name, Shared: !p.server.Auth.PerCaller, Grant: p.grant}
 }
 
 // rejectToken ends a session whose token the server does not accept, and reports whether it was that.
@@ -148,8 +152,8 @@ func (p *peer) drop() {
 	}
 }
 
-// explain returns the reason of a failure of the link for the model and for the administrator. isAnswer reports
-// that the server has rejected the call, so it had no effect.
+// explain returns the reason of a failure of the link for the model and for the administrator.
+// isAnswer reports that the server has rejected the call, so it had no effect.
 func (p *peer) explain(err error) (why string, isAnswer bool) {
 	status, failure := p.link.reason()
 	if refused, ok := errors.AsType[tool.Refusal](failure); ok {
