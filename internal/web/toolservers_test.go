@@ -133,6 +133,7 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.Press("td a.t", "order")
 	p.See("dd", "/orders")
 	unhurt(t, p)
+	w.replaceTools(t, p)
 	p.Go(w.URL + "/w/demo/tools")
 	p.See("td .st", "Ready")
 	p.Review("tools")
@@ -149,6 +150,36 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.See(".note", "Removed crm with its tools")
 	if list, err := w.app.Toolset.List(t.Context(), w.Workspace.ID); err != nil || len(list) != 3 || list[2].Tools[2].Label != toolset.ReadOnly || !list[2].Tools[2].Enabled {
 		t.Errorf("left are %+v, %v", list, err)
+	}
+}
+
+// orderGuide is a tool as the guide defines it.
+const orderGuide = "description: Order chairs.\nmethod: POST\nurl: http://tickets.demo.internal/api/chairs\ninput_schema: {type: object, properties: {item: {type: string}}}\n"
+
+// replaceTools replaces the tool of the entry order by that of the guide, and adds another entry with it.
+func (w *world) replaceTools(t *testing.T, p *browser.Page) {
+	t.Helper()
+	fill := func(text string) {
+		p.MustElement("#f-tools").MustEval(`function (text) { this.value = text }`, text)
+	}
+	p.Go(w.URL + "/w/demo/tools/servers/order")
+	fill("description: [")
+	p.Press("#definitions button", "Replace")
+	p.See("#f-tools-h", "cannot be read")
+	fill(orderGuide)
+	p.Press("#definitions button", "Replace")
+	p.See(".note", "The definitions of order were replaced")
+	p.See("td", "POST /api/chairs")
+	p.Press("#definitions button", "Replace") // what the page shows is a definition, too
+	p.See("td", "POST /api/chairs")
+	unhurt(t, p)
+	p.Go(w.URL + "/w/demo/tools/new?kind=http")
+	p.Fill("#f-name", "chairs")
+	fill(orderGuide)
+	p.Press("button.primary", "Add")
+	p.See("dd", "http://tickets.demo.internal")
+	if err := w.app.Toolset.Remove(t.Context(), w.Workspace.ID, "chairs"); err != nil {
+		t.Fatal(err)
 	}
 }
 
