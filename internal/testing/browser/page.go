@@ -316,7 +316,11 @@ func (p *Page) axe(look string) {
 		p.t.Errorf("axe at %s, %s: %s: %s\n%s", p.Path(), look, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
 	}
 	if wide := p.MustEval(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`).Int(); wide > 0 {
-		p.t.Errorf("%s, %s: the page is %d px wider than the window", p.Path(), look, wide)
+		widest := p.MustEval(`() => { // the innermost of the elements that reach furthest to the right
+			const all = [...document.querySelectorAll("body *")], end = e => e.getBoundingClientRect().right
+			return all.sort((a, b) => end(a) - end(b)).pop().outerHTML.slice(0, 300)
+		}`)
+		p.t.Errorf("%s, %s: the page is %d px wider than the window: %s", p.Path(), look, wide, widest.Str())
 	}
 }
 
