@@ -152,16 +152,6 @@ type Credential struct {
 	RemovedAt    *time.Time
 }
 
-type Document struct {
-	WorkspaceID uuid.UUID
-	Path        string
-	Title       string
-	Content     string
-	Version     int32
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-}
-
 type EgressPolicy struct {
 	WorkspaceID uuid.UUID
 	Hosts       []string
@@ -464,11 +454,13 @@ type Workspace struct {
 	HasTools           bool
 	CallerInstructions bool
 	CallerParameters   bool
+	SearchLanguage     string
 }
 
 type WorkspaceStorage struct {
-	WorkspaceID uuid.UUID
-	Files       int64
-	Folders     int64
-	Documents   int64
+	WorkspaceID   uuid.UUID
+	Files         int64
+	Folders       int64
+	Documents     int64
+	DocumentCount int64
 }

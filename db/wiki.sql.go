@@ -13,7 +13,7 @@ import (
 )
 
 const documentCreate = `-- name: DocumentCreate :one
-INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+INSERT INTO documents (workspace_id, path, title, content, indexed) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (workspace_id, path) DO NOTHING
 RETURNING version
 `
@@ -45,14 +45,22 @@ func (q *Queries) DocumentDelete(ctx context.Context, workspaceID uuid.UUID, pat
 }
 
 const documentGet = `-- name: DocumentGet :one
-SELECT workspace_id, path, title, content, version, created_at, updated_at FROM documents WHERE workspace_id = $1 AND path = $2
+SELECT path, title, content, version, created_at, updated_at FROM documents WHERE workspace_id = $1 AND path = $2
 `
 
-func (q *Queries) DocumentGet(ctx context.Context, workspaceID uuid.UUID, path string) (Document, error) {
+type DocumentGetRow struct {
+	Path      string
+	Title     string
+	Content   string
+	Version   int32
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+func (q *Queries) DocumentGet(ctx context.Context, workspaceID uuid.UUID, path string) (DocumentGetRow, error) {
 	row := q.db.QueryRow(ctx, documentGet, workspaceID, path)
-	var i Document
+	var i DocumentGetRow
 	err := row.Scan(
-		&i.WorkspaceID,
 		&i.Path,
 		&i.Title,
 		&i.Content,
@@ -63,10 +71,20 @@ func (q *Queries) DocumentGet(ctx context.Context, workspaceID uuid.UUID, path s
 	return i, err
 }
 
+const documentIndexed = `-- name: DocumentIndexed :exec
+UPDATE documents SET indexed = version WHERE workspace_id = $1 AND path = $2
+`
+
+// DocumentIndexed records that the sections of a document are stored.
+func (q *Queries) DocumentIndexed(ctx context.Context, workspaceID uuid.UUID, path string) error {
+	_, err := q.db.Exec(ctx, documentIndexed, workspaceID, path)
+	return err
+}
+
 const documentPut = `-- name: DocumentPut :one
-INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+INSERT INTO documents (workspace_id, path, title, content, indexed) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (workspace_id, path) DO UPDATE
-SET title = excluded.title, content = excluded.content, version = documents.version + 1, updated_at = now()
+SET title = excluded.title, content = excluded.content, version = documents.version + 1, indexed = documents.version + 1, updated_at = now()
 RETURNING path, title, version, created_at, updated_at
 `
 
@@ -78,6 +96,7 @@ type DocumentPutRow struct {
 	UpdatedAt time.Time
 }
 
+// DocumentPut writes a document. Its sections are stored in the same transaction.
 func (q *Queries) DocumentPut(ctx context.Context, workspaceID uuid.UUID, path string, title string, content string) (DocumentPutRow, error) {
 	row := q.db.QueryRow(ctx, documentPut,
 		workspaceID,
@@ -97,7 +116,7 @@ func (q *Queries) DocumentPut(ctx context.Context, workspaceID uuid.UUID, path s
 }
 
 const documentReplace = `-- name: DocumentReplace :one
-UPDATE documents SET title = $3, content = $4, version = version + 1, updated_at = now()
+UPDATE documents SET title = $3, content = $4, version = version + 1, indexed = version + 1, updated_at = now()
 WHERE workspace_id = $1 AND path = $2 AND version = $5
 RETURNING version
 `
@@ -124,47 +143,22 @@ func (q *Queries) DocumentReplace(ctx context.Context, arg DocumentReplaceParams
 	return version, err
 }
 
-const documentsAll = `-- name: DocumentsAll :many
-SELECT path, title, content, version FROM documents WHERE workspace_id = $1 ORDER BY path
+const documentsAreStale = `-- name: DocumentsAreStale :one
+SELECT EXISTS (SELECT FROM documents WHERE indexed <> version AND ($1::uuid IS NULL OR workspace_id = $1))::bool
 `
 
-type DocumentsAllRow struct {
-	Path    string
-	Title   string
-	Content string
-	Version int32
-}
-
-// DocumentsAll is a workspace's whole knowledge, for searching.
-func (q *Queries) DocumentsAll(ctx context.Context, workspaceID uuid.UUID) ([]DocumentsAllRow, error) {
-	rows, err := q.db.Query(ctx, documentsAll, workspaceID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DocumentsAllRow
-	for rows.Next() {
-		var i DocumentsAllRow
-		if err := rows.Scan(
-			&i.Path,
-			&i.Title,
-			&i.Content,
-			&i.Version,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// DocumentsAreStale reports whether documents lack the sections of their version.
+func (q *Queries) DocumentsAreStale(ctx context.Context, workspaceID *uuid.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, documentsAreStale, workspaceID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const documentsList = `-- name: DocumentsList :many
 SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
-WHERE workspace_id = $1 AND starts_with(path, $2::text)
-ORDER BY path
+WHERE workspace_id = $1 AND starts_with(path, $2::text) AND path COLLATE "C" > $3::text
+ORDER BY path COLLATE "C" LIMIT $4::int
 `
 
 type DocumentsListRow struct {
@@ -175,8 +169,14 @@ type DocumentsListRow struct {
 	UpdatedAt time.Time
 }
 
-func (q *Queries) DocumentsList(ctx context.Context, workspaceID uuid.UUID, prefix string) ([]DocumentsListRow, error) {
-	rows, err := q.db.Query(ctx, documentsList, workspaceID, prefix)
+// DocumentsList is a page of the documents below a path, without their contents.
+func (q *Queries) DocumentsList(ctx context.Context, workspaceID uuid.UUID, prefix string, after string, most *int32) ([]DocumentsListRow, error) {
+	rows, err := q.db.Query(ctx, documentsList,
+		workspaceID,
+		prefix,
+		after,
+		most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -201,39 +201,293 @@ func (q *Queries) DocumentsList(ctx context.Context, workspaceID uuid.UUID, pref
 	return items, nil
 }
 
-const documentsOthers = `-- name: DocumentsOthers :one
-SELECT count(*)::bigint AS documents, coalesce(sum(octet_length(content)), 0)::bigint AS bytes
-FROM documents WHERE workspace_id = $1 AND path <> $2
+const documentsMeasure = `-- name: DocumentsMeasure :one
+SELECT coalesce(s.document_count, 0)::bigint AS documents, coalesce(s.documents, 0)::bigint AS bytes,
+       coalesce((SELECT octet_length(d.content) FROM documents d WHERE d.workspace_id = $1 AND d.path = $2), -1)::bigint AS size
+FROM (VALUES (true)) AS one LEFT JOIN workspace_storage s ON s.workspace_id = $1
 `
 
-type DocumentsOthersRow struct {
+type DocumentsMeasureRow struct {
 	Documents int64
 	Bytes     int64
+	Size      int64
 }
 
-// DocumentsOthers measures what a workspace has besides one document.
-func (q *Queries) DocumentsOthers(ctx context.Context, workspaceID uuid.UUID, path string) (DocumentsOthersRow, error) {
-	row := q.db.QueryRow(ctx, documentsOthers, workspaceID, path)
-	var i DocumentsOthersRow
-	err := row.Scan(&i.Documents, &i.Bytes)
+// DocumentsMeasure is what a workspace has stored, and the size of one document; -1: it does not
+// exist.
+func (q *Queries) DocumentsMeasure(ctx context.Context, workspaceID uuid.UUID, path string) (DocumentsMeasureRow, error) {
+	row := q.db.QueryRow(ctx, documentsMeasure, workspaceID, path)
+	var i DocumentsMeasureRow
+	err := row.Scan(&i.Documents, &i.Bytes, &i.Size)
 	return i, err
 }
 
-const documentsVersion = `-- name: DocumentsVersion :one
-SELECT count(*)::bigint AS documents, coalesce(sum(version), 0)::bigint AS versions, coalesce(max(updated_at), 'epoch')::timestamptz AS newest
-FROM documents WHERE workspace_id = $1
+const documentsPage = `-- name: DocumentsPage :many
+SELECT path, content FROM documents
+WHERE workspace_id = $1 AND starts_with(path, $2::text) AND path COLLATE "C" > $3::text
+ORDER BY path COLLATE "C" LIMIT $4::int
 `
 
-type DocumentsVersionRow struct {
-	Documents int64
-	Versions  int64
-	Newest    time.Time
+type DocumentsPageRow struct {
+	Path    string
+	Content string
 }
 
-// DocumentsVersion changes whenever a workspace's knowledge does.
-func (q *Queries) DocumentsVersion(ctx context.Context, workspaceID uuid.UUID) (DocumentsVersionRow, error) {
-	row := q.db.QueryRow(ctx, documentsVersion, workspaceID)
-	var i DocumentsVersionRow
-	err := row.Scan(&i.Documents, &i.Versions, &i.Newest)
-	return i, err
+// DocumentsPage is a page of the documents below a path, for grep.
+func (q *Queries) DocumentsPage(ctx context.Context, workspaceID uuid.UUID, prefix string, after string, most int32) ([]DocumentsPageRow, error) {
+	rows, err := q.db.Query(ctx, documentsPage,
+		workspaceID,
+		prefix,
+		after,
+		most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DocumentsPageRow
+	for rows.Next() {
+		var i DocumentsPageRow
+		if err := rows.Scan(&i.Path, &i.Content); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const documentsStale = `-- name: DocumentsStale :many
+SELECT workspace_id, path, title, content FROM documents
+WHERE indexed <> version AND ($1::uuid IS NULL OR workspace_id = $1)
+LIMIT $2::int FOR UPDATE SKIP LOCKED
+`
+
+type DocumentsStaleRow struct {
+	WorkspaceID uuid.UUID
+	Path        string
+	Title       string
+	Content     string
+}
+
+// DocumentsStale are documents without sections of their version, and locks them. Another replica
+// skips them.
+func (q *Queries) DocumentsStale(ctx context.Context, workspaceID *uuid.UUID, most int32) ([]DocumentsStaleRow, error) {
+	rows, err := q.db.Query(ctx, documentsStale, workspaceID, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DocumentsStaleRow
+	for rows.Next() {
+		var i DocumentsStaleRow
+		if err := rows.Scan(
+			&i.WorkspaceID,
+			&i.Path,
+			&i.Title,
+			&i.Content,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const searchTerms = `-- name: SearchTerms :many
+WITH sampled AS MATERIALIZED (
+    SELECT s.sample, s.words FROM document_sections s WHERE s.workspace_id = $1 ORDER BY s.sample LIMIT $2::int
+), terms AS (
+    SELECT t.term FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, plain_words($3::text)))) AS t (term)
+    WHERE w.id = $1
+)
+SELECT t.term::text AS term, (SELECT count(*) FROM sampled s WHERE s.words @@ quote_literal(t.term)::tsquery)::int AS held,
+       (SELECT count(*) FROM sampled)::int AS sections, coalesce((SELECT max(s.sample) FROM sampled s), 0)::int AS reach
+FROM terms t ORDER BY held, term
+`
+
+type SearchTermsRow struct {
+	Term     string
+	Held     int32
+	Sections int32
+	Reach    int32
+}
+
+// SearchTerms are the words of a query in the language of a workspace, each with the number of the
+// sampled sections that contain it. A workspace of fewer sections is sampled whole.
+func (q *Queries) SearchTerms(ctx context.Context, workspaceID uuid.UUID, most int32, query string) ([]SearchTermsRow, error) {
+	rows, err := q.db.Query(ctx, searchTerms, workspaceID, most, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchTermsRow
+	for rows.Next() {
+		var i SearchTermsRow
+		if err := rows.Scan(
+			&i.Term,
+			&i.Held,
+			&i.Sections,
+			&i.Reach,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sectionsDelete = `-- name: SectionsDelete :exec
+DELETE FROM document_sections WHERE workspace_id = $1 AND path = $2
+`
+
+func (q *Queries) SectionsDelete(ctx context.Context, workspaceID uuid.UUID, path string) error {
+	_, err := q.db.Exec(ctx, sectionsDelete, workspaceID, path)
+	return err
+}
+
+const sectionsInsert = `-- name: SectionsInsert :exec
+INSERT INTO document_sections (workspace_id, path, n, line, heading, body, sample, words)
+SELECT w.id, $1, s.n, s.line, s.heading, s.body, hashtextextended($1::text || ' ' || s.n, 0) & 2147483647,
+       section_words(w.search_language, s.heading, $2::text, s.body)
+FROM (SELECT generate_series(1, cardinality($3::int[])) AS n, unnest($3::int[]) AS line,
+             unnest($4::text[]) AS heading, unnest($5::text[]) AS body) AS s, workspaces w
+WHERE w.id = $6
+`
+
+type SectionsInsertParams struct {
+	Path        string
+	About       string
+	Lines       []int32
+	Headings    []string
+	Bodies      []string
+	WorkspaceID uuid.UUID
+}
+
+// SectionsInsert stores the sections of a document in the language of its workspace.
+func (q *Queries) SectionsInsert(ctx context.Context, arg SectionsInsertParams) error {
+	_, err := q.db.Exec(ctx, sectionsInsert,
+		arg.Path,
+		arg.About,
+		arg.Lines,
+		arg.Headings,
+		arg.Bodies,
+		arg.WorkspaceID,
+	)
+	return err
+}
+
+const sectionsRanked = `-- name: SectionsRanked :many
+WITH operators AS MATERIALIZED (
+    SELECT websearch_to_tsquery(w.search_language::regconfig, $4::text) AS operators FROM workspaces w WHERE w.id = $3
+), candidates AS MATERIALIZED (
+    SELECT found.path, found.n
+    FROM (SELECT unnest($5::text[]) AS query) q CROSS JOIN operators o
+    CROSS JOIN LATERAL (
+        SELECT s.path, s.n FROM document_sections s
+        WHERE s.workspace_id = $3 AND s.words @@ (q.query::tsquery && o.operators) AND starts_with(s.path, $6::text)
+        LIMIT $7::int) found
+    UNION
+    SELECT found.path, found.n FROM operators o CROSS JOIN LATERAL (
+        SELECT s.path, s.n FROM document_sections s
+        WHERE s.workspace_id = $3 AND ts_filter(s.words, '{a}') @@ $8::text::tsquery AND s.words @@ ($8::text::tsquery && o.operators) AND starts_with(s.path, $6::text)
+        LIMIT $7::int) found
+), terms AS MATERIALIZED (
+    SELECT t.term::tsquery AS term, t.weight
+    FROM (SELECT unnest($9::text[]) AS term, unnest($10::float8[]) AS weight) t
+), ranked AS (
+    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * (1 + ts_rank_cd(s.words, $11::text::tsquery)) AS score, m.covered
+    FROM candidates c
+    JOIN document_sections s ON s.workspace_id = $3 AND s.path = c.path AND s.n = c.n
+    CROSS JOIN LATERAL (
+        SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
+        FROM (SELECT t.weight, ts_rank('{0.4, 0.4, 0.6, 1}', s.words, t.term, 1) AS rank FROM terms t) r) m
+    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $12::int
+)
+SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,
+       ts_headline(w.search_language::regconfig, plain_words(r.body), $1::text::tsquery,
+           'HighlightAll=true, StartSel="' || $2::text || '", StopSel="' || $2::text || '"')::text AS marked
+FROM ranked r
+JOIN documents d ON d.workspace_id = $3 AND d.path = r.path
+JOIN workspaces w ON w.id = d.workspace_id
+ORDER BY r.score DESC, r.path COLLATE "C", r.n
+`
+
+type SectionsRankedParams struct {
+	AnyTerm     string
+	Mark        string
+	WorkspaceID uuid.UUID
+	Operators   string
+	Queries     []string
+	Prefix      string
+	Most        int32
+	Heads       string
+	Terms       []string
+	Weights     []float64
+	Every       string
+	Best        int32
+}
+
+type SectionsRankedRow struct {
+	Path    string
+	Title   string
+	Line    int32
+	Heading string
+	Body    string
+	Score   float64
+	Covered float64
+	Marked  string
+}
+
+// SectionsRanked are the best sections for the terms of a query. queries and heads choose the
+// candidates, a bounded number each; operators are the quoted phrases and the excluded words. marked
+// is the text with the words of the query between two marks.
+func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) ([]SectionsRankedRow, error) {
+	rows, err := q.db.Query(ctx, sectionsRanked,
+		arg.AnyTerm,
+		arg.Mark,
+		arg.WorkspaceID,
+		arg.Operators,
+		arg.Queries,
+		arg.Prefix,
+		arg.Most,
+		arg.Heads,
+		arg.Terms,
+		arg.Weights,
+		arg.Every,
+		arg.Best,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SectionsRankedRow
+	for rows.Next() {
+		var i SectionsRankedRow
+		if err := rows.Scan(
+			&i.Path,
+			&i.Title,
+			&i.Line,
+			&i.Heading,
+			&i.Body,
+			&i.Score,
+			&i.Covered,
+			&i.Marked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -41,7 +41,7 @@ func (q *Queries) ServerPaused(ctx context.Context) (ServerPausedRow, error) {
 }
 
 const storageAll = `-- name: StorageAll :many
-SELECT workspace_id, files, folders, documents FROM workspace_storage
+SELECT workspace_id, files, folders, documents, document_count FROM workspace_storage
 `
 
 // StorageAll is what each workspace has stored, in bytes.
@@ -59,6 +59,7 @@ func (q *Queries) StorageAll(ctx context.Context) ([]WorkspaceStorage, error) {
 			&i.Files,
 			&i.Folders,
 			&i.Documents,
+			&i.DocumentCount,
 		); err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -126,12 +127,13 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.HasTools,
 		&i.CallerInstructions,
 		&i.CallerParameters,
+		&i.SearchLanguage,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -161,6 +163,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.HasTools,
 		&i.CallerInstructions,
 		&i.CallerParameters,
+		&i.SearchLanguage,
 	)
 	return i, err
 }
@@ -183,7 +186,7 @@ INSERT INTO workspaces (id, slug, name, instructions, model, max_response_second
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
         coalesce($7::int, 50), coalesce($8::int, 24000))
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language
 `
 
 type WorkspaceInsertParams struct {
@@ -234,6 +237,7 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.HasTools,
 		&i.CallerInstructions,
 		&i.CallerParameters,
+		&i.SearchLanguage,
 	)
 	return i, err
 }
@@ -274,7 +278,7 @@ SET name = COALESCE($1, name),
     caller_parameters = COALESCE($15, caller_parameters),
     updated_at = now()
 WHERE id = $16 AND ($17::timestamptz IS NULL OR updated_at = $17)
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language
 `
 
 type WorkspaceUpdateParams struct {
@@ -344,12 +348,13 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.HasTools,
 		&i.CallerInstructions,
 		&i.CallerParameters,
+		&i.SearchLanguage,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -385,6 +390,7 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.HasTools,
 			&i.CallerInstructions,
 			&i.CallerParameters,
+			&i.SearchLanguage,
 		); err != nil {
 			return nil, err
 		}

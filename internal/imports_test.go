@@ -93,7 +93,7 @@ var ours = map[string]string{
 	"internal/store/skill":                  "db internal/fault internal/replan internal/search internal/text",
 	"internal/store/toolset":                "db internal/fault internal/pgerr internal/replan internal/schema internal/store/permission internal/text",
 	"internal/store/vault":                  "db internal/fault internal/pgerr internal/replan",
-	"internal/store/wiki":                   "db internal/event internal/fault internal/pgerr internal/replan internal/search internal/text",
+	"internal/store/wiki":                   "db internal/event internal/fault internal/outage internal/pgerr internal/replan internal/search internal/text",
 	"internal/store/workspace":              "db internal/fault internal/replan internal/text",
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",

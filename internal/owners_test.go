@@ -25,7 +25,7 @@ var owners = map[string]string{
 	"allowlist": "store/permission", "tool_rules": "store/permission",
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",
-	"documents":    "store/wiki",
+	"documents": "store/wiki", "document_sections": "store/wiki",
 	"tool_servers": "store/toolset", "tool_definitions": "store/toolset", "tool_grants": "store/toolset", "tool_clients": "store/toolset", "tool_links": "store/toolset",
 	"files": "store/filestore", "file_chunks": "store/filestore", "file_uploads": "store/filestore", "turn_files": "store/filestore",
 	"open_streams": "store/ratelimit", "rate_limits": "store/ratelimit",

@@ -1,43 +1,122 @@
 -- name: DocumentPut :one
-INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+-- DocumentPut writes a document. Its sections are stored in the same transaction.
+INSERT INTO documents (workspace_id, path, title, content, indexed) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (workspace_id, path) DO UPDATE
-SET title = excluded.title, content = excluded.content, version = documents.version + 1, updated_at = now()
+SET title = excluded.title, content = excluded.content, version = documents.version + 1, indexed = documents.version + 1, updated_at = now()
 RETURNING path, title, version, created_at, updated_at;
 
 -- name: DocumentCreate :one
 -- DocumentCreate writes a document where there is none; else it returns no row.
-INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+INSERT INTO documents (workspace_id, path, title, content, indexed) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (workspace_id, path) DO NOTHING
 RETURNING version;
 
 -- name: DocumentReplace :one
 -- DocumentReplace writes over the version that the writer has read, and no other.
-UPDATE documents SET title = $3, content = $4, version = version + 1, updated_at = now()
+UPDATE documents SET title = $3, content = $4, version = version + 1, indexed = version + 1, updated_at = now()
 WHERE workspace_id = $1 AND path = $2 AND version = sqlc.arg(expected)
 RETURNING version;
 
--- name: DocumentsOthers :one
--- DocumentsOthers measures what a workspace has besides one document.
-SELECT count(*)::bigint AS documents, coalesce(sum(octet_length(content)), 0)::bigint AS bytes
-FROM documents WHERE workspace_id = $1 AND path <> $2;
+-- name: DocumentsMeasure :one
+-- DocumentsMeasure is what a workspace has stored, and the size of one document; -1: it does not
+-- exist.
+SELECT coalesce(s.document_count, 0)::bigint AS documents, coalesce(s.documents, 0)::bigint AS bytes,
+       coalesce((SELECT octet_length(d.content) FROM documents d WHERE d.workspace_id = sqlc.arg(workspace_id) AND d.path = sqlc.arg(path)), -1)::bigint AS size
+FROM (VALUES (true)) AS one LEFT JOIN workspace_storage s ON s.workspace_id = sqlc.arg(workspace_id);
 
 -- name: DocumentGet :one
-SELECT * FROM documents WHERE workspace_id = $1 AND path = $2;
+SELECT path, title, content, version, created_at, updated_at FROM documents WHERE workspace_id = $1 AND path = $2;
 
 -- name: DocumentsList :many
+-- DocumentsList is a page of the documents below a path, without their contents.
 SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
-WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text)
-ORDER BY path;
+WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text) AND path COLLATE "C" > sqlc.arg(after)::text
+ORDER BY path COLLATE "C" LIMIT sqlc.narg(most)::int;
 
--- name: DocumentsAll :many
--- DocumentsAll is a workspace's whole knowledge, for searching.
-SELECT path, title, content, version FROM documents WHERE workspace_id = $1 ORDER BY path;
+-- name: DocumentsPage :many
+-- DocumentsPage is a page of the documents below a path, for grep.
+SELECT path, content FROM documents
+WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text) AND path COLLATE "C" > sqlc.arg(after)::text
+ORDER BY path COLLATE "C" LIMIT sqlc.arg(most)::int;
 
 -- name: DocumentDelete :execrows
 -- DocumentDelete removes a document, unless it is at another version than expected; null: at any.
 DELETE FROM documents WHERE workspace_id = $1 AND path = $2 AND version = coalesce(sqlc.narg(expected)::int, version);
 
--- name: DocumentsVersion :one
--- DocumentsVersion changes whenever a workspace's knowledge does.
-SELECT count(*)::bigint AS documents, coalesce(sum(version), 0)::bigint AS versions, coalesce(max(updated_at), 'epoch')::timestamptz AS newest
-FROM documents WHERE workspace_id = $1;
+-- name: DocumentsStale :many
+-- DocumentsStale are documents without sections of their version, and locks them. Another replica
+-- skips them.
+SELECT workspace_id, path, title, content FROM documents
+WHERE indexed <> version AND (sqlc.narg(workspace_id)::uuid IS NULL OR workspace_id = sqlc.narg(workspace_id))
+LIMIT sqlc.arg(most)::int FOR UPDATE SKIP LOCKED;
+
+-- name: DocumentsAreStale :one
+-- DocumentsAreStale reports whether documents lack the sections of their version.
+SELECT EXISTS (SELECT FROM documents WHERE indexed <> version AND (sqlc.narg(workspace_id)::uuid IS NULL OR workspace_id = sqlc.narg(workspace_id)))::bool;
+
+-- name: DocumentIndexed :exec
+-- DocumentIndexed records that the sections of a document are stored.
+UPDATE documents SET indexed = version WHERE workspace_id = $1 AND path = $2;
+
+-- name: SectionsDelete :exec
+DELETE FROM document_sections WHERE workspace_id = $1 AND path = $2;
+
+-- name: SectionsInsert :exec
+-- SectionsInsert stores the sections of a document in the language of its workspace.
+INSERT INTO document_sections (workspace_id, path, n, line, heading, body, sample, words)
+SELECT w.id, sqlc.arg(path), s.n, s.line, s.heading, s.body, hashtextextended(sqlc.arg(path)::text || ' ' || s.n, 0) & 2147483647,
+       section_words(w.search_language, s.heading, sqlc.arg(about)::text, s.body)
+FROM (SELECT generate_series(1, cardinality(sqlc.arg(lines)::int[])) AS n, unnest(sqlc.arg(lines)::int[]) AS line,
+             unnest(sqlc.arg(headings)::text[]) AS heading, unnest(sqlc.arg(bodies)::text[]) AS body) AS s, workspaces w
+WHERE w.id = sqlc.arg(workspace_id);
+
+-- name: SearchTerms :many
+-- SearchTerms are the words of a query in the language of a workspace, each with the number of the
+-- sampled sections that contain it. A workspace of fewer sections is sampled whole.
+WITH sampled AS MATERIALIZED (
+    SELECT s.sample, s.words FROM document_sections s WHERE s.workspace_id = sqlc.arg(workspace_id) ORDER BY s.sample LIMIT sqlc.arg(most)::int
+), terms AS (
+    SELECT t.term FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, plain_words(sqlc.arg(query)::text)))) AS t (term)
+    WHERE w.id = sqlc.arg(workspace_id)
+)
+SELECT t.term::text AS term, (SELECT count(*) FROM sampled s WHERE s.words @@ quote_literal(t.term)::tsquery)::int AS held,
+       (SELECT count(*) FROM sampled)::int AS sections, coalesce((SELECT max(s.sample) FROM sampled s), 0)::int AS reach
+FROM terms t ORDER BY held, term;
+
+-- name: SectionsRanked :many
+-- SectionsRanked are the best sections for the terms of a query. queries and heads choose the
+-- candidates, a bounded number each; operators are the quoted phrases and the excluded words. marked
+-- is the text with the words of the query between two marks.
+WITH operators AS MATERIALIZED (
+    SELECT websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(operators)::text) AS operators FROM workspaces w WHERE w.id = sqlc.arg(workspace_id)
+), candidates AS MATERIALIZED (
+    SELECT found.path, found.n
+    FROM (SELECT unnest(sqlc.arg(queries)::text[]) AS query) q CROSS JOIN operators o
+    CROSS JOIN LATERAL (
+        SELECT s.path, s.n FROM document_sections s
+        WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.words @@ (q.query::tsquery && o.operators) AND starts_with(s.path, sqlc.arg(prefix)::text)
+        LIMIT sqlc.arg(most)::int) found
+    UNION
+    SELECT found.path, found.n FROM operators o CROSS JOIN LATERAL (
+        SELECT s.path, s.n FROM document_sections s
+        WHERE s.workspace_id = sqlc.arg(workspace_id) AND ts_filter(s.words, '{a}') @@ sqlc.arg(heads)::text::tsquery AND s.words @@ (sqlc.arg(heads)::text::tsquery && o.operators) AND starts_with(s.path, sqlc.arg(prefix)::text)
+        LIMIT sqlc.arg(most)::int) found
+), terms AS MATERIALIZED (
+    SELECT t.term::tsquery AS term, t.weight
+    FROM (SELECT unnest(sqlc.arg(terms)::text[]) AS term, unnest(sqlc.arg(weights)::float8[]) AS weight) t
+), ranked AS (
+    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * (1 + ts_rank_cd(s.words, sqlc.arg(every)::text::tsquery)) AS score, m.covered
+    FROM candidates c
+    JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = c.path AND s.n = c.n
+    CROSS JOIN LATERAL (
+        SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
+        FROM (SELECT t.weight, ts_rank('{0.4, 0.4, 0.6, 1}', s.words, t.term, 1) AS rank FROM terms t) r) m
+    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT sqlc.arg(best)::int
+)
+SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,
+       ts_headline(w.search_language::regconfig, plain_words(r.body), sqlc.arg(any_term)::text::tsquery,
+           'HighlightAll=true, StartSel="' || sqlc.arg(mark)::text || '", StopSel="' || sqlc.arg(mark)::text || '"')::text AS marked
+FROM ranked r
+JOIN documents d ON d.workspace_id = sqlc.arg(workspace_id) AND d.path = r.path
+JOIN workspaces w ON w.id = d.workspace_id
+ORDER BY r.score DESC, r.path COLLATE "C", r.n;

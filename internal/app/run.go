@@ -20,7 +20,7 @@ const (
 
 // runParts starts every part and waits for the end of ctx, or of a part that fails.
 func (s *service) runParts(ctx context.Context) error {
-	failed := make(chan error, 10)
+	failed := make(chan error, 11)
 	base := context.WithoutCancel(ctx)
 	events := startTask(base, failed, "the log of events", s.events.Run)
 	sessions := startTask(base, failed, "the housekeeping of sessions", s.sessions.Run)
@@ -29,6 +29,7 @@ func (s *service) runParts(ctx context.Context) error {
 	files := startTask(base, failed, "the files", s.files.Run)
 	folders := startTask(base, failed, "the folders of sessions", s.folders.Run)
 	runner := startTask(base, failed, "the record of requests", s.runner.Run)
+	knowledge := startTask(base, failed, "the index of documents", func(ctx context.Context) error { return s.wiki.Run(ctx, s.Log) })
 	turns := startTask(base, failed, "the turns", s.turns.Run)
 	if s.private != nil {
 		private := startTask(base, failed, "the private PostgreSQL", s.watchPrivate)
@@ -69,7 +70,7 @@ func (s *service) runParts(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
-	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime),
+	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime), knowledge.stopTask(storeTime),
 		sessions.stopTask(storeTime), events.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())

@@ -275,7 +275,7 @@ type ToolOutput struct {
 }
 
 // Reference names a knowledge document that the agent read. Source is wiki_read,
-// read or grep.
+// read, grep or search.
 type Reference struct {
 	Path   string `json:"path"`
 	Source string `json:"source"`

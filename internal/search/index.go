@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // The usual constants of BM25: how soon a repeated term stops counting, and how much a long section
@@ -42,6 +43,23 @@ type Hit struct {
 	// rare terms counting more than common ones. Unlike Score it can be compared
 	// between two indexes.
 	Coverage float64
+	// Snippet is the part with most words of the query, if the search makes snippets.
+	Snippet []Piece
+}
+
+// Passage returns the text of the snippet.
+func (h Hit) Passage() string {
+	var b strings.Builder
+	for _, p := range h.Snippet {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// Piece is a part of a snippet.
+type Piece struct {
+	Text  string
+	Match bool // the text is a word of the query
 }
 
 // New returns an index.

@@ -54,7 +54,7 @@ func (s *summary) addEvent(seq int64, body event.Body) {
 		switch {
 		case i < 0:
 			s.References = append(s.References, b)
-		case s.References[i].Source == "grep": // it found lines, and b is the document
+		case s.References[i].Source == "grep" || s.References[i].Source == "search": // it found lines, and b is the document
 			s.References[i] = b
 		}
 	case event.Reply:

@@ -56,6 +56,7 @@ func TestEveryToolMatchesNamesExactly(t *testing.T) {
 		`{"page":"a","Version":true}`:                            known("wiki_read"),
 		`{"path":"a","PATH":"b"}`:                                known("read"),
 		`{"pattern":"a","Path":"b"}`:                             known("grep"),
+		`{"query":"a","Path":"b"}`:                               known("search"),
 		`{"filename":"a","content":"b","Content":"c"}`:           attach.Tool(nil, nil),
 		`{"path":"a","content":"b","Path":"c"}`:                  files.Tool(nil),
 		`{"url":"https://a.example/","URL":"https://b.example"}`: web.Tool(nil),

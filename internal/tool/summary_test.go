@@ -33,6 +33,8 @@ func TestASummaryHoldsTheModelsWordsApart(t *testing.T) {
 		{known("grep"), `{"pattern":%s,"path":"wiki/"}`, "travel", "search wiki/ for travel", "search wiki/ for " + quoted},
 		{known("grep"), `{"pattern":"x","path":%s}`, "wiki/", "search wiki/ for x", "search " + quoted + " for x"},
 		{known("grep"), `{"pattern":%s}`, "travel", "search for travel", "search for " + quoted},
+		{known("search"), `{"query":%s,"path":"wiki/"}`, "travel", "search wiki/ for travel", "search wiki/ for " + quoted},
+		{known("search"), `{"query":%s}`, "travel", "search for travel", "search for " + quoted},
 		{attach.Tool(nil, nil), `{"filename":%s,"content":"x"}`, "a.txt", "attach a.txt (1 B)", "attach " + quoted + " (1 B)"},
 		{files.Tool(nil), `{"path":%s,"content":"x"}`, "reports/march.md", "write reports/march.md (1 bytes)", "write " + quoted + " (1 bytes)"},
 		{web.Tool(nil), `{"url":%s}`, "https://api.example.com:8443/a?b=%20c&d=1#e", "GET https://api.example.com:8443/a?b=%20c&d=1#e", "GET " + quoted},

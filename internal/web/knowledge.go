@@ -48,8 +48,7 @@ type documentRow struct {
 // hitRow is a passage that a search has found.
 type hitRow struct {
 	wiki.Hit
-	Snippet string
-	Share   int // percent of the terms that are in the passage
+	Share int // percent of the terms that are in the passage
 }
 
 func (a *App) knowledgePage(w http.ResponseWriter, p *page) error {
@@ -137,18 +136,18 @@ func parentsOf(path string) (list []folderLink) {
 
 // showHits shows the passages that the agent would find, too.
 func (a *App) showHits(w http.ResponseWriter, p *page, view knowledgeView) error {
-	hits, err := a.Wiki.Search(p.Context(), p.Workspace.ID, view.Query, hitsOnPage)
+	hits, err := a.Wiki.Search(p.Context(), p.Workspace.ID, view.Query, "", hitsOnPage)
 	if err != nil {
 		return err
 	}
 	for _, h := range hits {
-		view.Hits = append(view.Hits, hitRow{h, text.Truncate(strings.Join(strings.Fields(h.Text), " "), 300), int(100 * h.Coverage)})
+		view.Hits = append(view.Hits, hitRow{h, int(100*h.Coverage + 0.5)})
 	}
 	return a.render(w, p, "knowledge", view)
 }
 
 // ScoreText is the score of a passage.
-func (h hitRow) ScoreText() string { return strconv.FormatFloat(h.Score, 'f', 1, 64) }
+func (h hitRow) ScoreText() string { return strconv.FormatFloat(h.Score, 'f', 2, 64) }
 
 // documentLink returns the address of a document, as a query.
 func documentLink(path string) string { return "document?path=" + url.QueryEscape(path) }

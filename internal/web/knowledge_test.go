@@ -66,12 +66,12 @@ func TestKnowledgeIsEdited(t *testing.T) {
 	p.Go(address)
 	p.Fill("[name=q]", "freeze the branch")
 	p.Press("button", "Search")
-	hits, err := w.Wiki.Search(t.Context(), w.Workspace.ID, "freeze the branch", 1)
+	hits, err := w.Wiki.Search(t.Context(), w.Workspace.ID, "freeze the branch", "", 1)
 	if err != nil || len(hits) != 1 {
 		t.Fatal(hits, err)
 	}
 	p.See(".rows li:first-child", "wiki/release-process.md, line 1")
-	p.See(".rows li:first-child .badge", fmt.Sprintf("score %.1f", hits[0].Score))
+	p.See(".rows li:first-child .badge", fmt.Sprintf("score %.2f", hits[0].Score))
 	p.Review("knowledge-search")
 	p.Press(".rows li:first-child a", "Release process")
 	p.See("h1", "Release process")

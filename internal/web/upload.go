@@ -16,7 +16,7 @@ import (
 
 const (
 	maxUploads  = 500             // files of one form
-	maxUpload   = wiki.MaxTotal   // bytes of one form
+	maxUpload   = 64 << 20        // bytes of one form
 	maxField    = 1 << 10         // bytes of a field besides the files
 	uploadLimit = 2 * time.Minute // for a slow connection
 )

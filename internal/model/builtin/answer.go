@@ -74,7 +74,7 @@ func (c conversation) introductionReply() reply {
 	if c.offered["wiki_write"] {
 		b.WriteString("- Save “Trains first.” to the wiki page travel\n- Ask me for an approval\n")
 	}
-	if c.offered["grep"] {
+	if c.offered["search"] {
 		b.WriteString("- Any question that this workspace's wiki or files answer\n")
 	}
 	if c.offered["write"] {

@@ -61,10 +61,10 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 		g := builtin.New()
 		req := user("What is our hotel policy?")
 		s := generate(t.Context(), g, req)
-		if got := names(s.Calls); len(got) != 1 || got[0] != `grep {"pattern":"(?i)\\b(hotel|polic)"}` || s.Stop != model.StopTools || s.text() != "" {
+		if got := names(s.Calls); len(got) != 1 || got[0] != `search {"query":"What is our hotel policy?"}` || s.Stop != model.StopTools || s.text() != "" {
 			t.Fatalf("%q", got)
 		}
-		req = answered(req, s, "policies/hotel.txt:4: Hotels, a policy\nwiki/a/travel.md:1: The hotel policy\n[More lines match. Narrow the pattern, or give a path.]")
+		req = answered(req, s, "policies/hotel.txt:4: Hotels | a policy\nwiki/a/travel.md:1: Travel | The hotel policy")
 		s = generate(t.Context(), g, req)
 		if got := fmt.Sprint(names(s.Calls)); got != `[read {"path":"policies/hotel.txt"} wiki_read {"page":"a/travel"}]` {
 			t.Fatal(got)

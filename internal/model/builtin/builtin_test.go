@@ -54,7 +54,7 @@ func generate(ctx context.Context, g *builtin.Guide, req model.Request) (s spoke
 }
 
 // offered lists the tools that a workspace's agent usually offers.
-var offered = []model.Tool{{Name: "wiki_read"}, {Name: "read"}, {Name: "grep"}}
+var offered = []model.Tool{{Name: "wiki_read"}, {Name: "read"}, {Name: "search"}}
 
 func user(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.User, Text: text}}, Tools: offered}

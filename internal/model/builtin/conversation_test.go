@@ -103,7 +103,7 @@ func TestGuideAnswersFromTheWorkspacesKnowledge(t *testing.T) {
 		{"how many days to return a desk", "within 60 days", "wiki_read support-handbook"},
 		{"Tell me about night trains", "A single cabin", "read policies/travel.txt"},
 		{"Who supplies motors?", "Brenner Antriebe", "read contacts/suppliers.csv"},
-		{"phishing", "Forward suspicious mail", "grep wiki/security.md"},
+		{"phishing", "Forward suspicious mail", "search wiki/security.md"},
 	} {
 		answer, references := o.talk(t, c.question)
 		if !strings.Contains(answer, c.says) || !slices.Contains(references, c.reads) {

@@ -26,8 +26,9 @@ const (
 )
 
 const (
-	maxTerms    = 8 // words of a question in a pattern
-	maxRead     = 3 // documents read for one answer
+	maxQuestion = 500 // characters of a question that are searched for
+	maxTerms    = 8   // words of a question in a pattern
+	maxRead     = 3   // documents read for one answer
 	maxPassages = 2
 	worthRead   = 0.6 // fraction of the best score: another document worth reading
 	worthShown  = 0.8 // fraction of the best score: another passage worth showing
@@ -38,13 +39,12 @@ func (c conversation) searchDocuments() reply {
 	manual := consultManual(c.question)
 	switch {
 	case c.step == 0:
-		pattern := patternOf(c.question)
-		if !c.offered["grep"] || pattern == "" || manual.covered >= coveredWell && aboutParley(c.question) {
+		if !c.offered["search"] || patternOf(c.question) == "" || manual.covered >= coveredWell && aboutParley(c.question) {
 			return manual.orElse(coveredBit, c.nothingFound())
 		}
-		return useTool("grep", map[string]string{"pattern": pattern})
+		return useTool("search", map[string]string{"query": text.Prefix(c.question, maxQuestion)})
 	case c.step == 1:
-		found, _ := c.findResult("grep")
+		found, _ := c.findResult("search")
 		calls := c.toRead(found)
 		if len(calls) == 0 {
 			return manual.orElse(coveredBit, c.nothingFound())
@@ -113,19 +113,19 @@ func patternOf(question string) string {
 	return `(?i)\b(` + strings.Join(stems[:min(len(stems), maxTerms)], "|") + ")"
 }
 
-var grepLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
+var foundLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
 
-// toRead chooses the documents in a grep result that cover most of the question, and makes the
+// toRead chooses the documents in a result of search that cover most of the question, and makes the
 // calls that read them.
 func (c conversation) toRead(r result) []event.ToolCall {
-	pattern, err := regexp.Compile(argumentOf(r.call, "pattern", ""))
+	pattern, err := regexp.Compile(patternOf(c.question))
 	if r.failed || err != nil {
 		return nil
 	}
 	said := make(map[string]map[string]bool) // the words that each document contains
 	holds := make(map[string]float64)        // the number of documents that contain a word
 	for line := range strings.SplitSeq(r.output, "\n") {
-		m := grepLine.FindStringSubmatch(line)
+		m := foundLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -193,7 +193,7 @@ func (c conversation) fromDocuments() found {
 // nothingFound is the answer if no source covers the question.
 func (c conversation) nothingFound() reply {
 	where := "Parley's documentation"
-	if c.offered["grep"] {
+	if c.offered["search"] {
 		where = "this workspace's knowledge or in Parley's documentation"
 	}
 	return sayText("I found nothing about that in " + where + ". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)

@@ -52,7 +52,7 @@ func (s *api) wikiSearch(ctx context.Context, c *tools.Call) (tools.Result, erro
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	found, err := s.wiki.Search(ctx, c.Caller.Workspace.ID, query, limit)
+	found, err := s.wiki.Search(ctx, c.Caller.Workspace.ID, query, "", limit)
 	if err != nil {
 		return tools.Result{}, err
 	}

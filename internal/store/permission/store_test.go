@@ -132,7 +132,7 @@ func TestSettingsListEveryTool(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if got := strings.Join(all, " "); got != "attach_file bash grep http_request read request_secret wiki_read wiki_write write" {
+	if got := strings.Join(all, " "); got != "attach_file bash grep http_request read request_secret search wiki_read wiki_write write" {
 		t.Errorf("tools: %s", got)
 	}
 	for tool, want := range map[string]string{"bahs": "Did you mean bash?", "": "Unknown tool", "request_secret": "always asks"} {

@@ -24,7 +24,7 @@ type kind struct {
 }
 
 var tools = map[string]kind{
-	"read": reads, "grep": reads, "wiki_read": reads,
+	"read": reads, "grep": reads, "search": reads, "wiki_read": reads,
 	"attach_file":    {byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
 	"request_secret": {byDefault: alwaysVerdict(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
 	"wiki_write": {

@@ -1,6 +1,7 @@
 // Package wiki owns documents: the wiki pages and other files that a workspace's
-// agent may read. It is the only writer of that table, promises that a search sees
-// every committed change, and never reads across workspaces.
+// agent may read, and the sections in which PostgreSQL searches them. It is the only writer of
+// these tables, promises that a search sees every committed change, keeps no documents in memory,
+// and never reads across workspaces.
 package wiki
 
 import (
@@ -43,12 +44,12 @@ type Entry struct {
 // Store reads, writes and searches documents. Documents are addressed by their
 // path; PageKey gives the path of a wiki page.
 type Store struct {
-	q     *db.Queries
-	cache cache
+	pool *pgxpool.Pool
+	q    *db.Queries
 }
 
 // New returns a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: pool})} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
 // Get reads a document, or fails with FILE_NOT_FOUND and similar names.
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {
@@ -67,7 +68,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([
 	if !text.IsStorable(prefix) {
 		return nil, nil
 	}
-	rows, err := s.q.DocumentsList(ctx, workspace, prefix)
+	rows, err := s.q.DocumentsList(ctx, workspace, prefix, "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
@@ -138,9 +139,50 @@ func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) 
 
 // Measure returns the number of the documents of a workspace, and their bytes together.
 func (s *Store) Measure(ctx context.Context, workspace uuid.UUID) (documents int, bytes int64, err error) {
-	all, err := s.q.DocumentsOthers(ctx, workspace, "") // no document has an empty path
+	all, err := s.q.DocumentsMeasure(ctx, workspace, "") // no document has an empty path
 	if err != nil {
 		return 0, 0, fmt.Errorf("measure documents: %w", err)
 	}
 	return int(all.Documents), all.Bytes, nil
+}
+
+// Page returns the content of a wiki page and its version; version 0 means that the page does not
+// exist.
+func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error) {
+	d, _, err := s.findPage(ctx, workspace, PageKey(page))
+	return d.Content, int(d.Version), err
+}
+
+// File returns the content of a document; found is false if it does not exist.
+func (s *Store) File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error) {
+	d, found, err := s.findPage(ctx, workspace, path)
+	return d.Content, found, err
+}
+
+// Pages returns the names of all wiki pages, sorted by their paths.
+func (s *Store) Pages(ctx context.Context, workspace uuid.UUID) ([]string, error) {
+	paths, err := s.Paths(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	var pages []string
+	for _, p := range paths {
+		if page, ok := PageOf(p); ok {
+			pages = append(pages, page)
+		}
+	}
+	return pages, nil
+}
+
+// Paths returns the paths of all documents, sorted.
+func (s *Store) Paths(ctx context.Context, workspace uuid.UUID) ([]string, error) {
+	entries, err := s.List(ctx, workspace, "")
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(entries))
+	for i, e := range entries {
+		paths[i] = e.Path
+	}
+	return paths, nil
 }

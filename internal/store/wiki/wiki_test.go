@@ -130,7 +130,7 @@ func TestSearchSeesEveryCommittedChange(t *testing.T) {
 	ws := tenant(t, pool, "acme")
 	search := func(query string) (paths []string) {
 		t.Helper()
-		hits, err := here.Search(t.Context(), ws, query, 3)
+		hits, err := here.Search(t.Context(), ws, query, "", 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestKnowledgeStaysInItsWorkspace(t *testing.T) {
 	s := wiki.New(pool)
 	ours, theirs := tenant(t, pool, "ours"), tenant(t, pool, "theirs")
 	put(t, s, theirs, "secret.md", "The launch is on Monday.")
-	if hits, err := s.Search(t.Context(), ours, "launch", 5); err != nil || len(hits) > 0 {
+	if hits, err := s.Search(t.Context(), ours, "launch", "", 5); err != nil || len(hits) > 0 {
 		t.Errorf("Search: %v, %v", hits, err)
 	}
 	if lines, _ := grep(t, s, ours, "launch", "", 5); len(lines) > 0 {

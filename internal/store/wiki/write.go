@@ -13,14 +13,15 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/search"
 )
 
-// The limits of a workspace's documents together. All of them are in memory while they are
-// searched. Concurrent writers may exceed a limit by one document each.
+// The limits of a workspace's documents together. Concurrent writers may exceed a limit by one
+// document each.
 const (
-	MaxDocuments = 10_000
-	MaxTotal     = 64 << 20 // bytes
+	MaxDocuments = 100_000
+	MaxTotal     = 1 << 30 // bytes
 )
 
 // Put creates or replaces a document. Its title is its first heading, or else the name of the file.
@@ -29,7 +30,14 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 	if err != nil {
 		return Document{}, err
 	}
-	row, err := s.q.DocumentPut(ctx, workspace, name, title, content)
+	var row db.DocumentPutRow
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		if row, err = q.DocumentPut(ctx, workspace, name, title, content); err != nil {
+			return err
+		}
+		return writeSections(ctx, q, workspace, name, title, content)
+	})
 	if err != nil {
 		return Document{}, writeError("put document", err)
 	}
@@ -52,13 +60,20 @@ func (s *Store) Write(ctx context.Context, workspace uuid.UUID, name, content st
 		return 0, false, err
 	}
 	var written int32
-	if expected == 0 {
-		written, err = s.q.DocumentCreate(ctx, workspace, name, title, content)
-	} else {
-		written, err = s.q.DocumentReplace(ctx, db.DocumentReplaceParams{
-			WorkspaceID: workspace, Path: name, Title: title, Content: content, Expected: int32(min(expected, math.MaxInt32)),
-		})
-	}
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		if expected == 0 {
+			written, err = q.DocumentCreate(ctx, workspace, name, title, content)
+		} else {
+			written, err = q.DocumentReplace(ctx, db.DocumentReplaceParams{
+				WorkspaceID: workspace, Path: name, Title: title, Content: content, Expected: int32(min(expected, math.MaxInt32)),
+			})
+		}
+		if err != nil {
+			return err
+		}
+		return writeSections(ctx, q, workspace, name, title, content)
+	})
 	if err == nil {
 		return int(written), true, nil
 	}
@@ -86,15 +101,15 @@ func (s *Store) admitDocument(ctx context.Context, workspace uuid.UUID, name, co
 	if len(vs) > 0 {
 		return "", fault.Invalid(vs...)
 	}
-	others, err := s.q.DocumentsOthers(ctx, workspace, name)
+	now, err := s.q.DocumentsMeasure(ctx, workspace, name)
 	if err != nil {
 		return "", fmt.Errorf("measure documents: %w", err)
 	}
-	if others.Documents >= MaxDocuments {
-		vs = append(vs, fault.Violation{Param: "/path", Rule: "max_items", Message: "A workspace has at most 10,000 documents. Delete some first.", Expected: MaxDocuments})
+	if now.Size < 0 && now.Documents >= MaxDocuments {
+		vs = append(vs, fault.Violation{Param: "/path", Rule: "max_items", Message: "A workspace has at most 100,000 documents. Delete some first.", Expected: MaxDocuments})
 	}
-	if others.Bytes+int64(len(content)) > MaxTotal {
-		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_total", Message: "The documents of a workspace have at most 64 MiB together. Delete some first.", Expected: MaxTotal})
+	if grown := int64(len(content)) - max(now.Size, 0); grown > 0 && now.Bytes+grown > MaxTotal {
+		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_total", Message: "The documents of a workspace have at most 1 GiB together. Delete some first.", Expected: MaxTotal})
 	}
 	if len(vs) > 0 {
 		return "", fault.Invalid(vs...)

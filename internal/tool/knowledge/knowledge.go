@@ -1,4 +1,4 @@
-// Package knowledge contains the tools over a workspace's knowledge: wiki_read, read and grep,
+// Package knowledge contains the tools over a workspace's knowledge: search, wiki_read, read and grep,
 // which report the documents they read as references, and wiki_write, which never overwrites a
 // version that its caller has not read. They never trust the model's input. Other packages decide
 // permissions.
@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -40,6 +41,9 @@ type Knowledge interface {
 	Pages(ctx context.Context, workspace uuid.UUID) ([]string, error)
 	// Paths returns the paths of all documents.
 	Paths(ctx context.Context, workspace uuid.UUID) ([]string, error)
+	// Search returns the passages that answer a query best, best first, at most limit of them, in
+	// the documents with a path that begins with prefix.
+	Search(ctx context.Context, workspace uuid.UUID, query, prefix string, limit int) ([]search.Hit, error)
 	// Grep calls each with the lines that match, at most limit of them, and reports whether more
 	// lines match.
 	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error)
@@ -55,7 +59,7 @@ type Folder interface {
 // Tools returns the tools over k. If folder is not nil, read also reads the session's files: their
 // paths are below /workspace, and they are not references.
 func Tools(k Knowledge, folder Folder) []tool.Tool {
-	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}}
+	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}, find{k}}
 }
 
 // parseInput parses a call's input. wrong is a sentence for the model.

@@ -90,6 +90,14 @@ func TestToolsAnswerAndSayWhatTheyRead(t *testing.T) {
 		{"grep", `{"pattern":"t"}`, "policies/travel.txt:2: two\npolicies/travel.txt:3: three badge\nwiki/onboarding.md:3: Get your badge at the desk.\nwiki/team/sales.md:1: Sales meets on Mondays.",
 			ref("grep", "policies/travel.txt", "wiki/onboarding.md", "wiki/team/sales.md")},
 		{"grep", `{"pattern":"nobody"}`, "No line matches.", nil},
+		{"search", `{"query":"Who has badges?"}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the desk.\npolicies/travel.txt:1: travel.txt | one two three badge four",
+			ref("search", "wiki/onboarding.md", "policies/travel.txt")},
+		{"search", `{"query":"badge","path":"policies/"}`, "policies/travel.txt:1: travel.txt | one two three badge four", ref("search", "policies/travel.txt")},
+		{"search", `{"query":"badge -desk"}`, "policies/travel.txt:1: travel.txt | one two three badge four", ref("search", "policies/travel.txt")},
+		{"search", `{"query":"\"badge at the desk\""}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the desk.", ref("search", "wiki/onboarding.md")},
+		{"search", `{"query":"sales team"}`, "wiki/team/sales.md:1: sales.md | Sales meets on Mondays.", ref("search", "wiki/team/sales.md")},
+		{"search", `{"query":"zebra"}`, "Nothing was found. Try other words, or grep.", nil},
+		{"search", `{"query":"?"}`, "Nothing was found. Try other words, or grep.", nil},
 	} {
 		if diff := cmp.Diff(tool.Result{OK: true, Output: c.output, References: c.refs}, l.call(t, c.tool, c.input)); diff != "" {
 			t.Errorf("%s %s: %s", c.tool, c.input, diff)
@@ -114,6 +122,8 @@ func TestRefusalsShowTheWayOut(t *testing.T) {
 		{"read", `{"path":"policies/travel.txt","limit":"ten"}`, `"limit" must be a whole number, not a string.`},
 		{"grep", `{"pattern":"("}`, `RE2`},
 		{"grep", `{"pattern":""}`, `"pattern" is required`},
+		{"search", `{"query":" "}`, `"query" is required`},
+		{"search", `{"query":"` + strings.Repeat("a", 1001) + `"}`, `at most 1000 bytes`},
 		{"grep", `{"pattern":"` + strings.Repeat("a", 1001) + `"}`, `at most 1000 bytes`},
 	} {
 		res := l.call(t, c.tool, c.input)

@@ -49,10 +49,7 @@ type Result struct {
 }
 
 // Piece is a part of a snippet.
-type Piece struct {
-	Text  string
-	Match bool // the text is a word of the query
-}
+type Piece = search.Piece
 
 // Find returns the best passages, at most one for each heading.
 func (l *Library) Find(query string, limit int) (results []Result) {
