@@ -151,7 +151,9 @@ func (s *Service) beginTurn(ctx context.Context, tx *session.Tx, req Request, n 
 	}
 	if n.Supplied != nil && len(n.Supplied.Messages) > 0 && !tx.IsNew() {
 		started.Resent = true
-		n.Supplied = &event.Supplied{Instructions: n.Supplied.Instructions}
+		if n.Supplied = nil; req.Supplied.Instructions != "" { // an event without content counts as erased
+			n.Supplied = &event.Supplied{Instructions: req.Supplied.Instructions}
+		}
 	}
 	from, queued, err := tx.Begin(ctx, n)
 	if err != nil {

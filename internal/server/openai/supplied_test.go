@@ -3,6 +3,7 @@ package openai_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -163,5 +164,20 @@ func TestSuppliedHistoryIsLimited(t *testing.T) {
 		if got := s.supplied(t, r.Body["session_id"]); got != `{"messages":[{"role":"user","text":"newer"}]}` || r.Header.Get("X-Parley-Ignored") != "the oldest 2 messages" {
 			t.Errorf("%d: %.200s %v", i, got, r.Header)
 		}
+	}
+}
+
+// TestNamedChatSendsItsHistory checks that a client without a system message can send its whole
+// conversation with every message of a named chat.
+func TestNamedChatSendsItsHistory(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{})
+	said := `{"role":"user","content":"count to 2"}`
+	for _, want := range []string{"1 2", "1 2 3", "1 2 3 4"} {
+		r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","user":"u","messages":[` + said + `]}`})
+		if r.Status != 200 || apitest.CompletionText(t, r) != want {
+			t.Errorf("%d %s, want %s", r.Status, r.Text, want)
+		}
+		said += `,{"role":"assistant","content":"` + want + `"},{"role":"user","content":"count to ` + strconv.Itoa(len(want)/2+2) + `"}`
 	}
 }
