@@ -140,7 +140,7 @@ func (tx *Tx) PostResults(ctx context.Context, kind event.Input, key string, res
 		}
 		row := rows[at]
 		p.Session, p.Turn = row.SessionID, row.TurnID
-		stored, err := tx.postResult(ctx, row, key, r)
+		stored, err := tx.postResult(ctx, &rows[at], key, r)
 		if err != nil {
 			return p, err
 		}
@@ -160,8 +160,9 @@ func (tx *Tx) PostResults(ctx context.Context, kind event.Input, key string, res
 	return p, err
 }
 
-// postResult stores the result of a call; ok is false if the call had the same result before.
-func (tx *Tx) postResult(ctx context.Context, row db.ToolRepliesGetRow, key string, r ToolResult) (ok bool, err error) {
+// postResult stores the result of a call, also in row, because the call may be listed twice; ok is
+// false if the call had the same result before.
+func (tx *Tx) postResult(ctx context.Context, row *db.ToolRepliesGetRow, key string, r ToolResult) (ok bool, err error) {
 	r.Output = event.Plain(r.Output)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%t %s", r.OK, r.Output))
 	if row.Sha256 != nil {
@@ -171,13 +172,14 @@ func (tx *Tx) postResult(ctx context.Context, row db.ToolRepliesGetRow, key stri
 		return false, &fault.Error{Code: fault.ToolCallAnswered, Param: "tool_use_id",
 			Message: fmt.Sprintf("The call %q has another result already. The first result stands.", r.ToolUseID)}
 	}
-	if err := tx.checkAwaited(ctx, row); err != nil {
+	if err := tx.checkAwaited(ctx, *row); err != nil {
 		return false, err
 	}
 	n, err := tx.q.ToolReplyStore(ctx, sum[:], nilIfEmpty(key), tx.row.WorkspaceID, r.ToolUseID)
-	if err != nil || n == 0 { // a call that is listed twice
+	if err != nil || n == 0 {
 		return false, err
 	}
+	row.Sha256 = sum[:]
 	_, err = tx.Append(ctx, row.TurnID, event.ToolReply{ToolUseID: r.ToolUseID, OK: r.OK, Output: r.Output, Key: key})
 	return true, err
 }
