@@ -174,7 +174,9 @@ func (t *Encoder) encodeToolCall(id, tool string, args json.RawMessage) []any {
 func (t *Encoder) encodeQuestion(b event.InputRequired, pending bool) []any {
 	out := t.closeMessage()
 	for _, c := range b.Step() {
-		out = append(out, t.encodeToolCall(c.ToolUseID, c.Tool, c.Input)...)
+		if _, own := t.own[c.ToolUseID]; !own { // a client runs a call of its own at once
+			out = append(out, t.encodeToolCall(c.ToolUseID, c.Tool, c.Input)...)
+		}
 	}
 	if !pending {
 		return out

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // ownTools are the tools of a page.
@@ -119,5 +120,41 @@ func TestOwnToolsBeforeANewMessage(t *testing.T) {
 	c.say("m3", "count to 4")
 	if got := apitest.FrameTypes(t, s.Stream(t, c.runWithTools(t, "r3"))); got != "RUN_STARTED "+message0+" RUN_FINISHED" {
 		t.Errorf("the results are history: %s", got)
+	}
+}
+
+// TestOwnToolsBesideAnApproval: a step that asks for an approval and calls a tool of the client sends
+// that call when its result is needed. A client runs a call that it receives at once, and its result
+// would get lost beside the answer to the interrupt.
+func TestOwnToolsBesideAnApproval(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{Window: wait.Limit})
+	c := &thread{id: "t1"}
+	c.say("m1", "@call gate {} get_time {}\n@say the end")
+	list := s.Stream(t, c.runWithTools(t, "r1"))
+	if ids := callsOf(t, list); ids["gate"] == "" || ids["get_time"] != "" {
+		t.Errorf("%v", list)
+	}
+	id, _ := apitest.FrameInterrupt(t, list)
+	c.hear(t, list)
+	res := s.Do(t, c.run(t, "r2", entry(id, `"status":"resolved","payload":{"approved":true}`)))
+	s.Gate.Await(t)
+	s.Gate.Leave <- struct{}{}
+	list, _ = apitest.Frames(t, res)
+	ids := callsOf(t, list)
+	if ids["get_time"] == "" {
+		t.Fatalf("%v", list)
+	}
+	c.hear(t, list)
+	had := c.messages
+	c.result("x1", ids["get_time"], "12:00")
+	c.result("x2", ids["get_time"], "13:00")
+	if code, message := apitest.FrameRefusal(t, s.Stream(t, c.runWithTools(t, "r3"))); code != "TOOL_CALL_ANSWERED" {
+		t.Errorf("%s %s", code, message)
+	}
+	c.messages = had
+	c.result("x1", ids["get_time"], "12:00")
+	if list := s.Stream(t, c.runWithTools(t, "r4")); !strings.Contains(strings.Join(list, ""), `"delta":"end"`) {
+		t.Errorf("%v", list)
 	}
 }
