@@ -160,6 +160,9 @@ func (s *api) answerQuestions(r *server.Request, q requestBody) (rd server.Readi
 			return rd, fault.New(fault.ToolCallNotFound, "No call %s in this conversation.", request.Short(q.results[0].ToolUseID))
 		}
 	}
+	if err := s.checkResults(r, id, q.results); err != nil {
+		return rd, err
+	}
 	if len(q.answers) > 0 {
 		if rd, err = s.decideQuestions(r, id, q.answers); err != nil {
 			return rd, err
@@ -173,6 +176,30 @@ func (s *api) answerQuestions(r *server.Request, q requestBody) (rd server.Readi
 		rd = after
 	}
 	return rd, err
+}
+
+// checkResults rejects results of calls that the agent has not made in this chat, before anything of
+// the message has an effect.
+func (s *api) checkResults(r *server.Request, id uuid.UUID, results []turn.ToolResult) error {
+	if len(results) == 0 {
+		return nil
+	}
+	ids := make([]string, len(results))
+	for i, res := range results {
+		ids[i] = res.ToolUseID
+	}
+	ctx, cancel := s.Brief(r.Context())
+	defer cancel()
+	own, err := s.Sessions.OwnCalls(ctx, r.Caller.Workspace.ID, id, ids)
+	if err != nil {
+		return err
+	}
+	for _, call := range ids {
+		if _, ok := own[call]; !ok {
+			return fault.New(fault.ToolCallNotFound, "No call %s in this conversation.", request.Short(call))
+		}
+	}
+	return nil
 }
 
 // decideQuestions decides the pending questions. Answers to questions decided earlier are part of

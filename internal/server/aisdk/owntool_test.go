@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // ownTools are the tools of a page in the terms of this service, and by name as some clients send
@@ -186,5 +187,40 @@ func TestResultsOfAnotherKey(t *testing.T) {
 		if got := apitest.FrameTypes(t, s.Stream(t, own)); !strings.HasSuffix(got, "finish [DONE]") {
 			t.Errorf("its key: %s", got)
 		}
+	}
+}
+
+// TestNothingOfARejectedMessageHasAnEffect: a message with an answer to an approval and a result that
+// is rejected decides nothing, and two results of one call are a conflict.
+func TestNothingOfARejectedMessageHasAnEffect(t *testing.T) {
+	t.Parallel()
+	s := start(t, apitest.ChatOptions{Window: wait.Limit})
+	list := s.Stream(t, apitest.UIChat("c", apitest.UISubmitted+ownTools, apitest.UIUser("m1", "@call gate {} get_time {}\n@say the end")))
+	id, call := apitest.FrameField(list, "approvalId"), apitest.FrameField(list, "toolCallId")
+	if id == "" {
+		t.Fatalf("%v", list)
+	}
+	allowed := fmt.Sprintf(`{"type":"dynamic-tool","toolName":"gate","toolCallId":%q,"state":"approval-responded","approval":{"id":%q,"approved":true}}`, call, id)
+	before := s.State(t)
+	if r := s.Get(t, pageAnswers("c", allowed, ownPart("get_time", "call_forged", `"state":"output-available","output":1`))); r.Code != "TOOL_CALL_NOT_FOUND" {
+		t.Errorf("%d %s", r.Status, r.Text)
+	}
+	if after := s.State(t); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+	res := s.Do(t, pageAnswers("c", allowed))
+	s.Gate.Await(t)
+	s.Gate.Leave <- struct{}{}
+	list, _ = apitest.Frames(t, res)
+	asked := calls(t, list)
+	if len(asked) != 1 {
+		t.Fatalf("%v", asked)
+	}
+	two := pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":1`), ownPart("get_time", asked[0], `"state":"output-available","output":2`))
+	if r := s.Get(t, two); r.Code != "TOOL_CALL_ANSWERED" {
+		t.Errorf("%d %s", r.Status, r.Text)
+	}
+	if list := s.Stream(t, pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":2`))); apitest.FrameField(list, "finishReason") != "stop" {
+		t.Errorf("%v", list)
 	}
 }
