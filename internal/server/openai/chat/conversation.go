@@ -54,7 +54,8 @@ func (in *Incoming) parseConversation(r *server.Request) (talk conversation) {
 		return talk
 	}
 	if end > 0 && list[end-1].Role == "function" {
-		in.Add(fault.Violation{Param: "/messages", Rule: "enum", Message: "Send the result of a tool as a message with the role tool and its tool_call_id."})
+		in.Add(fault.Violation{Param: "/messages", Rule: "enum",
+			Message: "Send the result of a tool as a message with the role tool and its tool_call_id."})
 		return talk
 	}
 	i := request.LastUserMessage(&in.Checks, list)
@@ -128,6 +129,7 @@ func (in *Incoming) parseInstructions(r *server.Request, list []request.ChatMess
 
 // parseResults parses the results of tools at the end of a conversation.
 func (in *Incoming) parseResults(list []request.ChatMessage, at int) (results []turn.ToolResult) {
+	given := make(map[string]bool)
 	for i, m := range list {
 		if isSystem(m) {
 			continue
@@ -139,12 +141,13 @@ func (in *Incoming) parseResults(list []request.ChatMessage, at int) (results []
 		switch {
 		case id == "":
 			in.Add(fault.Violation{Param: fmt.Sprintf("/messages/%d", at+i), Rule: "required", Message: "A result of a tool has no tool_call_id."})
-		case slices.ContainsFunc(results, func(r turn.ToolResult) bool { return r.ToolUseID == id }):
-			in.Add(fault.Violation{Param: fmt.Sprintf("/messages/%d", at+i), Rule: "unique", Message: fmt.Sprintf("The call %q has two results.", request.Short(id))})
+		case given[id]:
+			in.Add(fault.Violation{Param: fmt.Sprintf("/messages/%d", at+i), Rule: "unique",
+				Message: fmt.Sprintf("The call %q has two results.", request.Short(id))})
 		case len(output) > request.MaxToolOutput:
 			in.Longer(fmt.Sprintf("/messages/%d/content", at+i), "bytes", request.MaxToolOutput)
 		default:
-			results = append(results, turn.ToolResult{ToolUseID: id, OK: true, Output: output})
+			results, given[id] = append(results, turn.ToolResult{ToolUseID: id, OK: true, Output: output}), true
 		}
 	}
 	if results == nil { // reported
@@ -153,13 +156,9 @@ func (in *Incoming) parseResults(list []request.ChatMessage, at int) (results []
 	return results
 }
 
-// resultsText describes results of a tool as a message. The model has no call for them.
-func resultsText(tool string, results []turn.ToolResult) string {
-	var b strings.Builder
-	for _, r := range results {
-		fmt.Fprintf(&b, "The result of the call of %s:\n\n%s\n\n", tool, r.Output)
-	}
-	return strings.TrimSpace(b.String())
+// resultText describes the result of a tool as a message. The model has no call for it.
+func resultText(tool string, r turn.ToolResult) string {
+	return strings.TrimSpace(fmt.Sprintf("The result of the call of %s:\n\n%s", tool, r.Output))
 }
 
 // contentText returns the text of an earlier message: a string, or the texts of its parts.

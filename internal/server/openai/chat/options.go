@@ -19,7 +19,8 @@ const (
 )
 
 // parameterFields are the parameters of the model, with the older and the newer names of one.
-var parameterFields = []string{"temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "stop", "seed", "reasoning_effort"}
+var parameterFields = []string{"temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "stop", "seed",
+	"reasoning_effort"}
 
 // efforts are the efforts that every provider has.
 var efforts = []string{"minimal", "low", "medium", "high"}
@@ -49,7 +50,9 @@ func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
 		o.Model.Seed = new(int64(in.Integer("/seed", raw, -maxSeed, maxSeed)))
 	}
 	if raw, ok := in.Given["stop"]; ok {
-		o.Model.Stop = in.parseStop(raw)
+		if o.Model.Stop = in.parseStop(raw); len(o.Model.Stop) == 0 {
+			in.Ignored = append(in.Ignored, "stop")
+		}
 	}
 	if raw, ok := in.Given["reasoning_effort"]; ok {
 		effort, _ := in.Text("/reasoning_effort", raw)
@@ -61,15 +64,16 @@ func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
 	}
 }
 
-// parseStop parses one text at which a reply ends, or several.
+// parseStop parses one text at which a reply ends, or several. An empty text ends none.
 func (in *Incoming) parseStop(raw json.RawMessage) (stops []string) {
 	if raw[0] == '"' {
-		return []string{in.stopText("/stop", raw)}
+		stops = append(stops, in.stopText("/stop", raw))
+	} else {
+		for i, item := range in.Array("/stop", raw, maxStops) {
+			stops = append(stops, in.stopText("/stop/"+strconv.Itoa(i), item))
+		}
 	}
-	for i, item := range in.Array("/stop", raw, maxStops) {
-		stops = append(stops, in.stopText("/stop/"+strconv.Itoa(i), item))
-	}
-	return stops
+	return slices.DeleteFunc(stops, func(stop string) bool { return stop == "" })
 }
 
 // stopText parses a text at which a reply ends. It can be a line end.

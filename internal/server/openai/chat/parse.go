@@ -65,6 +65,23 @@ func (in *Incoming) Keep(understood []string) {
 	})
 }
 
+// Member returns the only member of a field with a meaning here. The others are ignored.
+func (in *Incoming) Member(field, name string) (value json.RawMessage, ok bool) {
+	raw, ok := in.Given[field]
+	if !ok || !in.Object("/"+field, raw) {
+		return nil, false
+	}
+	for _, m := range request.Given(request.Members(raw)) {
+		switch {
+		case m.Name == name:
+			value = m.Value
+		case request.Printable(m.Name):
+			in.Ignored = append(in.Ignored, field+"/"+request.Short(m.Name))
+		}
+	}
+	return value, value != nil
+}
+
 // parseRequest parses a request and adds its mistakes to those that were found before.
 func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, error) {
 	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.Given["model"]), 200)}
@@ -74,10 +91,8 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	if raw, ok := in.Given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
-	if raw, ok := in.Given["stream_options"]; ok && in.Object("/stream_options", raw) {
-		if raw, ok := request.ByName(request.Members(raw))["include_usage"]; ok {
-			q.usage = in.Boolean("/stream_options/include_usage", raw)
-		}
+	if raw, ok := in.Member("stream_options", "include_usage"); ok {
+		q.usage = in.Boolean("/stream_options/include_usage", raw)
 	}
 	if raw, ok := in.Given["n"]; ok {
 		in.Integer("/n", raw, 1, 1)
@@ -91,8 +106,8 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	if err := in.Err(); err != nil {
 		return q, err
 	}
-	if q.results != nil {
-		q.text = resultsText("", q.results)
+	if q.results != nil { // they are no message
+		q.text = "?"
 	}
 	if err := s.resolveModel(r, q, in.Given); err != nil {
 		return q, err

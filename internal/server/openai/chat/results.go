@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/turn"
@@ -87,7 +89,14 @@ func (s Service) followForcedCall(w http.ResponseWriter, r *server.Request, q re
 	case err != nil:
 		return rd, err
 	}
-	q.Session, q.CallerID, q.Command = p.Session(), "", resultsText(p.Forced.Name, q.results)
+	if n := len(q.results); n > 1 { // the call is the only one of its answer
+		return rd, unknownCall(q.results[n-1].ToolUseID)
+	}
+	if q.Session, q.CallerID, q.Command = p.Session(), "", resultText(p.Forced.Name, q.results[0]); utf8.RuneCountInString(q.Command) > request.MaxCommand {
+		var c request.Checks
+		c.Longer("/messages", "characters", request.MaxCommand)
+		return rd, c.Err()
+	}
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return rd, err
 	}

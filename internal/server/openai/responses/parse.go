@@ -108,10 +108,8 @@ func (in incoming) toCompletion(r *server.Request) (ok bool) {
 		in.Given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
 		r.Names["command"] = "input"
 	}
-	if raw, ok := in.Given["reasoning"]; ok && in.Object("/reasoning", raw) {
-		if effort, ok := request.ByName(request.Members(raw))["effort"]; ok {
-			in.Given["reasoning_effort"], r.Names["reasoning_effort"] = effort, "reasoning/effort"
-		}
+	if effort, ok := in.Member("reasoning", "effort"); ok {
+		in.Given["reasoning_effort"], r.Names["reasoning_effort"] = effort, "reasoning/effort"
 	}
 	text, ok := in.Given["text"]
 	if !ok || !in.Object("/text", text) {
