@@ -81,6 +81,9 @@ type TurnUsage struct {
 	Model        string `json:"model"`
 	FinishReason string `json:"finish_reason,omitempty"` // length if the provider cut the last reply, or ""
 	Truncated    bool   `json:"truncated,omitempty"`     // the provider cut the last reply at its token limit
+
+	CachedInputTokens int64 `json:"cached_input_tokens,omitempty"` // of InputTokens: read from the provider's cache
+	CacheWriteTokens  int64 `json:"cache_write_tokens,omitempty"`  // of InputTokens: written to the provider's cache
 }
 
 // SessionQuery filters the list of sessions. The zero value lists all, newest first.

@@ -44,6 +44,8 @@ type Agent struct {
 	// never does.
 	Unconfirmed func(error) bool
 	Redact      func(string) string // removes secrets from the text of a panic; nil: none to remove
+	// Seal and Open encrypt the reasoning of a reply in the log; nil: reasoning is not kept.
+	Seal, Open func([]byte) ([]byte, error)
 	// EndUnanswered ends the turn if calls of the caller's own tools got no result in time.
 	EndUnanswered bool
 	// Await lets the result of a call be posted; nil: only while the turn waits for it.
@@ -127,7 +129,7 @@ func (r *run) work(ctx context.Context) error {
 			if err := r.runCalls(ctx, s); err != nil {
 				return err
 			}
-			messages = append(messages, s.asMessages()...)
+			messages = append(messages, r.asMessages(ctx, s)...)
 			r.state.offered++
 		}
 		done, correction, err := r.finishAnswer()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,6 +22,7 @@ const (
 // generateReply requests one reply from the model and emits its text as it arrives, unless it may
 // be an answer in a schema. After a transient failure of the provider it requests a continuation.
 func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply, error) {
+	req.CacheKey = r.c.Session.String()
 	text := strings.Builder{}
 	text.WriteString(req.Partial)
 	shown := len(req.Partial)
@@ -30,15 +32,13 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			text.Reset() // half an answer in JSON is useless
 		}
 		req.Partial = text.String()
-		calls, cut, err := r.attemptRequest(ctx, req, &text, &shown, &used)
+		got, err := r.attemptRequest(ctx, req, &text, &shown, &used)
 		if err == nil {
 			if err := r.showRest(req, text.String(), shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identifyCalls(calls), Usage: event.Usage{
-				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
-				CostUSD: r.Catalog.Cost(r.Model.Name(), used), Model: r.Model.Name(),
-			}}, nil
+			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(got.calls) == 0, Cut: got.cut, Calls: r.identifyCalls(got.calls),
+				Usage: r.usageOf(used), Reasoning: r.sealReasoning(ctx, got.reasoning), RequestID: got.requestID}, nil
 		}
 		if ctx.Err() != nil {
 			return event.Reply{}, context.Cause(ctx)
@@ -61,12 +61,28 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	}
 }
 
-// attemptRequest makes one request. Calls count only if the reply is complete; cut reports that its
-// text is not.
-func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
+// received is what one request returned besides text and usage. It counts only if the reply is
+// complete.
+type received struct {
+	calls     []event.ToolCall
+	cut       bool // the text is not complete
+	reasoning []model.Reasoning
+	requestID string
+}
+
+// usageOf returns the usage of a reply.
+func (r *run) usageOf(used model.Usage) event.Usage {
+	return event.Usage{
+		InputTokens: used.InputTokens, CachedInputTokens: used.CachedTokens, CacheWriteTokens: used.CacheWriteTokens,
+		OutputTokens: used.OutputTokens, CostUSD: r.Catalog.Cost(r.Model.Name(), used), Model: r.Model.Name(),
+	}
+}
+
+// attemptRequest makes one request.
+func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (got received, err error) {
 	for chunk, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
-			return nil, false, err
+			return received{}, err
 		}
 		if chunk.Text != "" {
 			text.WriteString(event.Plain(chunk.Text))
@@ -74,26 +90,28 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strin
 				t, begins := text.String()[*shown:n], *shown == 0
 				*shown = n
 				if err := r.showText(t, begins); err != nil {
-					return nil, false, err
+					return received{}, err
 				}
 			}
 		}
 		if chunk.Call != nil {
-			calls = append(calls, *chunk.Call)
+			got.calls = append(got.calls, *chunk.Call)
 		}
-		if u := chunk.Usage; u != nil {
-			used.InputTokens += u.InputTokens
-			used.CachedTokens += u.CachedTokens
-			used.OutputTokens += u.OutputTokens
+		if chunk.Reasoning != nil {
+			got.reasoning = append(got.reasoning, *chunk.Reasoning)
 		}
+		if chunk.Usage != nil {
+			used.Add(*chunk.Usage)
+		}
+		got.requestID = cmp.Or(chunk.RequestID, got.requestID)
 		switch chunk.Stop {
 		case model.StopRefused:
-			return nil, false, &Failure{event.ContentRefused, "The model refused to answer this."}
+			return received{}, &Failure{event.ContentRefused, "The model refused to answer this."}
 		case model.StopLength:
-			cut = true
+			got.cut = true
 		}
 	}
-	return calls, cut, nil
+	return got, nil
 }
 
 // identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results

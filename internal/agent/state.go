@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -151,9 +152,9 @@ func (s *step) finishCall(r event.ToolResult) {
 	s.results[r.ToolUseID] = r
 }
 
-// asMessages returns the step as the model reads it: its own reply, then the results.
-func (s *step) asMessages() []model.Message {
-	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls}}
+// asMessages returns a step of this turn as the model reads it: its own reply, then the results.
+func (r *run) asMessages(ctx context.Context, s *step) []model.Message {
+	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls, Reasoning: r.openReasoning(ctx, s.reply)}}
 	for _, c := range s.reply.Calls {
 		res := s.results[c.ID]
 		text, whole := s.outputs[c.ID]

@@ -112,6 +112,9 @@ type Usage struct {
 	Model        string   `json:"model"`
 	FinishReason string   `json:"finish_reason,omitempty"` // FinishLength, or ""
 	Truncated    bool     `json:"truncated,omitempty"`     // the provider cut the turn's last reply at its token limit
+
+	CachedInputTokens int64 `json:"cached_input_tokens,omitempty"` // of InputTokens: read from the provider's cache
+	CacheWriteTokens  int64 `json:"cache_write_tokens,omitempty"`  // of InputTokens: written to the provider's cache
 }
 
 // FinishLength is the FinishReason of a turn whose last reply was truncated.
@@ -259,6 +262,9 @@ type Reply struct {
 	Cut   bool       `json:"cut,omitempty"`  // it reached its length limit
 	Calls []ToolCall `json:"calls,omitempty"`
 	Usage Usage      `json:"usage"`
+
+	Reasoning []byte `json:"reasoning,omitempty"`  // the reasoning of the reply, sealed by the vault
+	RequestID string `json:"request_id,omitempty"` // the provider's id of the request
 }
 
 // ToolCall is a tool call as the model requested it. Input is a JSON object.

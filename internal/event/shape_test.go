@@ -35,6 +35,8 @@ func TestKindsKeepTheirShape(t *testing.T) {
 		{event.InputRequired{What: event.InputSecret, KeyName: "KEY", ToolUseID: "c", ApprovalID: id, SecretURL: "/s", Reason: "r", ExpiresAt: at},
 			`{"v":1,"kind":"secret","key_name":"KEY","tool_use_id":"c","approval_id":` + text + `,"secret_url":"/s","reason":"r","expires_at":"2026-01-31T12:00:00Z"}`},
 		{event.Usage{InputTokens: 1, OutputTokens: 2, CostUSD: &cost, Model: "m"}, `{"v":1,"input_tokens":1,"output_tokens":2,"cost_usd":0.25,"model":"m"}`},
+		{event.Usage{InputTokens: 9, CachedInputTokens: 4, CacheWriteTokens: 3, OutputTokens: 2, CostUSD: &cost, Model: "m"},
+			`{"v":1,"input_tokens":9,"output_tokens":2,"cost_usd":0.25,"model":"m","cached_input_tokens":4,"cache_write_tokens":3}`},
 		{event.Usage{Model: "m"}, `{"v":1,"input_tokens":0,"output_tokens":0,"cost_usd":null,"model":"m"}`},
 		{event.Structured{Result: json.RawMessage(`{"n":3}`)}, `{"v":1,"result":{"n":3}}`},
 		{event.Attachment{Attachments: []event.File{{Filename: "a.txt", MIME: "text/plain", Size: 5, DownloadURL: "https://x/?a=1&b=2"}}},

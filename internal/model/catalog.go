@@ -100,6 +100,8 @@ func (c *Catalog) Cost(name string, u Usage) *float64 {
 		return nil
 	}
 	cached := min(u.CachedTokens, u.InputTokens)
-	fresh := u.InputTokens - cached
-	return new((float64(fresh)*r.Input + float64(cached)*r.CachedInput + float64(u.OutputTokens)*r.Output) / 1e6)
+	written := min(u.CacheWriteTokens, u.InputTokens-cached)
+	fresh := u.InputTokens - cached - written
+	return new((float64(fresh)*r.Input + float64(cached)*r.CachedInput + float64(written)*cmp.Or(r.CacheWrite, r.Input) +
+		float64(u.OutputTokens)*r.Output) / 1e6)
 }

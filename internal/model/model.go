@@ -41,6 +41,9 @@ type Request struct {
 	Options  Options
 	MustCall bool // the reply must call a tool
 	OneCall  bool // the reply has at most one call
+	// CacheKey is the same for requests that share a beginning, such as those of one session. It helps
+	// a provider to find that beginning in its cache; "": no hint.
+	CacheKey string
 }
 
 // Options are parameters of the model that the caller of a message can choose. Providers ignore
@@ -77,6 +80,15 @@ type Message struct {
 	Calls  []event.ToolCall // assistant only
 	CallID string           // tool only
 	Failed bool             // tool only: the call did not succeed
+	// Reasoning is of an assistant's reply in the same turn. Models that did not write it ignore it.
+	Reasoning []Reasoning
+}
+
+// Reasoning is an opaque item of a model's reasoning. It returns unchanged to the model that wrote
+// it, and is never shown.
+type Reasoning struct {
+	Provider string          `json:"provider"` // full name of the model
+	Data     json.RawMessage `json:"data"`
 }
 
 // Image is a picture that the user attached.
@@ -92,12 +104,15 @@ type Tool struct {
 	Schema      json.RawMessage // JSON Schema of the input, an object
 }
 
-// Chunk is a piece of a reply: text, or one complete tool call, or the end.
+// Chunk is a piece of a reply: text, a part of its reasoning, one complete tool call, or the end.
 type Chunk struct {
-	Text  string
-	Call  *event.ToolCall
-	Usage *Usage // on the last chunk; tokens of this request
-	Stop  Stop   // on the last chunk
+	Text      string
+	Reasoning *Reasoning // to be returned with the reply
+	Summary   string     // a piece of a summary of the reasoning; never part of the answer
+	Call      *event.ToolCall
+	Usage     *Usage // on the last chunk; tokens of this request
+	Stop      Stop   // on the last chunk
+	RequestID string // on the last chunk: the provider's id of the request, if it has one
 }
 
 // Stop is the reason for the end of a reply.
@@ -110,19 +125,34 @@ const (
 	StopRefused Stop = "refused" // the provider refused the content
 )
 
-// Usage counts the tokens of one request. CachedTokens are part of InputTokens.
+// Usage counts the tokens of one request. InputTokens include CachedTokens, which the provider read
+// from its cache, and CacheWriteTokens, which it wrote to it.
 type Usage struct {
-	InputTokens  int64
-	CachedTokens int64
-	OutputTokens int64
+	InputTokens      int64
+	CachedTokens     int64
+	CacheWriteTokens int64
+	OutputTokens     int64
+}
+
+// Add adds the tokens of another request.
+func (u *Usage) Add(other Usage) {
+	u.InputTokens += other.InputTokens
+	u.CachedTokens += other.CachedTokens
+	u.CacheWriteTokens += other.CacheWriteTokens
+	u.OutputTokens += other.OutputTokens
 }
 
 // Error is a failure of a provider, mapped to the codes of the public API.
 type Error struct {
 	Code       event.Code    // ModelError, ModelOverloaded, ContentRefused
-	Message    string        // safe to show: never a key, a header or a provider's raw body
+	Message    string        // for the end user: never a key, a header or a provider's raw body
+	Admin      bool          // only an administrator can end it: a key, a quota, an address, a name
+	TooLong    bool          // the conversation is longer than the model's context
 	Retryable  bool          // the same request can succeed later
 	RetryAfter time.Duration // wait requested by the provider, or zero
+	Model      string        // full name of the model
+	Status     int           // HTTP status, or 0
+	RequestID  string        // the provider's id of the request, or ""
 	Err        error
 }
 

@@ -56,6 +56,8 @@ func TestCostCountsCachedTokensAtTheirOwnRate(t *testing.T) {
 		{"openai/gpt-4o", model.Usage{InputTokens: 1_000_000, CachedTokens: 400_000, OutputTokens: 100_000}, 3.00},
 		{"openai/gpt-4o", model.Usage{InputTokens: 10, CachedTokens: 99}, 10 * 1.25 / 1e6},
 		{"anthropic/claude-haiku-4-5", model.Usage{InputTokens: 2914, OutputTokens: 388}, 0.004854},
+		{"anthropic/claude-haiku-4-5", model.Usage{InputTokens: 1000, CachedTokens: 600, CacheWriteTokens: 300, OutputTokens: 10}, 0.000585},
+		{"openai/gpt-4o", model.Usage{InputTokens: 1000, CacheWriteTokens: 300}, 0.0025},
 		{"builtin/guide", model.Usage{InputTokens: 5000, OutputTokens: 5000}, 0},
 	} {
 		got := release.Cost(c.name, c.u)

@@ -71,7 +71,8 @@ func addUsage(before *event.Usage, u event.Usage) *event.Usage {
 	if before == nil {
 		return &u
 	}
-	sum := event.Usage{InputTokens: before.InputTokens + u.InputTokens, OutputTokens: before.OutputTokens + u.OutputTokens, Model: u.Model}
+	sum := event.Usage{InputTokens: before.InputTokens + u.InputTokens, OutputTokens: before.OutputTokens + u.OutputTokens, Model: u.Model,
+		CachedInputTokens: before.CachedInputTokens + u.CachedInputTokens, CacheWriteTokens: before.CacheWriteTokens + u.CacheWriteTokens}
 	if before.CostUSD != nil && u.CostUSD != nil {
 		sum.CostUSD = new(*before.CostUSD + *u.CostUSD)
 	}

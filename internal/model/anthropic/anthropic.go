@@ -81,10 +81,14 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		stream := m.messages.NewStreaming(inner, p)
+		var res *http.Response
+		stream := m.messages.NewStreaming(inner, p, option.WithResponseInto(&res))
 		defer stream.Close()
 
 		r := newReply(req)
+		if res != nil {
+			r.requestID = provider.RequestID(res.Header)
+		}
 		for !r.complete && stream.Next() {
 			text := r.addEvent(stream.Current())
 			if err := m.service.Exceeded(&r.bound); err != nil {

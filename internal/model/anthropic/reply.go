@@ -22,6 +22,8 @@ type reply struct {
 	counted  bool
 	usage    anthropic.MessageDeltaUsage
 	bound    provider.Bound
+
+	requestID string
 }
 
 type call struct {
@@ -93,7 +95,7 @@ func (r *reply) count(ev anthropic.MessageStreamEventUnion) {
 
 // finalChunks returns the calls and the last chunk.
 func (r *reply) finalChunks() []model.Chunk {
-	var last model.Chunk
+	last := model.Chunk{RequestID: r.requestID}
 	switch {
 	case r.stop == anthropic.StopReasonRefusal:
 		last.Stop = model.StopRefused
@@ -105,12 +107,13 @@ func (r *reply) finalChunks() []model.Chunk {
 		last.Stop = model.StopEnd
 	}
 	if r.counted {
-		// Anthropic counts cached input separately; model.Usage counts it as input.
+		// Anthropic counts input that was read from its cache or written to it separately.
 		u := r.usage
 		last.Usage = &model.Usage{
-			InputTokens:  u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			CachedTokens: u.CacheReadInputTokens,
-			OutputTokens: u.OutputTokens,
+			InputTokens:      u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+			CachedTokens:     u.CacheReadInputTokens,
+			CacheWriteTokens: u.CacheCreationInputTokens,
+			OutputTokens:     u.OutputTokens,
 		}
 	}
 	var chunks []model.Chunk

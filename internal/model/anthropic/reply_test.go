@@ -44,7 +44,7 @@ func end(reason string) string {
 
 func TestStopIsWhyTheReplyEnded(t *testing.T) {
 	t.Parallel()
-	usage := &model.Usage{InputTokens: 3210, CachedTokens: 3000, OutputTokens: 42}
+	usage := &model.Usage{InputTokens: 3210, CachedTokens: 3000, CacheWriteTokens: 200, OutputTokens: 42}
 	for reason, want := range map[string]model.Stop{
 		"end_turn": model.StopEnd, "stop_sequence": model.StopEnd, "pause_turn": model.StopEnd, "something_new": model.StopEnd,
 		"max_tokens": model.StopLength, "model_context_window_exceeded": model.StopLength,

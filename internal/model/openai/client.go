@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/parley-server/parley/internal/model/provider"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -56,13 +57,14 @@ func (c *client) openStream(ctx context.Context, body chatRequest) (*chunkStream
 	if err != nil {
 		return nil, err
 	}
-	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body)}, nil
+	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body), requestID: provider.RequestID(res.Header)}, nil
 }
 
 // chunkStream reads the chunks of one reply. The underlying response limits its size.
 type chunkStream struct {
-	body   io.Closer
-	frames *sse.Reader
+	body      io.Closer
+	frames    *sse.Reader
+	requestID string
 }
 
 // Close ends the reply, complete or not.

@@ -82,6 +82,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 		stream, err := m.client.openStream(inner, body)
 		if err == nil {
 			defer stream.Close()
+			r.requestID = stream.requestID
 			var stopped bool
 			if stopped, err = m.readText(stream, r, yield); stopped {
 				return

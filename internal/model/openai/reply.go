@@ -19,6 +19,8 @@ type reply struct {
 	refused bool
 	usage   *model.Usage
 	bound   provider.Bound
+
+	requestID string
 }
 
 type call struct {
@@ -94,7 +96,7 @@ func (r *reply) callOf(d callDelta) *call {
 // finalChunks returns the calls and the last chunk. It accepts servers that end a reply with calls
 // as if it were text.
 func (r *reply) finalChunks() []model.Chunk {
-	last := model.Chunk{Usage: r.usage}
+	last := model.Chunk{Usage: r.usage, RequestID: r.requestID}
 	switch {
 	case r.finish == "content_filter":
 		last.Stop = model.StopRefused

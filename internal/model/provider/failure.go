@@ -17,8 +17,8 @@ func (s Service) errorFromResponse(res *http.Response) *model.Error {
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // truncation only makes the message plainer
 	e := s.classifyFailure(res.StatusCode, parseReport(data))
 	e.RetryAfter = RetryAfter(res.Header, time.Now())
-	if id := requestID(res.Header); id != "" {
-		e.Err = fmt.Errorf("%w, request %s", e.Err, id)
+	if e.RequestID = RequestID(res.Header); e.RequestID != "" {
+		e.Err = fmt.Errorf("%w, request %s", e.Err, e.RequestID)
 	}
 	return e
 }
@@ -32,7 +32,7 @@ func (s Service) Reported(data []byte) *model.Error {
 // classifyFailure classifies the failure by the status and the provider's own words, the most
 // specific first. Status 0 is an error without one.
 func (s Service) classifyFailure(status int, r report) *model.Error {
-	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.failureLabel())}
+	e := &model.Error{Code: event.ModelError, Model: s.FullName(), Status: status, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.failureLabel())}
 	switch {
 	case r.hasCode("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
 		r.mentionsPhrase("content filtering policy"):
@@ -40,21 +40,27 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 		e.Message = s.Name + " refused the content under its usage policy."
 	case status == http.StatusPaymentRequired || r.hasCode("insufficient_quota", "billing_error", "billing_hard_limit_reached") ||
 		r.mentionsPhrase("credit balance is too low"):
+		e.Admin = true
 		e.Message = "The account at " + s.Name + " has no quota or credit left. Check its plan and billing."
 	case status == http.StatusRequestEntityTooLarge || r.hasCode("context_length_exceeded", "request_too_large") ||
 		r.mentionsPhrase("prompt is too long") || r.mentionsPhrase("maximum context length"):
+		e.TooLong = true
 		e.Message = fmt.Sprintf("The conversation is longer than %s can read. Start a new session or configure a model with a larger context.", s.FullName())
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
 		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
 		e.Code, e.Retryable = event.ModelOverloaded, true
 		e.Message = s.Name + " is overloaded or limits the rate of requests."
 	case status == http.StatusUnauthorized || r.hasCode("authentication_error", "invalid_api_key"):
+		e.Admin = true
 		e.Message = s.Name + " did not accept the API key. Check " + s.KeyVar + "."
 	case status == http.StatusForbidden || r.hasCode("permission_error"):
+		e.Admin = true
 		e.Message = fmt.Sprintf("%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
 	case status == http.StatusNotFound || r.hasCode("not_found_error", "model_not_found"):
+		e.Admin = true
 		e.Message = fmt.Sprintf("%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
 	case status >= 300 && status < 400:
+		e.Admin = true
 		e.Message = fmt.Sprintf("%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") || status >= 500:
 		e.Retryable = true

@@ -66,8 +66,8 @@ func (r report) failureLabel() string {
 	return identifierOrEmpty(cmp.Or(r.code, r.kind))
 }
 
-// requestID returns the id that a provider's support needs.
-func requestID(h http.Header) string {
+// RequestID returns a provider's id of a request, which its support needs, or "".
+func RequestID(h http.Header) string {
 	return identifierOrEmpty(cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id")))
 }
 

@@ -63,8 +63,8 @@ func anthropicFrames(req Request, reply Reply) []string {
 // startUsage returns the usage of message_start, in which cached input is counted separately.
 func startUsage(u model.Usage) object {
 	return object{
-		"input_tokens": u.InputTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens,
-		"cache_creation_input_tokens": 0, "output_tokens": 1,
+		"input_tokens": u.InputTokens - u.CachedTokens - u.CacheWriteTokens, "cache_read_input_tokens": u.CachedTokens,
+		"cache_creation_input_tokens": u.CacheWriteTokens, "output_tokens": 1,
 	}
 }
 

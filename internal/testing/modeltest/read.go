@@ -9,10 +9,13 @@ import (
 
 // Heard is a complete reply.
 type Heard struct {
-	Text  string
-	Calls []event.ToolCall
-	Usage *model.Usage
-	Stop  model.Stop
+	Text      string
+	Reasoning []model.Reasoning
+	Summary   string
+	Calls     []event.ToolCall
+	Usage     *model.Usage
+	Stop      model.Stop
+	RequestID string
 }
 
 // Read reads a reply to its end.
@@ -23,11 +26,15 @@ func Read(reply iter.Seq2[model.Chunk, error]) (Heard, error) {
 			return h, err
 		}
 		h.Text += c.Text
+		h.Summary += c.Summary
+		if c.Reasoning != nil {
+			h.Reasoning = append(h.Reasoning, *c.Reasoning)
+		}
 		if c.Call != nil {
 			h.Calls = append(h.Calls, *c.Call)
 		}
 		if c.Stop != "" {
-			h.Usage, h.Stop = c.Usage, c.Stop
+			h.Usage, h.Stop, h.RequestID = c.Usage, c.Stop, c.RequestID
 		}
 	}
 	return h, nil

@@ -61,6 +61,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("RepliesAreBounded", s.testLargeReplies)
 	t.Run("TextSurvivesEveryWayOfSending", s.testText)
 	t.Run("CallsAreAssembledFromPieces", s.testCalls)
+	t.Run("ReplyNamesItsRequest", s.testRequestID)
 	t.Run("MalformedInputsDoNotBreakTheReply", s.testMalformedCalls)
 	t.Run("OutputIsTheValueAlone", s.testOutput)
 	t.Run("OutputIsAskedForInAnotherWayWhenRefused", s.outputRefused)
@@ -146,6 +147,17 @@ func (s Suite) testCalls(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: reply differs (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func (s Suite) testRequestID(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"X-Request-Id", "Request-Id"} {
+		script := &Script{Replies: []Reply{{Text: []string{"Hi"}, Header: http.Header{header: {"req_42"}}}}}
+		got, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
+		if err != nil || got.RequestID != "req_42" {
+			t.Errorf("%s: the request is %q, %v", header, got.RequestID, err)
 		}
 	}
 }

@@ -190,6 +190,9 @@ func (s Suite) testStatuses(t *testing.T) {
 		if e.RetryAfter != 7*time.Second {
 			t.Errorf("%s: retry after %v, want 7s", what, e.RetryAfter)
 		}
+		if e.Status != c.status || e.RequestID != "req_42" || e.Model != s.startModel(t, script).Name() {
+			t.Errorf("%s: %+v", what, e)
+		}
 		if e.Err == nil || !strings.Contains(e.Err.Error(), fmt.Sprint(c.status)) || !strings.Contains(e.Err.Error(), "req_42") {
 			t.Errorf("%s: cause %v names neither status nor request", what, e.Err)
 		}
