@@ -71,6 +71,7 @@ type Conversation struct {
 type Failure struct {
 	Code    event.Code
 	Message string
+	Final   bool // sending the message again cannot help, although it can for others with this code
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
@@ -160,7 +161,7 @@ func (r *run) work(ctx context.Context) error {
 // checkBudget fails if the turn, or its workspace, key or user today, has used up its limits.
 func (r *run) checkBudget(ctx context.Context) error {
 	if len(r.state.steps) >= r.MaxTurns {
-		return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
+		return &Failure{Code: event.MaxTurnsExceeded, Message: fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
 	}
 	if r.Afford != nil {
 		if err := r.Afford(ctx); err != nil {
@@ -180,7 +181,7 @@ func (r *run) checkBudget(ctx context.Context) error {
 		}
 	}
 	if spent >= *r.MaxCostUSD {
-		return &Failure{event.BudgetExceeded, fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.", spent, *r.MaxCostUSD)}
+		return &Failure{Code: event.BudgetExceeded, Message: fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.", spent, *r.MaxCostUSD)}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"strings"
 	"time"
@@ -48,7 +49,8 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			return event.Reply{}, err
 		}
 		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
-			return event.Reply{}, &Failure{fault.Code, fault.Message}
+			r.logFailure(ctx, fault)
+			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.Admin && !fault.Retryable}
 		}
 		log := r.Log
 		if fault.Err != nil {
@@ -106,7 +108,7 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strin
 		got.requestID = cmp.Or(chunk.RequestID, got.requestID)
 		switch chunk.Stop {
 		case model.StopRefused:
-			return received{}, &Failure{event.ContentRefused, "The model refused to answer this."}
+			return received{}, &Failure{Code: event.ContentRefused, Message: "The model refused to answer this."}
 		case model.StopLength:
 			got.cut = true
 		}
@@ -133,6 +135,17 @@ func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 		taken[calls[i].ID] = true
 	}
 	return calls
+}
+
+// logFailure logs the failure that ends a turn: as an error if an administrator must act.
+func (r *run) logFailure(ctx context.Context, e *model.Error) {
+	level := slog.LevelWarn
+	if e.Admin {
+		level = slog.LevelError
+	}
+	name := cmp.Or(e.Model, r.Model.Name())
+	provider, _, _ := strings.Cut(name, "/")
+	r.Log.Log(ctx, level, "the model failed", "provider", provider, "model", name, "status", e.Status, "request_id", e.RequestID, "err", e, "cause", e.Err)
 }
 
 func retryDelay(attempt int) time.Duration {

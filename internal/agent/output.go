@@ -49,7 +49,7 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 			return true, "", r.emitEvents(event.Structured{Result: compactJSON(answer)})
 		}
 		if wrong++; wrong > maxRepairs {
-			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the schema of the answer: " + problems[0]}
+			return false, "", &Failure{Code: event.StructuredOutputInvalid, Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
 		}
 		correction = repairPrompt(problems)
 	}

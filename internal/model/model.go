@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -145,8 +146,9 @@ func (u *Usage) Add(other Usage) {
 // Error is a failure of a provider, mapped to the codes of the public API.
 type Error struct {
 	Code       event.Code    // ModelError, ModelOverloaded, ContentRefused
-	Message    string        // for the end user: never a key, a header or a provider's raw body
-	Admin      bool          // only an administrator can end it: a key, a quota, an address, a name
+	Message    string        // for the end user, who does not know the provider
+	Admin      bool          // an administrator must act: a key, a quota, an address, a name
+	Hint       string        // for the administrator: what is wrong and what to check; never a secret
 	TooLong    bool          // the conversation is longer than the model's context
 	Retryable  bool          // the same request can succeed later
 	RetryAfter time.Duration // wait requested by the provider, or zero
@@ -156,5 +158,8 @@ type Error struct {
 	Err        error
 }
 
-func (e *Error) Error() string { return e.Message }
+// Unavailable is the message for end users of a failure that only an administrator can end.
+const Unavailable = "The agent's model is not available. Ask the administrator."
+
+func (e *Error) Error() string { return cmp.Or(e.Hint, e.Message) }
 func (e *Error) Unwrap() error { return e.Err }

@@ -27,7 +27,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	m, err := s.cfg.Model(claimed.Agent.Model)
 	if err != nil {
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", t.WorkspaceID, "err", err)
-		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
+		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: model.Unavailable, Final: true}
 	}
 	log, err := s.logOf(ctx, claimed)
 	if err != nil {

@@ -189,15 +189,17 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.releaseTurn(ctx, a.lease)
 	case errors.Is(err, errTimeout):
-		err = s.failTurn(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
+		err = s.failTurn(ctx, t, a, event.TimedOut.Failure(fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds)))
 	case failed:
-		err = s.failTurn(ctx, t, a, failure.Code, failure.Message)
+		f := failure.Code.Failure(failure.Message)
+		f.Recoverable = f.Recoverable && !failure.Final
+		err = s.failTurn(ctx, t, a, f)
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		err = s.releaseTurn(ctx, a.lease)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
-		err = s.failTurn(ctx, t, a, event.InternalError, "Internal error.")
+		err = s.failTurn(ctx, t, a, event.InternalError.Failure("Internal error."))
 	}
 	if errors.Is(err, eventlog.ErrLeaseLost) {
 		s.confirmHalt(ctx, t)
@@ -206,8 +208,7 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 	}
 }
 
-func (s *Service) failTurn(ctx context.Context, t session.Turn, a *attempt, code event.Code, message string) error {
-	f := code.Failure(message)
+func (s *Service) failTurn(ctx context.Context, t session.Turn, a *attempt, f event.Error) error {
 	return s.endAttempt(ctx, t, a, session.Ending{Trigger: session.Fail, Failure: &f})
 }
 

@@ -67,7 +67,7 @@ func (s Service) Exceeded(b *Bound) error {
 // again.
 func (s Service) tooLarge(limit string) *model.Error {
 	return &model.Error{
-		Code:    event.ModelError,
-		Message: fmt.Sprintf("The reply of %s has more than %s, the most that is accepted. Ask for less at once.", s.FullName(), limit),
+		Code: event.ModelError, Model: s.FullName(),
+		Message: fmt.Sprintf("The reply of the agent's model has more than %s, the most that is accepted. Ask for less at once.", limit),
 	}
 }

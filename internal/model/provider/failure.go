@@ -37,39 +37,42 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 	case r.hasCode("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
 		r.mentionsPhrase("content filtering policy"):
 		e.Code = event.ContentRefused
-		e.Message = s.Name + " refused the content under its usage policy."
+		e.Message = "The agent's model refused the content under its provider's usage policy."
 	case status == http.StatusPaymentRequired || r.hasCode("insufficient_quota", "billing_error", "billing_hard_limit_reached") ||
 		r.mentionsPhrase("credit balance is too low"):
-		e.Admin = true
-		e.Message = "The account at " + s.Name + " has no quota or credit left. Check its plan and billing."
+		needsAdmin(e, "The account at %s has no quota or credit left. Check its plan and billing.", s.Name)
 	case status == http.StatusRequestEntityTooLarge || r.hasCode("context_length_exceeded", "request_too_large") ||
 		r.mentionsPhrase("prompt is too long") || r.mentionsPhrase("maximum context length"):
 		e.TooLong = true
-		e.Message = fmt.Sprintf("The conversation is longer than %s can read. Start a new session or configure a model with a larger context.", s.FullName())
+		e.Message = "The conversation is longer than the agent's model can read. Start a new session."
+		e.Hint = fmt.Sprintf("The conversation is longer than %s can read. Configure a model with a larger context.", s.FullName())
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
 		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
 		e.Code, e.Retryable = event.ModelOverloaded, true
-		e.Message = s.Name + " is overloaded or limits the rate of requests."
+		e.Message = "The agent's model is overloaded. Send the message again in a minute."
+		e.Hint = s.Name + " is overloaded or limits the rate of requests."
 	case status == http.StatusUnauthorized || r.hasCode("authentication_error", "invalid_api_key"):
-		e.Admin = true
-		e.Message = s.Name + " did not accept the API key. Check " + s.KeyVar + "."
+		needsAdmin(e, "%s did not accept the API key. Check %s.", s.Name, s.KeyVar)
 	case status == http.StatusForbidden || r.hasCode("permission_error"):
-		e.Admin = true
-		e.Message = fmt.Sprintf("%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
+		needsAdmin(e, "%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
 	case status == http.StatusNotFound || r.hasCode("not_found_error", "model_not_found"):
-		e.Admin = true
-		e.Message = fmt.Sprintf("%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
+		needsAdmin(e, "%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
 	case status >= 300 && status < 400:
-		e.Admin = true
-		e.Message = fmt.Sprintf("%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
+		needsAdmin(e, "%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") || status >= 500:
 		e.Retryable = true
-		e.Message = s.Name + " failed to answer."
+		e.Message = "The agent's model failed to answer. Send the message again."
+		e.Hint = s.Name + " failed to answer."
 	default:
 		e.Err = fmt.Errorf("%w: %w", errNotAccepted, e.Err)
-		e.Message = fmt.Sprintf("%s did not accept the request. Check that the model %s takes tools and streams its replies.", s.Name, s.Model)
+		needsAdmin(e, "%s did not accept the request. Check that the model %s takes tools and streams its replies.", s.Name, s.Model)
 	}
 	return e
+}
+
+// needsAdmin makes e a failure that only an administrator can end.
+func needsAdmin(e *model.Error, hint string, args ...any) {
+	e.Admin, e.Message, e.Hint = true, model.Unavailable, fmt.Sprintf(hint, args...)
 }
 
 // hasCode reports whether the provider's type or code is one of words.

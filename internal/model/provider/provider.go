@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,10 +38,7 @@ func (s Service) CheckURL(base string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return &model.Error{
-		Code:    event.ModelError,
-		Message: "The base URL of " + s.Name + " is no http or https address. Check " + s.URLVar + ".",
-	}
+	return s.misconfigured("The base URL of %s is not an http or https address. Check %s.", s.Name, s.URLVar)
 }
 
 // Send makes one request; it has the signature of middleware in Anthropic's SDK. It returns a
@@ -59,13 +57,17 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 		res.Body.Close()
-		return nil, &model.Error{
-			Code:    event.ModelError,
-			Message: s.Name + " answered with a web page instead of a reply. Check the base URL (" + s.URLVar + ").",
-		}
+		return nil, s.misconfigured("%s answered with a web page instead of a reply. Check the base URL (%s).", s.Name, s.URLVar)
 	}
 	res.Body = &body{ReadCloser: res.Body, service: s}
 	return res, nil
+}
+
+// misconfigured returns the error of a model that only an administrator can make usable.
+func (s Service) misconfigured(hint string, args ...any) *model.Error {
+	e := &model.Error{Code: event.ModelError, Model: s.FullName()}
+	needsAdmin(e, hint, args...)
+	return e
 }
 
 // Lost returns the error of a connection that failed, or broke before the reply was complete.
@@ -73,22 +75,27 @@ func (s Service) Lost(err error) *model.Error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the URL can hold credentials
 	}
-	return &model.Error{
-		Code:      event.ModelError,
-		Message:   "The connection to " + s.Name + " failed before the reply was complete.",
-		Retryable: true,
-		Err:       err,
+	e := &model.Error{
+		Code: event.ModelError, Model: s.FullName(), Retryable: true, Err: err,
+		Message: "The connection to the agent's model broke. Send the message again.",
+		Hint:    "The connection to " + s.Name + " failed before the reply was complete.",
 	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		e.Admin = true
+		e.Message = "The agent's model cannot be reached. Send the message again in a minute."
+		e.Hint = fmt.Sprintf("Cannot connect to %s. Check the base URL (%s) and the network.", s.Name, s.URLVar)
+	}
+	return e
 }
 
 // Garbled returns the error of a stream that violated its protocol. The cause is dropped because it
 // quotes the provider's data.
 func (s Service) Garbled() *model.Error {
 	return &model.Error{
-		Code:      event.ModelError,
-		Message:   s.Name + " sent a reply that could not be read.",
-		Retryable: true,
-		Err:       errors.New("unreadable event in the stream"),
+		Code: event.ModelError, Model: s.FullName(), Retryable: true,
+		Message: "The reply of the agent's model could not be read. Send the message again.",
+		Hint:    s.Name + " sent a reply that could not be read.",
+		Err:     errors.New("unreadable event in the stream"),
 	}
 }
 

@@ -32,8 +32,10 @@ func checkFailure(t *testing.T, what string, err error, code event.Code, retryab
 			t.Errorf("%s: the error contains the key: %s", what, text)
 		}
 	}
-	if e.Message == "" {
-		t.Errorf("%s: no message", what)
+	for _, name := range []string{"openai", "anthropic", "_KEY", "_URL"} {
+		if e.Message == "" || strings.Contains(e.Message, name) {
+			t.Errorf("%s: %q is not a message for end users", what, e.Message)
+		}
 	}
 	return e
 }
@@ -125,7 +127,9 @@ func (s Suite) testBrokenFrames(t *testing.T) {
 	m := s.New(closed.URL, closed.Client())
 	closed.Close()
 	_, err := Read(m.Generate(t.Context(), askText("hello")))
-	checkFailure(t, "connection refused", err, event.ModelError, true)
+	if e := checkFailure(t, "connection refused", err, event.ModelError, true); !e.Admin || !strings.Contains(e.Hint, "_BASE_URL") {
+		t.Errorf("connection refused: %+v", e)
+	}
 }
 
 func (s Suite) testErrorInside(t *testing.T) {
@@ -184,8 +188,11 @@ func (s Suite) testStatuses(t *testing.T) {
 		_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
 		what := fmt.Sprintf("%d %s", c.status, c.body)
 		e := checkFailure(t, what, err, c.code, c.retryable)
-		if !strings.Contains(e.Message, c.says) {
-			t.Errorf("%s: message %q does not contain %q", what, e.Message, c.says)
+		if !strings.Contains(e.Error(), c.says) {
+			t.Errorf("%s: %q does not contain %q", what, e.Error(), c.says)
+		}
+		if e.Admin != (e.Message == model.Unavailable) || e.TooLong != (c.says == "longer") {
+			t.Errorf("%s: %+v", what, e)
 		}
 		if e.RetryAfter != 7*time.Second {
 			t.Errorf("%s: retry after %v, want 7s", what, e.RetryAfter)
@@ -212,8 +219,8 @@ func (s Suite) testRedirect(t *testing.T) {
 	}}
 	_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
 	e := checkFailure(t, "redirect", err, event.ModelError, false)
-	if !strings.Contains(e.Message, "_BASE_URL") {
-		t.Errorf("message %q", e.Message)
+	if !strings.Contains(e.Hint, "_BASE_URL") {
+		t.Errorf("hint %q", e.Hint)
 	}
 	if n := len(elsewhere.Requests()); n != 0 {
 		t.Error("the request with its key was sent to another host")

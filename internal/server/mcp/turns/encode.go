@@ -64,7 +64,7 @@ var waysOut = map[event.Code]string{
 	event.Canceled:                "The turn was canceled. Send the message again only if the user wants that.",
 	event.TimedOut:                "It took longer than it may. Ask it in the same conversation to continue, or ask for less at once.",
 	event.MaxTurnsExceeded:        "It took more steps than it may. Ask it in the same conversation to continue, or ask for less at once.",
-	event.ModelError:              "Its model could not be used. Send the message again; if that does not help, a person has to look at the model's settings.",
+	event.ModelError:              "Its model could not be used. If it fails again, an administrator has to look at the server's log.",
 	event.ModelOverloaded:         "Its model is overloaded. Send the message again in a minute.",
 	event.ContentRefused:          "Its model does not answer this. Ask in other words, or for something else.",
 	event.StructuredOutputInvalid: "Its answer did not fit response_schema. Send the message again, or with a simpler schema.",
