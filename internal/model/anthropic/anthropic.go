@@ -66,7 +66,9 @@ func (m *Model) Name() string { return m.service.FullName() }
 // be forced is instructed to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.stream(ctx, req, m.requestParams(req))
+		return m.service.WithReasoning(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
+			return m.stream(ctx, req, m.requestParams(req))
+		})
 	}
 	form := provider.FormOf(req.Output.Schema)
 	return form.Answer(m.stream(ctx, req, m.forcedRequest(req, form)), m.stream(ctx, req, m.askedRequest(req, form)))
@@ -85,17 +87,17 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 		stream := m.messages.NewStreaming(inner, p, option.WithResponseInto(&res))
 		defer stream.Close()
 
-		r := newReply(req)
+		r := m.newReply(req, p)
 		if res != nil {
 			r.requestID = provider.RequestID(res.Header)
 		}
 		for !r.complete && stream.Next() {
-			text := r.addEvent(stream.Current())
+			text, summary := r.addEvent(stream.Current())
 			if err := m.service.Exceeded(&r.bound); err != nil {
 				yield(model.Chunk{}, err)
 				return
 			}
-			if text != "" && !yield(model.Chunk{Text: text}, nil) {
+			if text+summary != "" && !yield(model.Chunk{Text: text, Summary: summary}, nil) {
 				return
 			}
 		}

@@ -14,6 +14,7 @@ func (m *Model) forcedRequest(req model.Request, form provider.Form) anthropic.M
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
 	p := m.requestParams(req)
+	p.Thinking = anthropic.ThinkingConfigParamUnion{} // it does not go with a forced call
 	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
 		Name: name, DisableParallelToolUse: param.NewOpt(true),
 	}}

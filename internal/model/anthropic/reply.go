@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// reply assembles one streamed reply. It ignores blocks that are neither text nor calls, such as
-// thinking.
+// reply assembles one streamed reply. It ignores blocks other than text, thinking and calls.
 type reply struct {
+	service  provider.Service
 	name     func(id string) string
 	forms    map[string]provider.Form // forms of the tools, by name
 	calls    []*call
@@ -24,6 +24,19 @@ type reply struct {
 	bound    provider.Bound
 
 	requestID string
+
+	echo     string // blanks at the end of the beginning that the model continues: it may repeat them
+	text     bool   // there was text
+	thinking map[int64]*thought
+	thoughts []*thought
+}
+
+// thought is a block of thinking, and its place.
+type thought struct {
+	kind, data          string
+	thinking, signature strings.Builder
+	afterText           bool
+	calls               int
 }
 
 type call struct {
@@ -32,12 +45,16 @@ type call struct {
 	input    strings.Builder
 }
 
-func newReply(req model.Request) *reply {
-	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}}
+func (m *Model) newReply(req model.Request, p anthropic.MessageNewParams) *reply {
+	r := &reply{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}, thinking: map[int64]*thought{}}
+	if m.prefills(req, p.Thinking) {
+		r.echo = req.Partial[len(strings.TrimRight(req.Partial, blanks)):]
+	}
+	return r
 }
 
-// addEvent adds an event and returns the text in it.
-func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
+// addEvent adds an event and returns the text in it, and the summary of the thinking.
+func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text, summary string) {
 	switch ev.Type {
 	case "message_start":
 		if u := ev.Message.Usage; ev.Message.JSON.Usage.Valid() {
@@ -49,8 +66,12 @@ func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_start":
 		switch b := ev.ContentBlock; b.Type {
 		case "text":
-			r.bound.AddText(b.Text)
-			return b.Text
+			return r.addText(b.Text), ""
+		case "thinking", "redacted_thinking":
+			t := &thought{kind: b.Type, data: b.Data, afterText: r.text, calls: len(r.calls)}
+			r.thinking[ev.Index] = t
+			r.thoughts = append(r.thoughts, t)
+			return "", r.addThinking(t, b.Thinking, b.Signature)
 		case "tool_use":
 			c := &call{id: b.ID, tool: b.Name, initial: b.JSON.Input.Raw()}
 			r.at[ev.Index] = c
@@ -61,8 +82,11 @@ func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_delta":
 		switch ev.Delta.Type {
 		case "text_delta":
-			r.bound.AddText(ev.Delta.Text)
-			return ev.Delta.Text
+			return r.addText(ev.Delta.Text), ""
+		case "thinking_delta", "signature_delta":
+			if t := r.thinking[ev.Index]; t != nil {
+				return "", r.addThinking(t, ev.Delta.Thinking, ev.Delta.Signature)
+			}
 		case "input_json_delta":
 			if c := r.at[ev.Index]; c != nil {
 				r.bound.AddArguments(ev.Delta.PartialJSON, c.input.Len()+len(ev.Delta.PartialJSON))
@@ -77,7 +101,29 @@ func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
 	case "message_stop":
 		r.complete = true
 	}
-	return ""
+	return "", ""
+}
+
+// addThinking adds a piece of thinking and returns its text.
+func (r *reply) addThinking(t *thought, thinking, signature string) string {
+	r.bound.AddReasoning(len(thinking) + len(signature) + len(t.data))
+	t.thinking.WriteString(thinking)
+	t.signature.WriteString(signature)
+	return thinking
+}
+
+// addText counts text and returns what is new in it.
+func (r *reply) addText(text string) string {
+	r.bound.AddText(text)
+	r.text = r.text || text != ""
+	for r.echo != "" && text != "" {
+		if text[0] != r.echo[0] {
+			r.echo = ""
+			break
+		}
+		text, r.echo = text[1:], r.echo[1:]
+	}
+	return text
 }
 
 // count adds the final numbers, which repeat the first ones only in part.
@@ -117,6 +163,11 @@ func (r *reply) finalChunks() []model.Chunk {
 		}
 	}
 	var chunks []model.Chunk
+	for _, t := range r.thoughts {
+		if item := r.service.NewReasoning(t.afterText, t.calls, thinkingBlock{t.kind, t.thinking.String(), t.signature.String(), t.data}); item != nil {
+			chunks = append(chunks, model.Chunk{Reasoning: item})
+		}
+	}
 	if last.Stop == model.StopTools {
 		for _, c := range r.calls {
 			written := c.input.String()

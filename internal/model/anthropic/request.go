@@ -16,15 +16,9 @@ func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 	p := anthropic.MessageNewParams{
 		Model:     m.service.Model,
 		MaxTokens: int64(cmp.Or(max(req.MaxTokens, 0), longest(m.service.Model))),
-		Messages:  convertMessages(provider.Messages(req)),
 	}
-	switch req.Effort {
-	case "":
-	case "minimal":
-		p.OutputConfig.Effort = anthropic.OutputConfigEffortLow
-	default:
-		p.OutputConfig.Effort = anthropic.OutputConfigEffort(req.Effort)
-	}
+	m.addEffort(&p, req)
+	p.Messages = m.convertMessages(m.continued(req, p.Thinking))
 	if strings.TrimSpace(req.System) != "" {
 		p.System = []anthropic.TextBlockParam{{Text: req.System}}
 	}
@@ -38,19 +32,40 @@ func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 		}
 		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &tool})
 	}
-	addOptions(&p, req)
+	m.addOptions(&p, req)
+	addBreakpoints(&p)
 	return p
+}
+
+// continued returns the conversation with the beginning of an interrupted reply at its end. The
+// model continues it as its own text, if it can.
+func (m *Model) continued(req model.Request, thinking anthropic.ThinkingConfigParamUnion) []model.Message {
+	if !m.prefills(req, thinking) {
+		return provider.Messages(req)
+	}
+	return append(req.Messages[:len(req.Messages):len(req.Messages)], model.Message{Role: model.Assistant, Text: strings.TrimRight(req.Partial, blanks)})
+}
+
+// blanks are characters that a prefill cannot end with.
+const blanks = " \t\r\n"
+
+// prefills reports whether a reply is continued by a prefill: newer models and models of other
+// vendors reject one, and so does a request with thinking or with a call that is forced.
+func (m *Model) prefills(req model.Request, thinking anthropic.ThinkingConfigParamUnion) bool {
+	v := versionOf(m.service.Model)
+	return v > 0 && v < thinksByEffort && strings.TrimSpace(req.Partial) != "" && thinking.GetType() == nil && !req.MustCall && req.Output == nil
 }
 
 // maxTemperature is the protocol's maximum; OpenAI's is 2.
 const maxTemperature = 1
 
 // addOptions adds the options of the caller that the protocol has. It has no seed.
-func addOptions(p *anthropic.MessageNewParams, req model.Request) {
-	if t := req.Options.Temperature; t != nil {
+func (m *Model) addOptions(p *anthropic.MessageNewParams, req model.Request) {
+	samples := versionOf(m.service.Model) < fixedSampling && p.Thinking.GetType() == nil // thinking allows no other
+	if t := req.Options.Temperature; t != nil && samples {
 		p.Temperature = param.NewOpt(min(*t, maxTemperature))
 	}
-	if t := req.Options.TopP; t != nil && req.Options.Temperature == nil { // new models reject both
+	if t := req.Options.TopP; t != nil && req.Options.Temperature == nil && samples { // new models reject both
 		p.TopP = param.NewOpt(*t)
 	}
 	p.StopSequences = req.Options.Stop
@@ -85,10 +100,10 @@ func longest(name string) int {
 // convertMessages merges adjacent messages of one role, because the protocol requires roles to
 // alternate: the results of a step's calls and the user's text after them are one message. It drops
 // blank texts, which the protocol rejects.
-func convertMessages(history []model.Message) []anthropic.MessageParam {
+func (m *Model) convertMessages(history []model.Message) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
 	for _, msg := range history {
-		role, content := anthropic.MessageParamRoleUser, blocks(msg)
+		role, content := anthropic.MessageParamRoleUser, m.blocks(msg)
 		if msg.Role == model.Assistant {
 			role = anthropic.MessageParamRoleAssistant
 		}
@@ -101,7 +116,7 @@ func convertMessages(history []model.Message) []anthropic.MessageParam {
 	return out
 }
 
-func blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
+func (m *Model) blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
 	blank := strings.TrimSpace(msg.Text) == ""
 	if msg.Role == model.ToolRole {
 		result := anthropic.ToolResultBlockParam{ToolUseID: provider.CallID(msg.CallID)}
@@ -117,13 +132,16 @@ func blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
 	for _, i := range msg.Images {
 		out = append(out, anthropic.NewImageBlockBase64(i.MIME, base64.StdEncoding.EncodeToString(i.Data)))
 	}
+	out = append(out, m.thinkingBlocks(msg, false, 0)...)
 	if !blank {
 		out = append(out, anthropic.NewTextBlock(msg.Text))
 	}
-	for _, c := range msg.Calls {
+	out = append(out, m.thinkingBlocks(msg, true, 0)...)
+	for i, c := range msg.Calls {
 		out = append(out, anthropic.ContentBlockParamUnion{OfToolUse: &anthropic.ToolUseBlockParam{
 			ID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool), Input: provider.Arguments(c.Input),
 		}})
+		out = append(out, m.thinkingBlocks(msg, true, i+1)...)
 	}
 	return out
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
-	"github.com/parley-server/parley/internal/model/provider"
 	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
@@ -68,7 +67,7 @@ func TestRequestCarriesTheWholeConversation(t *testing.T) {
 	})
 	want := decode(t, `{
 		"model": "claude-sonnet-4-5", "stream": true, "max_tokens": 500,
-		"system": [{"type": "text", "text": "You are Parley. <b>&"}],
+		"system": [{"type": "text", "text": "You are Parley. <b>&", "cache_control": {"type": "ephemeral"}}],
 		"messages": [
 			{"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "text", "text": "Read both, grüße 👍"}]},
 			{"role": "assistant", "content": [{"type": "text", "text": "Reading."},
@@ -79,14 +78,14 @@ func TestRequestCarriesTheWholeConversation(t *testing.T) {
 				{"type": "tool_result", "tool_use_id": "call_b", "is_error": true, "content": [{"type": "text", "text": "no clock here"}]},
 				{"type": "text", "text": "Go on"}]},
 			{"role": "assistant", "content": [{"type": "tool_use", "id": "call_c", "name": "clock", "input": {}}]},
-			{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_c"}]},
+			{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_c", "cache_control": {"type": "ephemeral"}}]},
 			{"role": "assistant", "content": [{"type": "text", "text": "It "}, {"type": "text", "text": "is A."}]},
-			{"role": "user", "content": [{"type": "text", "text": "Thanks"}]}
+			{"role": "user", "content": [{"type": "text", "text": "Thanks", "cache_control": {"type": "ephemeral"}}]}
 		],
 		"tools": [
 			{"name": "wiki_read", "description": "Reads a page.", "input_schema":
 				{"type": "object", "properties": {"n": {"type": "integer", "maximum": 12345678901234567890}}, "required": ["path"], "additionalProperties": false}},
-			{"name": "clock", "input_schema": {"type": "object", "properties": {}}}
+			{"name": "clock", "input_schema": {"type": "object", "properties": {}}, "cache_control": {"type": "ephemeral"}}
 		]}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("body differs (-want +got):\n%s", diff)
@@ -96,18 +95,6 @@ func TestRequestCarriesTheWholeConversation(t *testing.T) {
 	}
 	if v := header.Get("Anthropic-Version"); v != "2023-06-01" {
 		t.Errorf("Anthropic-Version %q", v)
-	}
-}
-
-func TestRequestContinuesAnInterruptedReply(t *testing.T) {
-	t.Parallel()
-	got, _ := sent(t, model.Request{Messages: []model.Message{{Role: model.User, Text: "Tell me"}}, Partial: "Once upon "})
-	text := func(role, s string) any {
-		return map[string]any{"role": role, "content": []any{map[string]any{"type": "text", "text": s}}}
-	}
-	want := []any{text("user", "Tell me"), text("assistant", "Once upon "), text("user", provider.Continue)}
-	if diff := cmp.Diff(want, got["messages"]); diff != "" {
-		t.Errorf("messages differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 	maxText      = 1 << 20
 	maxArguments = 1 << 20 // for one tool call
 	maxCalls     = 100
-	maxReply     = 4 << 20 // text and arguments together
+	maxReply     = 4 << 20 // text, arguments and reasoning together
 	maxEvent     = 8 << 20 // for one event of the stream
 )
 
@@ -43,6 +43,9 @@ func (b *Bound) AddArguments(piece string, whole int) {
 	b.addBytes(len(piece))
 	b.checkLimit(whole, maxArguments, "bytes of arguments in a tool call")
 }
+
+// AddReasoning counts bytes of reasoning.
+func (b *Bound) AddReasoning(n int) { b.addBytes(n) }
 
 func (b *Bound) addBytes(n int) {
 	b.total += n

@@ -43,6 +43,10 @@ func anthropicFrames(req Request, reply Reply) []string {
 		out = append(out, frame("content_block_stop", object{"index": block}))
 		block++
 	}
+	for _, text := range reply.Reasoning {
+		add(object{"type": "thinking", "thinking": "", "signature": ""}, []object{
+			{"type": "thinking_delta", "thinking": text}, {"type": "signature_delta", "signature": signatureOf(text)}})
+	}
 	if len(reply.Text) > 0 {
 		var deltas []object
 		for _, text := range reply.Text {
@@ -59,6 +63,9 @@ func anthropicFrames(req Request, reply Reply) []string {
 	}
 	return append(out, frame("message_delta", end), frame("message_stop", object{}))
 }
+
+// signatureOf returns the signature of a text. A wrong one makes a request invalid.
+func signatureOf(text string) string { return "signature of " + text }
 
 // startUsage returns the usage of message_start, in which cached input is counted separately.
 func startUsage(u model.Usage) object {

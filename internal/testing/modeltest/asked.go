@@ -18,6 +18,8 @@ type Asked struct {
 	Text   string          // text of the last message
 	Images []model.Image   // in the last message
 	Inputs []string        // inputs of the calls in all messages
+	// Reasoning are the items in all messages, those with a wrong signature as "invalid".
+	Reasoning []string
 }
 
 func openAIAsked(body []byte) Asked {
@@ -97,10 +99,12 @@ func anthropicAsked(body []byte) Asked {
 		} `json:"tools"`
 		Messages []struct {
 			Content []struct {
-				Type   string          `json:"type"`
-				Text   string          `json:"text"`
-				Input  json.RawMessage `json:"input"`
-				Source struct {
+				Type      string          `json:"type"`
+				Text      string          `json:"text"`
+				Thinking  string          `json:"thinking"`
+				Signature string          `json:"signature"`
+				Input     json.RawMessage `json:"input"`
+				Source    struct {
 					MediaType string `json:"media_type"`
 					Data      string `json:"data"`
 				} `json:"source"`
@@ -127,10 +131,19 @@ func anthropicAsked(body []byte) Asked {
 				a.Images = append(a.Images, parsePicture(b.Source.MediaType, b.Source.Data))
 			case "tool_use":
 				a.Inputs = append(a.Inputs, string(b.Input))
+			case "thinking":
+				a.Reasoning = append(a.Reasoning, validItem(b.Thinking, b.Signature))
 			}
 		}
 	}
 	return a
+}
+
+func validItem(text, signature string) string {
+	if signature != signatureOf(text) {
+		return "invalid"
+	}
+	return text
 }
 
 // parsePicture parses an image; an invalid one is empty.

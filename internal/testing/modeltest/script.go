@@ -43,6 +43,8 @@ type Reply struct {
 	Calls []Call       // follow the text
 	Stop  string       // the provider's own value; "": implied by the content
 	Usage *model.Usage // nil: the server sends none
+	// Reasoning is sent before the rest, an item for each text.
+	Reasoning []string
 
 	// Status other than 200 makes an HTTP failure of Header and Body.
 	Status int
