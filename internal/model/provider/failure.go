@@ -49,7 +49,7 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
 		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
 		e.Code, e.Retryable = event.ModelOverloaded, true
-		e.Message = "The agent's model is overloaded. Send the message again in a minute."
+		e.Message = "The model is overloaded. Send the message again in a minute."
 		e.Hint = s.Name + " is overloaded or limits the rate of requests."
 	case status == http.StatusUnauthorized || r.hasCode("authentication_error", "invalid_api_key"):
 		needsAdmin(e, "%s did not accept the API key. Check %s.", s.Name, s.KeyVar)
