@@ -172,7 +172,7 @@ func (r *run) checkBudget(ctx context.Context) error {
 		return nil
 	}
 	if _, known := r.Catalog.Price(r.Model.Name()); !known {
-		return &Failure{event.BudgetExceeded, UnknownPrice(r.Model.Name(), "the turn")}
+		return &Failure{Code: event.BudgetExceeded, Message: UnknownPrice(r.Model.Name(), "the turn")}
 	}
 	spent := 0.0
 	for _, s := range r.state.steps {
