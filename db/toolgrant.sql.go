@@ -285,9 +285,9 @@ func (q *Queries) ToolLinkBegin(ctx context.Context, stateHash []byte, flow []by
 }
 
 const toolLinkByCode = `-- name: ToolLinkByCode :one
-SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, l.grant_id, l.scopes, s.name AS server, s.url, w.name AS workspace
+SELECT l.id, l.workspace_id, l.server_id, l.holder, l.code_hash, l.session_id, l.approval_id, l.state_hash, l.flow, l.expires_at, l.used_at, l.grant_id, l.scopes, s.name AS server, s.url, w.name AS workspace, (l.expires_at <= clock_timestamp())::boolean AS over
 FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
-WHERE l.code_hash = $1::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp()
+WHERE l.code_hash = $1::bytea
 `
 
 type ToolLinkByCodeRow struct {
@@ -295,9 +295,10 @@ type ToolLinkByCodeRow struct {
 	Server    string
 	URL       string
 	Workspace string
+	Over      bool
 }
 
-// ToolLinkByCode is a link that can be used.
+// ToolLinkByCode is a link, also one that cannot be used any more.
 func (q *Queries) ToolLinkByCode(ctx context.Context, codeHash []byte) (ToolLinkByCodeRow, error) {
 	row := q.db.QueryRow(ctx, toolLinkByCode, codeHash)
 	var i ToolLinkByCodeRow
@@ -318,6 +319,7 @@ func (q *Queries) ToolLinkByCode(ctx context.Context, codeHash []byte) (ToolLink
 		&i.Server,
 		&i.URL,
 		&i.Workspace,
+		&i.Over,
 	)
 	return i, err
 }

@@ -73,10 +73,10 @@ FROM tool_servers s WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.name = s
 DELETE FROM tool_links WHERE expires_at < clock_timestamp() - interval '1 day';
 
 -- name: ToolLinkByCode :one
--- ToolLinkByCode is a link that can be used.
-SELECT sqlc.embed(l), s.name AS server, s.url, w.name AS workspace
+-- ToolLinkByCode is a link, also one that cannot be used any more.
+SELECT sqlc.embed(l), s.name AS server, s.url, w.name AS workspace, (l.expires_at <= clock_timestamp())::boolean AS over
 FROM tool_links l JOIN tool_servers s ON s.id = l.server_id JOIN workspaces w ON w.id = l.workspace_id
-WHERE l.code_hash = sqlc.arg(code_hash)::bytea AND l.used_at IS NULL AND l.expires_at > clock_timestamp();
+WHERE l.code_hash = sqlc.arg(code_hash)::bytea;
 
 -- name: ToolLinkBegin :execrows
 -- ToolLinkBegin stores an authorization request in place of an earlier one.

@@ -41,6 +41,7 @@ func New(srv *server.Server, cfg Config) server.Routes {
 	p := &pages{Config: cfg, guard: http.NewCrossOriginProtection()}
 	p.Server = srv.WithErrorPage(writeError)
 	return server.Routes{
+		turn.ConnectPath:            p.Handler(p.unknown),
 		turn.ConnectPath + "{code}": p.Handler(p.link),
 		mcpauth.CallbackPath:        p.Handler(p.callback),
 		donePath:                    p.Handler(p.fixed("Connected", "The tool server is connected. You can close this window.")),
@@ -106,6 +107,14 @@ func (p *pages) link(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.SetCookie(w, p.cookie(state, stateLife))
 	return writePage(w, http.StatusOK, leavePage(link, address))
+}
+
+// unknown answers for addresses that cannot be links, such as those that were cut off.
+func (p *pages) unknown(w http.ResponseWriter, r *http.Request) error {
+	if err := p.admit(w, r, http.MethodGet, http.MethodPost); err != nil {
+		return err
+	}
+	return toolset.ErrUnknownLink
 }
 
 // callback ends a connection, when the authorization server sends the browser back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -231,7 +232,7 @@ func (b *browser) follow(t *testing.T, link string) string {
 	if status != http.StatusOK || m == nil || !strings.Contains(text, `content="0; url=https://auth.example/authorize?`) {
 		t.Fatalf("the next page is %d %s", status, text)
 	}
-	_, text = b.open(t, http.MethodGet, strings.ReplaceAll(m[1], "&amp;", "&"), "cross-site")
+	_, text = b.open(t, http.MethodGet, html.UnescapeString(m[1]), "cross-site")
 	return text
 }
 
@@ -294,7 +295,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	if last := user.saw[len(user.saw)-1]; last != public+"/connect/done" {
 		t.Errorf("the last address is %s", last)
 	}
-	if status, text := user.open(t, http.MethodGet, first, "none"); status != http.StatusNotFound || !strings.Contains(text, "does not work any more") {
+	if status, text := user.open(t, http.MethodGet, first, "none"); status != http.StatusGone || !strings.Contains(text, "This link was used at") ||
+		!strings.Contains(text, "parley tools connect crm") {
 		t.Errorf("the link again: %d %s", status, text)
 	}
 	if got := a.api(t, "GET tool-servers/crm", ""); !strings.Contains(got, `"name":"crm__whoami"`) || !strings.Contains(got, `"state":"usable"`) {

@@ -68,7 +68,14 @@ func writePage(w http.ResponseWriter, status int, p page) error {
 // writeError writes an error as a page.
 func writeError(w http.ResponseWriter, _ *http.Request, f *fault.Error) {
 	setHeaders(w.Header())
-	_ = writePage(w, f.Code.Status(), page{Title: "Not connected", Text: f.Message})
+	title := "Not connected"
+	switch f.Code.Status() {
+	case http.StatusGone:
+		title = "This link has ended"
+	case http.StatusNotFound:
+		title = "Unknown link"
+	}
+	_ = writePage(w, f.Code.Status(), page{Title: title, Text: f.Message})
 }
 
 // askPage shows who would get access to what.

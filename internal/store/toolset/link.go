@@ -78,12 +78,33 @@ func (s *Store) CreateLinkIn(ctx context.Context, tx pgx.Tx, n NewLink) (id uuid
 	return id, code, nil
 }
 
-// errNoLink is the error for every link that cannot be used.
+// errNoLink is the error for a link that does not exist, or does not any more.
 func errNoLink() error {
-	return fault.New(fault.ObjectNotFound, "This link does not work any more: it was used, its time is over, or a newer request has replaced it. Ask for a new one.")
+	return fault.New(fault.ObjectNotFound, "This link does not work any more, or it is not complete: it was used, its time is over, "+
+		"or its tool server was removed. Send your message to the agent again, and open the link that it shows then.")
 }
 
-// LinkByCode returns the link with a code.
+// ErrUnknownLink is errNoLink for addresses that cannot be links.
+var ErrUnknownLink = errNoLink()
+
+// checkUsable fails for a link that was used or is over.
+func (l Link) checkUsable(used *time.Time, over bool) error {
+	again := "send your message to the agent again, and open the link that it shows then"
+	if !l.IsForTurn() {
+		again = fmt.Sprintf("make another link: parley tools connect %s", l.ServerName)
+	}
+	switch {
+	case used != nil:
+		return fault.New(fault.ApprovalExpired, "This link was used at %s, and it works once. If you have used it, you can close this window. "+
+			"To connect the tool server %s again, %s.", used.UTC().Format("15:04 MST"), l.ServerName, again)
+	case over:
+		return fault.New(fault.ApprovalExpired, "The time of this link was over at %s, so the tool server %s was not connected. To connect it, %s.",
+			l.ExpiresAt.UTC().Format("15:04 MST"), l.ServerName, again)
+	}
+	return nil
+}
+
+// LinkByCode returns the link with a code. The error for one that cannot be used any more says why.
 func (s *Store) LinkByCode(ctx context.Context, code string) (Link, error) {
 	row, err := s.q.ToolLinkByCode(ctx, hashText(code))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -92,7 +113,8 @@ func (s *Store) LinkByCode(ctx context.Context, code string) (Link, error) {
 	if err != nil {
 		return Link{}, fmt.Errorf("find a link: %w", err)
 	}
-	return linkOf(row.ToolLink, row.Workspace, row.Server, row.URL), nil
+	link := linkOf(row.ToolLink, row.Workspace, row.Server, row.URL)
+	return link, link.checkUsable(row.ToolLink.UsedAt, row.Over)
 }
 
 // BeginFlow stores the authorization request of a link in place of an earlier one.
