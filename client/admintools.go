@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -173,9 +174,11 @@ func (a Admin) RefreshToolServer(ctx context.Context, name string) (ToolServer, 
 }
 
 // ConnectToolServer makes a link for a tool server with OAuth. When a browser has used it, the server
-// is connected and its tools are listed, the first time accepted.
-func (a Admin) ConnectToolServer(ctx context.Context, name string) (ConnectLink, error) {
-	return administer[ConnectLink](ctx, a, a.workspace(http.MethodPost, nil, "tool-servers", name, "connect"))
+// is connected and its tools are listed, the first time accepted. scopes are asked for besides those of
+// the entry.
+func (a Admin) ConnectToolServer(ctx context.Context, name string, scopes ...string) (ConnectLink, error) {
+	call := a.workspace(http.MethodPost, nil, "tool-servers", name, "connect")
+	return administer[ConnectLink](ctx, a, call.with("scope", strings.Join(scopes, " ")))
 }
 
 // Connections lists the grants of a tool server.

@@ -85,6 +85,7 @@ type ConnectRequired struct {
 	ToolUseID  string    `json:"tool_use_id"`
 	Server     string    `json:"server"`
 	ConnectURL string    `json:"connect_url"` // works once, in any browser
+	Scopes     []string  `json:"scopes"`      // that the present access lacks; nil: there is none yet
 	ExpiresAt  time.Time `json:"expires_at"`
 }
 

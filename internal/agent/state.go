@@ -37,6 +37,7 @@ type question struct {
 	input  json.RawMessage // as an approval has shown it; nil: any
 	window time.Duration   // how long it could be answered
 	server string          // the tool server that must be connected
+	scopes bool            // a grant with more scopes is needed
 }
 
 // step is one reply of the model and the outcome of its calls.

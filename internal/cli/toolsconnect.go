@@ -14,21 +14,22 @@ import (
 const connectPause = time.Second
 
 func (c *command) toolsConnect() *cobra.Command {
-	return withWorkspace(&cobra.Command{
+	var scopes []string
+	cmd := withWorkspace(&cobra.Command{
 		Use:   "connect SERVER",
 		Short: "allow access to a tool server with OAuth",
 		Long: `Prints a link for a browser, and waits until the access is granted. The link leads to the
 authorization server of the tool server; it works once, for 15 minutes. Then the tools of the server are
 listed, and accepted the first time.`,
 		Example: `  parley tools connect tracker
-  parley tools connect tracker --json`,
+  parley tools connect tracker --scope tickets:write`,
 		Args: exactArguments("SERVER"),
 		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
 			before, err := a.Connections(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			link, err := a.ConnectToolServer(ctx, args[0])
+			link, err := a.ConnectToolServer(ctx, args[0], scopes...)
 			if err != nil {
 				return err
 			}
@@ -46,6 +47,8 @@ listed, and accepted the first time.`,
 			return c.printToolServer(s, "Connected %s, which has %d tools.", s.Name, len(s.Tools))
 		}),
 	})
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a scope to ask for besides those of the server and of its present connection; may be repeated")
+	return cmd
 }
 
 // awaitConnection waits until a tool server has another grant than before and its tools were listed.

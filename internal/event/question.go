@@ -43,7 +43,8 @@ type ConnectRequired struct {
 	Server     string    `json:"server"`
 	ConnectURL string    `json:"connect_url"` // works once, in any browser
 	ExpiresAt  time.Time `json:"expires_at"`
-	Grant      uuid.UUID `json:"-"` // the grant that was not enough; uuid.Nil: there is none
+	Scopes     []string  `json:"scopes,omitempty"` // that the server's present grant lacks
+	Grant      uuid.UUID `json:"-"`                // the grant that was not enough; uuid.Nil: there is none
 }
 
 // ToolAgain records that a call begins again after its server was connected.

@@ -79,12 +79,13 @@ type Later struct{}
 func (Later) Error() string { return "the result of the call will be posted later" }
 
 // Connect is the error of a call that had no effect, because a tool server has not granted access to
-// the workspace or the caller. The turn waits until a user has connected the server, then the call is
+// the workspace or the caller, or not enough. The turn waits until a user has connected the server, then the call is
 // made.
 type Connect struct {
 	Server string
 	Shared bool      // the grant is for the whole workspace, not for a caller
 	Grant  uuid.UUID // the grant that the server did not accept; uuid.Nil: there is none
+	Scopes []string  // that the grant lacks; nil: the server needs another grant
 }
 
 // Error implements error.

@@ -24,7 +24,7 @@ func (s *Service) connectLink(ctx context.Context, tx *session.Tx, t session.Tur
 		return "", err
 	}
 	_, code, err := s.cfg.Toolset.CreateLinkIn(ctx, tx.Tx, toolset.NewLink{Workspace: t.WorkspaceID, Server: q.Server, Caller: caller,
-		Session: t.SessionID, Approval: q.ApprovalID, Grant: q.Grant, Life: s.cfg.Window})
+		Session: t.SessionID, Approval: q.ApprovalID, Grant: q.Grant, Scopes: q.Scopes, Life: s.cfg.Window})
 	if fault.From(err) != nil { // the entry was removed since, and continueConnected answers
 		return "", nil
 	}

@@ -79,7 +79,7 @@ func (a *App) serverRow(p *page, s toolset.Server) (toolServerRow, error) {
 
 // connectToolServer leads the browser to the page that connects a tool server.
 func (a *App) connectToolServer(w http.ResponseWriter, p *page, name string) error {
-	address, _, err := a.ConnectToolServer(p.Context(), p.Workspace.ID, name)
+	address, _, err := a.ConnectToolServer(p.Context(), p.Workspace.ID, name, nil)
 	if f := fault.From(err); f != nil && f.Code == fault.ObjectConflict {
 		p.flashBad(w, f.Message)
 		return p.redirect(w, "/w/"+p.Workspace.Slug+"/tools/servers/"+name)

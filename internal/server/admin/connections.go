@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -51,8 +52,9 @@ type connectLink struct {
 }
 
 // ConnectToolServer makes a link with which the administrator connects a tool server: for the
-// workspace, or for itself where each caller has a grant.
-func (s Stores) ConnectToolServer(ctx context.Context, workspace uuid.UUID, name string) (address string, expires time.Time, err error) {
+// workspace, or for itself where each caller has a grant. scopes are asked for besides those of the
+// entry.
+func (s Stores) ConnectToolServer(ctx context.Context, workspace uuid.UUID, name string, scopes []string) (address string, expires time.Time, err error) {
 	server, err := s.Toolset.Find(ctx, workspace, name)
 	if err != nil {
 		return "", expires, err
@@ -68,7 +70,8 @@ func (s Stores) ConnectToolServer(ctx context.Context, workspace uuid.UUID, name
 		return "", expires, err
 	}
 	expires = time.Now().Add(toolset.LinkLife)
-	_, code, err := s.Toolset.CreateLink(ctx, toolset.NewLink{Workspace: workspace, Server: name, Caller: callerOf(ctx), Life: toolset.LinkLife})
+	link := toolset.NewLink{Workspace: workspace, Server: name, Caller: callerOf(ctx), Scopes: scopes, Life: toolset.LinkLife}
+	_, code, err := s.Toolset.CreateLink(ctx, link)
 	return s.Connector.Base + turn.ConnectPath + code, expires, err
 }
 
@@ -80,8 +83,13 @@ func (s Stores) RefreshConnected(ctx context.Context, link toolset.Link) error {
 }
 
 func (s *api) connectToolServer(ctx context.Context, c *call) (any, error) {
-	name := c.PathValue("toolServer")
-	address, expires, err := s.ConnectToolServer(ctx, c.Caller.Workspace.ID, name)
+	name, scopes := c.PathValue("toolServer"), strings.Fields(c.query.Text("scope"))
+	if wrong := len(scopes) - len(toolset.CleanScopes(scopes)); wrong != 0 {
+		c.Add(fault.Violation{Param: "/scope", Rule: "format",
+			Message: fmt.Sprintf("scope is a list of at most %d different scopes such as tickets:write, with spaces between them.", toolset.MaxScopes)})
+		return nil, c.Err()
+	}
+	address, expires, err := s.ConnectToolServer(ctx, c.Caller.Workspace.ID, name, toolset.CleanScopes(scopes))
 	view := connectLink{name, address, expires.UTC()}
 	return once{view, connectLink{Server: name, ExpiresAt: view.ExpiresAt}}, err
 }

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -86,8 +87,8 @@ func askPage(l toolset.Link, s toolset.Server) page {
 	}
 	p := page{Title: "Connect " + s.Name, Text: "Parley asks for access to a tool server in your name. You sign in at that server's own authorization server, and decide there.",
 		Facts: [][2]string{{"Workspace", l.WorkspaceName}, {"Tool server", s.Name}, {"Address", s.URL}, {"Used by", who}}, Button: "Continue"}
-	if len(s.Auth.Scopes) > 0 {
-		p.Facts = append(p.Facts, [2]string{"Asks for", strings.Join(s.Auth.Scopes, ", ")})
+	if scopes := slices.Concat(l.Scopes, s.Auth.Scopes); len(scopes) > 0 {
+		p.Facts = append(p.Facts, [2]string{"Asks for", strings.Join(slices.Compact(scopes), ", ")})
 	}
 	p.Facts = append(p.Facts, [2]string{"Works until", l.ExpiresAt.UTC().Format("15:04 MST")})
 	return p

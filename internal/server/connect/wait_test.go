@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool/mcptool"
@@ -101,5 +102,51 @@ func TestTokensExpireSeveralTimesInATurn(t *testing.T) {
 	}
 	if n := w.auth.Count("refresh"); n != 3 {
 		t.Errorf("%d refreshes", n)
+	}
+}
+
+// TestTurnsWaitForMoreScopes lets a server need another scope than the grant has. The turn waits for a link
+// that asks for it besides the present ones, and a key without config:write is not asked.
+func TestTurnsWaitForMoreScopes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start(t, nil)
+	a.addCRM(t)
+	w.auth.SetNeeds("tools:write")
+	text, session := a.ask(t, fmt.Sprintf(call, ""))
+	if !strings.Contains(text, `"error":"connect_required"`) || !strings.Contains(text, `"scopes":["tools:write"]`) {
+		t.Fatalf("%s", text)
+	}
+	user := a.browser(t)
+	at := link(t, text)
+	if status, page := user.open(t, http.MethodGet, at, "none"); status != http.StatusOK || !strings.Contains(page, "<dd>tools:write</dd>") {
+		t.Errorf("the page: %d %s", status, page)
+	}
+	if last := user.follow(t, at); !strings.Contains(last, "You can close this window") {
+		t.Fatalf("the last page: %s", last)
+	}
+	if got := a.ended(t, session); !strings.Contains(got, "you send Bearer") || strings.Count(got, "\ntool_use ") != 1 {
+		t.Errorf("with the scope: %s", got)
+	}
+	if got := a.api(t, "GET tool-servers/crm/connections", ""); !strings.Contains(got, `"scopes":["tools:write","tools"]`) {
+		t.Errorf("the grant: %s", got)
+	}
+	w.auth.SetNeeds("tools:admin")
+	if got := a.api(t, "POST tool-servers/crm/refresh", ""); !strings.Contains(got, "parley tools connect crm --scope tools:admin") ||
+		!strings.Contains(got, "the accepted definitions stay in force, and 2 of 2 tools are usable") {
+		t.Errorf("refresh: %s", got)
+	}
+	chat := *a.Service
+	chat.Key = a.Issue(t, a.Workspace, apikey.Chat)
+	_, session = (&replica{&chat, w}).ask(t, fmt.Sprintf(call, ""))
+	if got := a.ended(t, session); strings.Contains(got, "connect_required") || !strings.Contains(got, "lacks the scopes tools:admin") {
+		t.Errorf("a key without config:write: %s", got)
+	}
+	user.follow(t, link(t, a.api(t, "POST tool-servers/crm/connect?scope=tools:admin", "")))
+	if text, _ := a.ask(t, fmt.Sprintf(call, "")); !strings.Contains(text, `"output":"Done."`) {
+		t.Errorf("with the administrator's link: %s", text)
+	}
+	if got := a.api(t, "POST tool-servers/crm/connect?scope=%22", ""); !strings.Contains(got, `"param":"/scope"`) {
+		t.Errorf("a scope that is not valid: %s", got)
 	}
 }

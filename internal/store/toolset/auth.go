@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/db"
@@ -106,6 +107,16 @@ func (e Entry) authViolations() (vs []fault.Violation) {
 		}
 	}
 	return vs
+}
+
+// CleanScopes returns the valid ones of the scopes that a server names, at most MaxScopes.
+func CleanScopes(scopes []string) (clean []string) {
+	for _, s := range scopes {
+		if len(clean) < MaxScopes && len(s) <= maxScope && scopeText.MatchString(s) && !slices.Contains(clean, s) {
+			clean = append(clean, s)
+		}
+	}
+	return clean
 }
 
 func nilIfEmpty(s string) *string {

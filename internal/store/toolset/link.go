@@ -25,6 +25,7 @@ type Link struct {
 	Session   uuid.UUID // whose turn waits; uuid.Nil: an administrator made the link
 	Approval  uuid.UUID // the question of that turn
 	Flow      []byte    // what the authorization request needs afterwards, sealed
+	Scopes    []string  // to ask for besides those of the entry and of the present grant
 	ExpiresAt time.Time
 
 	WorkspaceName string
@@ -43,6 +44,7 @@ type NewLink struct {
 	Session   uuid.UUID
 	Approval  uuid.UUID
 	Grant     uuid.UUID // the grant that was not enough for the turn; uuid.Nil: there was none
+	Scopes    []string  // to ask for besides those of the entry and of the present grant
 	Life      time.Duration
 }
 
@@ -61,7 +63,8 @@ func (s *Store) CreateLink(ctx context.Context, n NewLink) (id uuid.UUID, code s
 // CreateLinkIn is CreateLink in a transaction.
 func (s *Store) CreateLinkIn(ctx context.Context, tx pgx.Tx, n NewLink) (id uuid.UUID, code string, err error) {
 	id, code = uuid.Must(uuid.NewV7()), rand.Text()
-	p := db.ToolLinkInsertParams{ID: id, WorkspaceID: n.Workspace, Server: n.Server, Holder: n.Caller, CodeHash: hashText(code), Seconds: n.Life.Seconds()}
+	p := db.ToolLinkInsertParams{ID: id, WorkspaceID: n.Workspace, Server: n.Server, Holder: n.Caller, CodeHash: hashText(code),
+		Scopes: n.Scopes, Seconds: n.Life.Seconds()}
 	if n.Session != uuid.Nil {
 		p.SessionID, p.ApprovalID = &n.Session, &n.Approval
 	}
@@ -172,7 +175,7 @@ func (s *Store) PurgeLinks(ctx context.Context) error {
 }
 
 func linkOf(r db.ToolLink, workspace, server, address string) Link {
-	l := Link{ID: r.ID, Workspace: r.WorkspaceID, Server: r.ServerID, Holder: r.Holder, Flow: r.Flow, ExpiresAt: r.ExpiresAt,
+	l := Link{ID: r.ID, Workspace: r.WorkspaceID, Server: r.ServerID, Holder: r.Holder, Flow: r.Flow, Scopes: r.Scopes, ExpiresAt: r.ExpiresAt,
 		WorkspaceName: workspace, ServerName: server, ServerURL: address}
 	if r.SessionID != nil && r.ApprovalID != nil {
 		l.Session, l.Approval = *r.SessionID, *r.ApprovalID

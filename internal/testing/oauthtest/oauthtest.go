@@ -8,6 +8,7 @@
 package oauthtest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +33,8 @@ type Server struct {
 	secrets  map[string]string
 	codes    map[string]url.Values
 	access   map[string]time.Time // ends of tokens
+	scopes   map[string]string    // of tokens
+	needs    string               // a scope that every request needs; "": none
 	refresh  map[string]string    // clients by refresh tokens
 	issued   []string
 	life     time.Duration
@@ -43,7 +47,7 @@ type Server struct {
 // New returns a server for one resource. Its access tokens live an hour.
 func New(issuer, resource string) *Server {
 	return &Server{URL: issuer, Resource: resource, metadata: make(map[string]any), secrets: make(map[string]string), codes: make(map[string]url.Values),
-		access: make(map[string]time.Time), refresh: make(map[string]string), life: time.Hour, counts: make(map[string]int)}
+		access: make(map[string]time.Time), scopes: make(map[string]string), refresh: make(map[string]string), life: time.Hour, counts: make(map[string]int)}
 }
 
 // Change changes members of the metadata; nil removes one.
@@ -65,6 +69,13 @@ func (s *Server) SetLife(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life = d
+}
+
+// SetNeeds sets a scope that tokens need besides; "": none.
+func (s *Server) SetNeeds(scope string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.needs = scope
 }
 
 // SetDeclines makes the user decline, or agree again.
@@ -214,7 +225,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 		if ok && begun.Get("client_id") == id && begun.Get("redirect_uri") == r.PostFormValue("redirect_uri") && begun.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(sum[:]) {
 			s.counts["code"]++
-			s.grant(w, id)
+			s.grant(w, id, begun.Get("scope"))
 			return
 		}
 	case "refresh_token":
@@ -222,7 +233,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		if s.refresh[old] == id {
 			delete(s.refresh, old)
 			s.counts["refresh"]++
-			s.grant(w, id)
+			s.grant(w, id, s.scopes[old])
 			return
 		}
 	}
@@ -230,10 +241,11 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 }
 
 // grant issues tokens.
-func (s *Server) grant(w http.ResponseWriter, client string) {
+func (s *Server) grant(w http.ResponseWriter, client, scope string) {
 	access, refresh := s.issue(), s.issue()
+	s.scopes[access], s.scopes[refresh] = scope, scope
 	s.access[access], s.refresh[refresh] = time.Now().Add(s.life), client
-	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second), "refresh_token": refresh, "scope": "tools"}
+	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second), "refresh_token": refresh, "scope": cmp.Or(scope, "tools")}
 	maps.Copy(answer, s.members)
 	reply(w, http.StatusOK, answer)
 }
@@ -260,10 +272,17 @@ func (s *Server) Protect(next http.Handler) http.Handler {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		s.mu.Lock()
 		end, ok := s.access[token]
+		lacks := s.needs != "" && !slices.Contains(strings.Fields(s.scopes[token]), s.needs)
+		needs := s.needs
 		s.mu.Unlock()
 		if !ok || time.Now().After(end) {
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="`+at.Scheme+"://"+at.Host+known+`"`)
 			http.Error(w, "no valid token", http.StatusUnauthorized)
+			return
+		}
+		if lacks {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+needs+`", resource_metadata="`+at.Scheme+"://"+at.Host+known+`"`)
+			http.Error(w, "the token lacks a scope", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

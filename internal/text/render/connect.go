@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/parley-server/parley/internal/event"
 )
@@ -9,5 +10,10 @@ import (
 // Connect describes the question for access to a tool server. link is the absolute address of its
 // link.
 func Connect(q event.ConnectRequired, link string) string {
-	return fmt.Sprintf("The tool server %s needs access. Until %s the user can grant it with this link: %s", q.Server, q.ExpiresAt.UTC().Format("15:04 MST"), link)
+	what := "access"
+	if len(q.Scopes) > 0 {
+		what = "more access (" + strings.Join(q.Scopes, ", ") + ")"
+	}
+	return fmt.Sprintf("The tool server %s needs %s. Until %s the user can grant it with this link: %s",
+		q.Server, what, q.ExpiresAt.UTC().Format("15:04 MST"), link)
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -51,8 +52,12 @@ func (s *Service) Begin(ctx context.Context, link toolset.Link) (address, state 
 	if err != nil {
 		return "", "", cmp.Or(w.refused, err)
 	}
-	f := flow{client: own, Verifier: oauth2.GenerateVerifier(), Issuer: p.meta.Issuer, NamesSelf: p.meta.AuthorizationResponseIssParameterSupported,
-		TokenURL: p.meta.TokenEndpoint, Resource: p.resource, Scopes: p.scopes}
+	if p.scopes, err = s.addScopes(ctx, p.scopes, link); err != nil {
+		return "", "", err
+	}
+	f := flow{client: own, Verifier: oauth2.GenerateVerifier(), Issuer: p.meta.Issuer,
+		NamesSelf: p.meta.AuthorizationResponseIssParameterSupported,
+		TokenURL:  p.meta.TokenEndpoint, Resource: p.resource, Scopes: p.scopes}
 	sealed, err := s.seal(f, flowPurpose, link.ID.String())
 	if err != nil {
 		return "", "", err
@@ -72,6 +77,15 @@ func (s *Service) prepare(ctx context.Context, c *http.Client, server toolset.Se
 		own, err = s.clientOf(ctx, c, server, p)
 	}
 	return p, own, err
+}
+
+// addScopes returns the scopes to ask for. A link that asks for more keeps those of the present grant.
+func (s *Service) addScopes(ctx context.Context, scopes []string, link toolset.Link) ([]string, error) {
+	if link.Scopes == nil {
+		return scopes, nil
+	}
+	held, _, err := s.Store.Grant(ctx, link.Server, link.Holder)
+	return toolset.CleanScopes(slices.Concat(link.Scopes, scopes, held.Scopes)), err
 }
 
 // errNoBase is the error of a server without a public address.

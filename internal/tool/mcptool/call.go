@@ -37,7 +37,7 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 			return t.interrupt(whole, sent)
 		}
 		if errors.Is(err, ErrNotConnected) {
-			return tool.Result{}, t.peer.connect()
+			return tool.Result{}, t.peer.connect(nil)
 		}
 		if errors.Is(err, errChanged) {
 			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s. An administrator must accept the change first.",
@@ -52,11 +52,14 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		}
 		if t.peer.rejectToken() { // the server has not made the call
 			if renewed {
-				return tool.Result{}, t.peer.connect()
+				return tool.Result{}, t.peer.connect(nil)
 			}
 			renewed = true
 			attempt--
 			continue
+		}
+		if scopes := t.peer.lackedScopes(); scopes != nil { // the same
+			return tool.Result{}, t.peer.connect(scopes)
 		}
 		why, rejected := t.peer.explain(err)
 		gone := errors.Is(err, mcp.ErrSessionMissing)

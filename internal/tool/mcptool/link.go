@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -34,6 +37,7 @@ type link struct {
 	left     int64 // bytes
 	failure  error
 	status   int           // of the answer that is the failure; 0: another failure, or none
+	scopes   []string      // that this answer asks for
 	canceled chan struct{} // closed when the server has been sent the cancellation of the call
 	told     bool          // canceled is closed
 }
@@ -43,7 +47,8 @@ func (l *link) beginCall(call string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.greeting = false
-	l.call, l.requests, l.left, l.failure, l.status, l.canceled, l.told = call, 0, maxAnswer, nil, 0, make(chan struct{}), false
+	l.call, l.requests, l.left, l.canceled, l.told = call, 0, maxAnswer, make(chan struct{}), false
+	l.failure, l.status, l.scopes = nil, 0, nil
 }
 
 // greet starts the limits of requests that open or end the session.
@@ -135,11 +140,33 @@ func (l *link) noteStatus(req *http.Request, res *http.Response) {
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
 		why += " An administrator can check the secret of the server."
 	}
+	scopes := scopesOf(res)
+	if scopes != nil {
+		why = fmt.Sprintf("The tool server %s needs more scopes: %s. Grant them: parley tools connect %[1]s --scope %s",
+			l.name, strings.Join(scopes, ", "), strings.Join(scopes, ","))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure == nil {
-		l.failure, l.status = tool.Refusal(why), res.StatusCode
+		l.failure, l.status, l.scopes = tool.Refusal(why), res.StatusCode, scopes
 	}
+}
+
+// scopesOf returns the scopes that a token lacks, as a response names them (RFC 6750); nil: none.
+func scopesOf(res *http.Response) []string {
+	if res.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	challenges, err := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return nil
+	}
+	for _, c := range challenges {
+		if c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope" {
+			return toolset.CleanScopes(strings.Fields(c.Params["scope"]))
+		}
+	}
+	return nil
 }
 
 func (l *link) fail(err error) error {

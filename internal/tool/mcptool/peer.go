@@ -117,9 +117,19 @@ func (p *peer) route(ctx context.Context, host string) (send func(string, *http.
 	return send, header, nil
 }
 
-// connect returns the error of a call without a grant.
-func (p *peer) connect() error {
-	return tool.Connect{Server: p.server.Name, Shared: !p.server.Auth.PerCaller, Grant: p.grant}
+// connect returns the error of a call without a grant, or whose grant lacks scopes.
+func (p *peer) connect(scopes []string) error {
+	return tool.Connect{Server: p.server.Name, Shared: !p.server.Auth.PerCaller, Grant: p.grant, Scopes: scopes}
+}
+
+// lackedScopes returns the scopes for which the server has rejected the call, nil if it was not that.
+func (p *peer) lackedScopes() []string {
+	if !p.server.Auth.OAuth {
+		return nil
+	}
+	p.link.mu.Lock()
+	defer p.link.mu.Unlock()
+	return p.link.scopes
 }
 
 // rejectToken ends a session whose token the server does not accept, and reports whether it was that.
