@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,18 +22,21 @@ func (c *command) wikiCommand() *cobra.Command {
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki list
   parley wiki show wiki/onboarding.md`,
-	}, c.wikiPut(), c.wikiGet(), c.wikiList(), c.wikiDelete())
+	}, c.wikiPut(), c.wikiSync(), c.wikiGet(), c.wikiList(), c.wikiDelete())
 }
 
 func (c *command) wikiPut() *cobra.Command {
 	return withWorkspace(&cobra.Command{
-		Use:   "put PATH [FILE]",
-		Short: "write a document from a file or stdin",
+		Use:   "put PATH [FILE]...",
+		Short: "write a document from a file or stdin, or several into a folder",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
-  parley wiki put policies/travel.txt travel.txt
+  parley wiki put policies/ travel.txt hotels.txt   below policies/, by their names
   git log --oneline | parley wiki put wiki/changes.md`,
-		Args: atLeastArguments(1, "PATH", "FILE"),
+		Args: putArguments,
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if strings.HasSuffix(args[0], "/") && len(args) > 1 {
+				return c.putInFolder(ctx, a, args[0], args[1:])
+			}
 			content, err := c.readDocument(args[1:])
 			if err != nil {
 				return err
@@ -43,6 +48,36 @@ func (c *command) wikiPut() *cobra.Command {
 			return c.printDone(withoutContent(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
 		}),
 	})
+}
+
+// putArguments checks the arguments of put: several files need a folder.
+func putArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 2 && !strings.HasSuffix(args[0], "/") && !slices.Contains(args, "") {
+		return usageError(cmd, fmt.Sprintf("%q is not a folder.", args[0]), "With several files, PATH ends with a slash, such as wiki/.")
+	}
+	return atLeastArguments(1, "PATH", "FILE")(cmd, args[:min(2, len(args))])
+}
+
+// putInFolder writes files below a folder by their names.
+func (c *command) putInFolder(ctx context.Context, a *administration, folder string, files []string) error {
+	written := make([]client.Document, len(files))
+	for i, file := range files {
+		content, err := c.readDocument([]string{file})
+		if err != nil {
+			return err
+		}
+		if written[i], err = a.PutDocument(ctx, folder+filepath.Base(file), string(content), ""); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		written[i] = withoutContent(written[i])
+		if !c.json {
+			c.printNote("Wrote %s, version %d: %q.", written[i].Path, written[i].Version, written[i].Title)
+		}
+	}
+	if c.json {
+		return c.printData(object{"documents": written})
+	}
+	return nil
 }
 
 // readDocument returns the content to write, from a file or from stdin.

@@ -19,11 +19,12 @@ type documentView struct {
 }
 
 func (s *api) listDocuments(ctx context.Context, c *call) (any, error) {
-	prefix := c.query.Text("prefix")
-	if err := c.Err(); err != nil {
+	prefix, limit := c.query.Text("prefix"), c.query.Limit(usualPage)
+	after, err := c.pageKey()
+	if err != nil {
 		return nil, err
 	}
-	list, err := s.Wiki.List(ctx, c.Caller.Workspace.ID, prefix)
+	list, err := s.Wiki.ListPage(ctx, c.Caller.Workspace.ID, prefix, after, limit+1)
 	if err != nil {
 		return nil, err
 	}

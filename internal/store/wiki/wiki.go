@@ -65,10 +65,19 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Docu
 
 // List returns the documents with a path that begins with prefix, by path.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([]Entry, error) {
-	if !text.IsStorable(prefix) {
+	return s.listDocuments(ctx, workspace, prefix, "", nil)
+}
+
+// ListPage is List after a path, with at most this many documents.
+func (s *Store) ListPage(ctx context.Context, workspace uuid.UUID, prefix, after string, most int) ([]Entry, error) {
+	return s.listDocuments(ctx, workspace, prefix, after, new(int32(most)))
+}
+
+func (s *Store) listDocuments(ctx context.Context, workspace uuid.UUID, prefix, after string, most *int32) ([]Entry, error) {
+	if !text.IsStorable(prefix) || !text.IsStorable(after) {
 		return nil, nil
 	}
-	rows, err := s.q.DocumentsList(ctx, workspace, prefix, "", nil)
+	rows, err := s.q.DocumentsList(ctx, workspace, prefix, after, most)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
 	}

@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSyncSendsOnlyChanges makes documents equal to a directory that changes.
+func TestSyncSendsOnlyChanges(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	for _, dir := range []string{"book/team", "book/.git"} {
+		if err := os.MkdirAll(filepath.Join(sh.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fileOf(t, sh, "other.md", "other")
+	sh.must("wiki", "put", "wiki/other.md", "other.md")
+	type changes struct {
+		Added, Changed, Deleted []string
+		Unchanged, Extra        int
+	}
+	none := []string{}
+	for i, c := range []struct {
+		files   map[string]string // "": removed
+		options []string
+		want    changes
+	}{
+		{map[string]string{"a.md": "one", "team/b.md": "two", "c.txt": "no Markdown", ".git/d.md": "hidden"}, nil,
+			changes{[]string{"wiki/a.md", "wiki/team/b.md"}, none, none, 0, 1}},
+		{nil, nil, changes{none, none, none, 2, 1}},
+		{map[string]string{"a.md": "won", "e.md": "three"}, nil, changes{[]string{"wiki/e.md"}, []string{"wiki/a.md"}, none, 1, 1}},
+		{map[string]string{"a.md": "", "team/b.md": "longer"}, []string{"--delete", "--yes"},
+			changes{none, []string{"wiki/team/b.md"}, []string{"wiki/a.md", "wiki/other.md"}, 1, 0}},
+		{nil, []string{"--to", "manuals"}, changes{[]string{"manuals/e.md", "manuals/team/b.md"}, none, none, 0, 0}},
+	} {
+		for name, content := range c.files {
+			fileOf(t, sh, filepath.Join("book", name), content)
+			if content == "" {
+				if err := os.Remove(filepath.Join(sh.dir, "book", name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var got struct{ Data changes }
+		out := sh.must(append([]string{"wiki", "sync", "book", "--json"}, c.options...)...)
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got.Data); diff != "" {
+			t.Errorf("sync %d: %s", i, diff)
+		}
+	}
+	fileOf(t, sh, "extra.md", "extra")
+	sh.must("wiki", "put", "manuals/", "extra.md", "other.md")
+	if _, _, code := sh.run("wiki", "sync", "book", "--to", "manuals/", "--delete"); code == 0 {
+		t.Error("documents were deleted without consent")
+	}
+	if got := sh.must("wiki", "show", "manuals/extra.md"); got != "extra" {
+		t.Errorf("the document is %q", got)
+	}
+}
