@@ -55,9 +55,10 @@ packages-python: ## install the generator of clients and the SDK of tool servers
 	touch compat/python/.venv/installed
 
 packages-frameworks: ## install agent frameworks from PyPI, where a test looks for them
-	python3 -m venv compat/frameworks/.venv
-	compat/frameworks/.venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/frameworks/requirements.txt
-	touch compat/frameworks/.venv/installed
+	for set in .venv/requirements.txt .venv2/openai2.txt; do \
+		venv=compat/frameworks/$${set%%/*}; python3 -m venv $$venv && \
+		$$venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/frameworks/$${set#*/} && \
+		touch $$venv/installed || exit 1; done
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }

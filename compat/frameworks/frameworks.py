@@ -3,39 +3,10 @@ in one turn, history that the client sends, and answers as objects. PARLEY_URL a
 where the server is."""
 
 import asyncio
-import os
 
 from openai import OpenAI
-from pydantic import BaseModel
 
-BASE = os.environ["PARLEY_URL"] + "/openai/v1"
-KEY = os.environ["PARLEY_API_KEY"]
-MODEL = os.environ.get("PARLEY_MODEL", "w")
-TASK = '@call wiki_read {"page":"onboarding"} get_weather {"city":"Rome"} get_time {"city":"Rome"}\n@say It is sunny at noon.'
-ANSWER = "It is sunny at noon."
-ran: list[str] = []
-
-
-class City(BaseModel):
-    city: str
-
-
-def get_weather(city: str) -> str:
-    """The weather of a city."""
-    ran.append("weather " + city)
-    return "22 C"
-
-
-def get_time(city: str) -> str:
-    """The time of a city."""
-    ran.append("time " + city)
-    return "noon"
-
-
-def check(name: str, answer: str) -> None:
-    assert answer == ANSWER, f"{name}: {answer!r}"
-    assert sorted(ran) == ["time Rome", "weather Rome"], f"{name}: {ran}"
-    ran.clear()
+from shared import BASE, KEY, MODEL, TASK, City, check, get_time, get_weather, ran
 
 
 def openai_python() -> None:

@@ -14,12 +14,18 @@ func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs Python")
 	const dir = "../../../compat/frameworks"
-	if _, err := os.Stat(filepath.Join(dir, ".venv", "installed")); err != nil {
-		t.Skip("the frameworks are not installed: make packages-frameworks; only this check needs them, and they are never required")
+	for script, venv := range map[string]string{"frameworks.py": ".venv", "openai2.py": ".venv2"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			if _, err := os.Stat(filepath.Join(dir, venv, "installed")); err != nil {
+				t.Skip("the frameworks are not installed: make packages-frameworks; only this check needs them, and they are never required")
+			}
+			w := newWorld(t)
+			cmd := exec.Command(filepath.Join(venv, "bin", "python"), script)
+			cmd.Dir = dir
+			key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "frameworks", "--scope", "chat")
+			cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+key)
+			w.endure(t, cmd, nil, 0)
+		})
 	}
-	w := newWorld(t)
-	cmd := exec.Command(filepath.Join(".venv", "bin", "python"), "frameworks.py")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+w.parley(t, "keys", "create", "--workspace", "w", "--name", "frameworks", "--scope", "chat"))
-	w.endure(t, cmd, nil, 0)
 }
