@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/tool"
 )
 
 // logLine is what operators search for.
@@ -69,4 +70,51 @@ func finish(t *testing.T, a *agent.Agent, j *journal, command string) (all []eve
 		j.write(t, group)
 	}
 	return all, nil
+}
+
+// TestReasoningIsSealedInTheLog checks a turn whose model reasons before a call: the log has the
+// reasoning sealed, the next step returns it to the model, and so does a turn that another process
+// continues from the log. It is never shown.
+func TestReasoningIsSealedInTheLog(t *testing.T) {
+	t.Parallel()
+	script := &modeltest.Script{Replies: []modeltest.Reply{
+		{Reasoning: []string{"secret thought"}, Calls: []modeltest.Call{{ID: "call_a", Tool: "once", Input: "{}"}}}, {Text: []string{"Done."}}}}
+	srv := modeltest.Responses(script)
+	defer srv.Close()
+	flip := func(b []byte) ([]byte, error) {
+		out := bytes.Clone(b)
+		for i := range out {
+			out[i] ^= 0x5a
+		}
+		return out, nil
+	}
+	a := &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", BaseURL: srv.URL + "/v1", Responses: true}), MaxTurns: 3, Seal: flip, Open: flip,
+		Log: slog.New(slog.DiscardHandler), Tools: []tool.Tool{&counter{name: "once", output: "noon", runs: map[string]int{}}}}
+	j := &journal{}
+	all, err := finish(t, a, j, "Hi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(j.log, func(e event.Event) bool { return e.Kind == event.KindReply })
+	if reply := all[0].(event.Reply); len(reply.Reasoning) == 0 {
+		t.Fatal("the reply has no reasoning")
+	}
+	for _, e := range j.log {
+		if strings.Contains(string(e.Data), "thought") {
+			t.Errorf("the log shows %s", e.Data)
+		}
+	}
+	again := &journal{log: slices.Clone(j.log[:at+1])}
+	if _, err := finish(t, a, again, ""); err != nil {
+		t.Fatal(err)
+	}
+	requests := script.Requests()
+	for i, want := range []bool{false, true, true} {
+		if has := strings.Contains(string(requests[i].Body), `"encrypted_content":"signature of secret thought"`); has != want {
+			t.Errorf("request %d returns the reasoning: %t", i, has)
+		}
+	}
+	if !bytes.Contains(requests[1].Body, []byte(`"prompt_cache_key":"`)) || !bytes.Equal(requests[1].Body, requests[2].Body) {
+		t.Errorf("the continued turn asks %s, the first one %s", requests[2].Body, requests[1].Body)
+	}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// client sends chat completions to one server and reads their streams. It follows no
+// client sends requests to one server and reads their streams. It follows no
 // redirect, retries nothing and reads nothing from the environment.
 type client struct {
-	http     *http.Client
-	key      string
-	endpoint string
-	send     func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
+	http *http.Client
+	key  string
+	base string
+	send func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
 }
 
-// endpointOf returns the address of chat completions under a validated base URL.
-func endpointOf(base string) string {
+// endpointOf returns the address of an API under a validated base URL.
+func endpointOf(base, path string) string {
 	u, err := url.Parse(base)
 	if err != nil {
 		return ""
@@ -32,18 +32,18 @@ func endpointOf(base string) string {
 	if u.Path != "" && !strings.HasSuffix(u.Path, "/") {
 		u.Path += "/"
 	}
-	return u.ResolveReference(&url.URL{Path: "chat/completions"}).String()
+	return u.ResolveReference(&url.URL{Path: path}).String()
 }
 
 // openStream sends a request and returns the stream of its response.
-func (c *client) openStream(ctx context.Context, body chatRequest) (*chunkStream, error) {
+func (c *client) openStream(ctx context.Context, path string, body any) (*chunkStream, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(body); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, &buf)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpointOf(c.base, path), &buf)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package openai is a client for Chat Completions, the API of OpenAI and of compatible servers such
-// as Ollama and vLLM. It reads nothing from the environment and never retries by itself.
+// Package openai is a client for the Responses API of OpenAI, and for Chat Completions, the API of
+// compatible servers such as Ollama and vLLM. It reads nothing from the environment and never retries by itself.
 package openai
 
 import (
@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
@@ -24,6 +25,7 @@ type Config struct {
 	BaseURL    string       // with its version, "http://127.0.0.1:11434/v1"; empty means OpenAI itself
 	HTTPClient *http.Client // nil means one that all models share
 	Provider   string       // the first half of Name; empty means "openai"
+	Responses  bool         // use the Responses API at BaseURL; always used at OpenAI itself
 }
 
 // Model is one model at one server.
@@ -32,6 +34,9 @@ type Model struct {
 	client   client
 	official bool
 	unusable error // reason why requests are impossible, or nil
+
+	responses      bool        // requests use the Responses API
+	lacksResponses atomic.Bool // the server turned out to lack it
 }
 
 // New returns a model. It sends nothing before Generate.
@@ -44,13 +49,14 @@ func New(cfg Config) *Model {
 		service.KeyVar, service.URLVar = "the configured key", "the configured address"
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
+	official := strings.HasPrefix(base, "https://api.openai.com/")
 	return &Model{
 		service: service,
 		client: client{
 			http: provider.Client(cfg.HTTPClient), key: strings.TrimSpace(cfg.APIKey),
-			endpoint: endpointOf(base), send: service.Send,
+			base: base, send: service.Send,
 		},
-		official: strings.HasPrefix(base, "https://api.openai.com/"),
+		official: official, responses: official || cfg.Responses,
 		unusable: service.CheckURL(base),
 	}
 }
@@ -63,13 +69,17 @@ func (m *Model) Name() string { return m.service.FullName() }
 // model has to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.stream(ctx, req, m.requestParams(req))
+		return m.service.WithReasoning(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
+			return m.ask(ctx, req, func() chatRequest { return m.requestParams(req) }, func() responseRequest { return m.responseParams(req) })
+		})
 	}
 	form := provider.FormOf(req.Output.Schema)
-	return form.Answer(m.stream(ctx, req, m.nativeRequest(req, form)), m.stream(ctx, req, m.forcedRequest(req, form)))
+	return form.Answer(
+		m.ask(ctx, req, func() chatRequest { return m.nativeRequest(req, form) }, func() responseRequest { return m.nativeResponse(req, form) }),
+		m.ask(ctx, req, func() chatRequest { return m.forcedRequest(req, form) }, func() responseRequest { return m.forcedResponse(req, form) }))
 }
 
-// stream makes one request and yields the reply.
+// stream makes one request of Chat Completions and yields the reply.
 func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
@@ -79,7 +89,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r := newReply(req)
-		stream, err := m.client.openStream(inner, body)
+		stream, err := m.client.openStream(inner, "chat/completions", body)
 		if err == nil {
 			defer stream.Close()
 			r.requestID = stream.requestID

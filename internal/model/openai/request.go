@@ -40,7 +40,7 @@ func (m *Model) requestParams(req model.Request) chatRequest {
 	}
 	// OpenAI's reasoning models reject the old name, many other servers ignore the new one.
 	if n := max(req.MaxTokens, 0); m.official {
-		p.MaxCompletionTokens = n
+		p.MaxCompletionTokens, p.PromptCacheKey = n, req.CacheKey
 	} else {
 		p.MaxTokens = n
 	}

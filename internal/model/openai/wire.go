@@ -21,6 +21,7 @@ type chatRequest struct {
 	MaxTokens           int             `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
+	PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
 	Stream              bool            `json:"stream"`
 	StreamOptions       streamOptions   `json:"stream_options"`
 }

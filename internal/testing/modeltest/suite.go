@@ -29,7 +29,8 @@ type Suite struct {
 	Garbage string // a frame that is not JSON
 	Failure func(kind string) string
 	// Asked parses a request as the provider does.
-	Asked func(body []byte) Asked
+	Asked   func(body []byte) Asked
+	Reasons bool // the protocol returns reasoning
 }
 
 // OpenAISuite is the suite of the Chat Completions protocol.
@@ -44,6 +45,18 @@ func OpenAISuite(create func(base string, client *http.Client) model.Model) Suit
 	}
 }
 
+// ResponsesSuite is the suite of the Responses protocol.
+func ResponsesSuite(create func(base string, client *http.Client) model.Model) Suite {
+	return Suite{
+		Serve: Responses, New: create, Frames: responsesFrames,
+		Garbage: "event: response.output_text.delta\ndata: {\"type\":\"response.output_te " + Key + "\n\n",
+		Failure: func(kind string) string {
+			return Named("response.failed", object{"type": "response.failed", "response": object{"status": "failed", "error": object{"code": kind, "message": "because of " + Key}}})
+		},
+		Asked: responsesAsked, Reasons: true,
+	}
+}
+
 // AnthropicSuite is the suite of the Messages protocol.
 func AnthropicSuite(create func(base string, client *http.Client) model.Model) Suite {
 	return Suite{
@@ -52,7 +65,7 @@ func AnthropicSuite(create func(base string, client *http.Client) model.Model) S
 		Failure: func(kind string) string {
 			return Named("error", object{"type": "error", "error": object{"type": kind, "message": "because of " + Key}})
 		},
-		Asked: anthropicAsked,
+		Asked: anthropicAsked, Reasons: true,
 	}
 }
 
@@ -62,6 +75,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("TextSurvivesEveryWayOfSending", s.testText)
 	t.Run("CallsAreAssembledFromPieces", s.testCalls)
 	t.Run("ReplyNamesItsRequest", s.testRequestID)
+	t.Run("ReasoningReturnsToItsModel", s.testReasoning)
 	t.Run("MalformedInputsDoNotBreakTheReply", s.testMalformedCalls)
 	t.Run("OutputIsTheValueAlone", s.testOutput)
 	t.Run("OutputIsAskedForInAnotherWayWhenRefused", s.outputRefused)
@@ -148,6 +162,30 @@ func (s Suite) testCalls(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: reply differs (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// testReasoning sends reasoning back, together with that of another model.
+func (s Suite) testReasoning(t *testing.T) {
+	t.Parallel()
+	if !s.Reasons {
+		return
+	}
+	script := &Script{Replies: []Reply{{Reasoning: []string{"hm ü", "ah"}, Text: []string{"I look."}, Calls: []Call{{"call_a", "clock", "{}"}}}, {Text: []string{"Noon."}}}}
+	m := s.startModel(t, script)
+	got, err := Read(m.Generate(t.Context(), askText("hello")))
+	if err != nil || len(got.Reasoning) != 2 || got.Text != "I look." {
+		t.Fatalf("received %+v, %v", got, err)
+	}
+	req := askText("hello")
+	req.Messages = append(req.Messages,
+		model.Message{Role: model.Assistant, Text: got.Text, Calls: got.Calls, Reasoning: append(got.Reasoning, model.Reasoning{Provider: "another/model", Data: got.Reasoning[0].Data})},
+		model.Message{Role: model.ToolRole, CallID: "call_a", Text: "noon"})
+	if _, err := Read(m.Generate(t.Context(), req)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"hm ü", "ah"}, s.Asked(script.Requests()[1].Body).Reasoning); diff != "" {
+		t.Errorf("reasoning differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s Suite) testCutConnections(t *testing.T) {
 	all := s.Frames(Request{Body: []byte(`{"stream_options":{"include_usage":true}}`)}, whole)
 	const text = "one two three"
 	ended := slices.IndexFunc(all, func(f string) bool {
-		return strings.Contains(f, `"finish_reason":"tool_calls"`) || strings.Contains(f, `"message_stop"`)
+		return strings.Contains(f, `"finish_reason":"tool_calls"`) || strings.Contains(f, `"message_stop"`) || strings.Contains(f, `"response.completed"`)
 	})
 	for n := range ended + 1 {
 		for _, reset := range []bool{false, true} {
