@@ -12,6 +12,69 @@ import (
 	"github.com/google/uuid"
 )
 
+const historyBefore = `-- name: HistoryBefore :many
+SELECT p.turn_id, p.kind, p.content, p.data FROM (
+    (SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+     WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint
+     ORDER BY m.first_seq DESC LIMIT $4)
+    UNION ALL
+    (SELECT e.turn_id, e.seq, e.kind, '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
+     WHERE s.id = $1::uuid AND NOT e.delta AND e.turn_id <> $2::uuid
+       AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output')
+       AND e.at >= s.created_at - make_interval(secs => $5::float8))
+) p
+ORDER BY p.seq
+`
+
+type HistoryBeforeParams struct {
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	Before      int64
+	N           int32
+	SkewSeconds float64
+}
+
+type HistoryBeforeRow struct {
+	TurnID  uuid.UUID
+	Kind    string
+	Content string
+	Data    []byte
+}
+
+// HistoryBefore is a session's history before a turn: its newest messages, and the records from which
+// the steps of its turns are rebuilt, oldest first. Records of turns without a message here are of
+// later turns, or of older ones than the messages.
+func (q *Queries) HistoryBefore(ctx context.Context, arg HistoryBeforeParams) ([]HistoryBeforeRow, error) {
+	rows, err := q.db.Query(ctx, historyBefore,
+		arg.SessionID,
+		arg.TurnID,
+		arg.Before,
+		arg.N,
+		arg.SkewSeconds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistoryBeforeRow
+	for rows.Next() {
+		var i HistoryBeforeRow
+		if err := rows.Scan(
+			&i.TurnID,
+			&i.Kind,
+			&i.Content,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const messageAnswer = `-- name: MessageAnswer :one
 SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
@@ -146,60 +209,6 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 		arg.Since,
 	)
 	return err
-}
-
-const messagesBefore = `-- name: MessagesBefore :many
-SELECT p.role, p.content, p.data FROM (
-    (SELECT m.role, m.content, m.structured_result AS data FROM messages m
-     WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint AND m.content IS NOT NULL
-     ORDER BY m.first_seq DESC LIMIT $4)
-    UNION ALL
-    (SELECT 'supplied', '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
-     WHERE s.id = $1::uuid AND e.kind = 'supplied' AND e.ord <= 4 AND NOT e.delta AND e.turn_id <> $2::uuid
-       AND e.at >= s.created_at - make_interval(secs => $5::float8) AND e.at < s.created_at + interval '1 day')
-) p
-`
-
-type MessagesBeforeParams struct {
-	SessionID   uuid.UUID
-	TurnID      uuid.UUID
-	Before      int64
-	N           int32
-	SkewSeconds float64
-}
-
-type MessagesBeforeRow struct {
-	Role    string
-	Content *string
-	Data    []byte
-}
-
-// MessagesBefore is a session's history before a turn, newest first. The last row can be what the
-// caller supplied when the session began: one of its first events.
-func (q *Queries) MessagesBefore(ctx context.Context, arg MessagesBeforeParams) ([]MessagesBeforeRow, error) {
-	rows, err := q.db.Query(ctx, messagesBefore,
-		arg.SessionID,
-		arg.TurnID,
-		arg.Before,
-		arg.N,
-		arg.SkewSeconds,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MessagesBeforeRow
-	for rows.Next() {
-		var i MessagesBeforeRow
-		if err := rows.Scan(&i.Role, &i.Content, &i.Data); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const messagesPage = `-- name: MessagesPage :many

@@ -39,15 +39,18 @@ SELECT * FROM messages
 WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint
 ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 
--- name: MessagesBefore :many
--- MessagesBefore is a session's history before a turn, newest first. The last row can be what the
--- caller supplied when the session began: one of its first events.
-SELECT p.role, p.content, p.data FROM (
-    (SELECT m.role, m.content, m.structured_result AS data FROM messages m
-     WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint AND m.content IS NOT NULL
+-- name: HistoryBefore :many
+-- HistoryBefore is a session's history before a turn: its newest messages, and the records from which
+-- the steps of its turns are rebuilt, oldest first. Records of turns without a message here are of
+-- later turns, or of older ones than the messages.
+SELECT p.turn_id, p.kind, p.content, p.data FROM (
+    (SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+     WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint
      ORDER BY m.first_seq DESC LIMIT sqlc.arg(n))
     UNION ALL
-    (SELECT 'supplied', '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
-     WHERE s.id = sqlc.arg(session_id)::uuid AND e.kind = 'supplied' AND e.ord <= 4 AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
-       AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8) AND e.at < s.created_at + interval '1 day')
-) p;
+    (SELECT e.turn_id, e.seq, e.kind, '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
+     WHERE s.id = sqlc.arg(session_id)::uuid AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
+       AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output')
+       AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8))
+) p
+ORDER BY p.seq;

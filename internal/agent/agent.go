@@ -7,12 +7,12 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -60,8 +60,8 @@ type Conversation struct {
 	Prompt    string        // the model's input in place of the user's message; "": the message itself
 	Files     []string      // attached texts, each with its name
 	Images    []model.Image // likewise
-	History   []Past        // earlier messages, oldest first
-	Budget    int           // maximum number of history tokens for the model
+	History   []Past        // earlier turns, oldest first
+	Budget    int           // maximum number of tokens of earlier turns for the model
 	Log       []event.Event // this turn's rows so far, without text deltas
 	Shown     bool          // text was shown up to the last whole reply in Log
 	Tail      string        // text that was shown after it
@@ -101,7 +101,8 @@ type run struct {
 	c     Conversation
 	yield func([]event.Body, error) bool
 	state state
-	shown bool // text of this turn, of any step
+	past  []unit // the conversation before the user's message
+	shown bool   // text of this turn, of any step
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -120,32 +121,28 @@ func (r *run) work(ctx context.Context) error {
 	if r.state, err = rebuildState(r.c.Log); err != nil {
 		return err
 	}
-	system, messages := r.buildPrompt()
+	if r.past, err = r.pastUnits(); err != nil {
+		return err
+	}
 	partial := r.c.Tail
 	if r.shown = r.c.Shown || partial != ""; r.c.Shown {
 		partial = strings.TrimPrefix(partial, event.StepBreak)
 	}
-	for {
-		for _, s := range r.state.steps[r.state.offered:] {
-			if err := r.runCalls(ctx, s); err != nil {
+	for settled := 0; ; {
+		for ; settled < len(r.state.steps); settled++ {
+			if err := r.runCalls(ctx, r.state.steps[settled]); err != nil {
 				return err
 			}
-			messages = append(messages, r.asMessages(ctx, s)...)
-			r.state.offered++
+			r.state.steps[settled].reasoning = r.openReasoning(ctx, r.state.steps[settled].reply)
 		}
-		done, correction, err := r.finishAnswer()
-		if err != nil || done {
+		if done, err := r.finishAnswer(); err != nil || done {
 			return err
 		}
 		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
-		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial, Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall}
-		if correction != "" {
-			messages = append(messages, model.Message{Role: model.User, Text: correction})
-			req.Tools, req.MustCall, req.Output = nil, false, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
-		}
-		req.Messages, req.MaxTokens = messages, r.Options.MaxTokens
+		req := r.request(settled)
+		req.Partial = partial
 		reply, err := r.generateReply(ctx, req)
 		if err != nil {
 			return err
@@ -154,8 +151,25 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}
+		if reply, err = storedReply(reply); err != nil {
+			return err
+		}
 		r.state.steps = append(r.state.steps, &step{reply: reply})
 	}
+}
+
+// storedReply returns a reply as it is read from the log: its JSON may differ from the model's. The
+// next request must not depend on whether the turn was interrupted.
+func storedReply(reply event.Reply) (event.Reply, error) {
+	data, err := event.Encode(reply)
+	if err != nil {
+		return reply, err
+	}
+	stored, err := event.Decode(event.KindReply, data)
+	if err != nil {
+		return reply, err
+	}
+	return stored.(event.Reply), nil
 }
 
 // checkBudget fails if the turn, or its workspace, key or user today, has used up its limits.
@@ -192,11 +206,12 @@ func UnknownPrice(name, whose string) string {
 		"An administrator can add the price to the file of PARLEY_PRICES, choose a model with a price, or remove the limit.", name, whose)
 }
 
-// toolSpecs returns the tools as the model sees them.
+// toolSpecs returns the tools as the model sees them: by their names, those of the caller after the
+// others. A stable order lets providers cache the beginning of the request.
 func (r *run) toolSpecs() []model.Tool {
 	specs := make([]model.Tool, 0, len(r.Tools)+2)
-	for _, t := range r.Tools {
-		if s := t.Spec(); s.Unavailable == "" {
+	for _, s := range r.sortedSpecs() {
+		if s.Unavailable == "" {
 			specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		}
 	}
@@ -206,5 +221,24 @@ func (r *run) toolSpecs() []model.Tool {
 	if r.Output != nil {
 		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description), Schema: r.Output.Schema})
 	}
+	return specs
+}
+
+func (r *run) sortedSpecs() []tool.Spec {
+	specs := make([]tool.Spec, len(r.Tools))
+	for i, t := range r.Tools {
+		specs[i] = t.Spec()
+	}
+	slices.SortStableFunc(specs, func(a, b tool.Spec) int {
+		switch {
+		case a.Caller != b.Caller && a.Caller:
+			return 1
+		case a.Caller != b.Caller:
+			return -1
+		case a.Caller: // in the caller's order
+			return 0
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
 	return specs
 }

@@ -36,8 +36,7 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 		if _, done := s.results[c.ID]; done {
 			continue
 		}
-		if c.Tool == finalAnswer && r.Output != nil {
-			s.finishCall(r.checkFinalAnswer(s, c))
+		if c.Tool == finalAnswer && r.Output != nil { // the request contains its result
 			continue
 		}
 		t := r.findTool(c.Tool)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
@@ -43,11 +44,11 @@ func TestSuppliedContext(t *testing.T) {
 		{Role: "tool", Text: "saved", CallID: "a"}, {Role: "assistant", Text: "Saved."},
 	}}})
 	for budget, want := range map[int][]model.Role{
-		1000: {model.User, model.Assistant, model.ToolRole, model.Assistant, model.User, model.Assistant, model.User},
-		40:   {model.Assistant, model.User, model.Assistant, model.User}, // the result would lack its call
+		1000: {model.User, model.Assistant, model.User, model.Assistant, model.ToolRole, model.Assistant, model.User},
+		20:   {model.User}, // what does not fit begins with a message of the user
 	} {
 		requests = nil
-		history := []agent.Past{{Role: "user", Text: "earlier"}, {Role: "assistant", Text: "answer"}}
+		history := []agent.Past{{Turn: uuid.New(), Message: "earlier", Answer: "answer"}}
 		for _, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), History: history, Budget: budget}) {
 			if err != nil {
 				t.Fatal(err)

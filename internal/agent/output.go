@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 )
 
 // Output describes the format of the final answer.
@@ -24,19 +25,18 @@ const (
 	maxRepairs = 3 // maximum number of rejected answers in a turn
 )
 
-// finishAnswer reports whether the turn has its answer, and yields a structured one. correction is
-// for a model that has stopped without an answer.
-func (r *run) finishAnswer() (done bool, correction string, err error) {
+// finishAnswer reports whether the turn has its answer, and yields a structured one.
+func (r *run) finishAnswer() (done bool, err error) {
 	n := len(r.state.steps)
 	if n == 0 {
-		return false, "", nil
+		return false, nil
 	}
 	last := r.state.steps[n-1]
 	if r.EndUnanswered && r.isUnanswered(last) {
-		return true, "", nil
+		return true, nil
 	}
 	if r.Output == nil {
-		return len(last.reply.Calls) == 0, "", nil
+		return len(last.reply.Calls) == 0, nil
 	}
 	wrong := 0
 	for _, s := range r.state.steps {
@@ -46,20 +46,26 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 		}
 		problems := r.Output.Check(answer)
 		if problems == nil {
-			return true, "", r.emitEvents(event.Structured{Result: compactJSON(answer)})
+			return true, r.emitEvents(event.Structured{Result: compactJSON(answer)})
 		}
 		if wrong++; wrong > maxRepairs {
-			return false, "", &Failure{Code: event.StructuredOutputInvalid, Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
+			return false, &Failure{Code: event.StructuredOutputInvalid, Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
 		}
-		correction = repairPrompt(problems)
 	}
-	switch _, given := last.structuredAnswer(); {
-	case len(last.reply.Calls) > 0 && !last.reply.JSON: // the model must read the results, including a rejected final_answer
-		return false, "", nil
-	case !given:
-		correction = "Give the final answer now, as JSON that fits the schema."
+	return false, nil
+}
+
+// correctionAfter returns the instruction for a model that has stopped after n steps without an
+// answer in the schema; "": it has not stopped.
+func (r *run) correctionAfter(n int) string {
+	last := r.state.steps[n-1]
+	if r.Output == nil || len(last.reply.Calls) > 0 && !last.reply.JSON { // the model must read the results, including a rejected final_answer
+		return ""
 	}
-	return false, correction, nil
+	if answer, given := last.structuredAnswer(); given {
+		return repairPrompt(r.Output.Check(answer))
+	}
+	return "Give the final answer now, as JSON that fits the schema."
 }
 
 // structuredAnswer returns the structured answer that a step proposes.
@@ -89,11 +95,11 @@ func trimFence(text string) string {
 
 // checkFinalAnswer returns the result of a final_answer call that did not end the turn. Only the
 // model sees it: neither the call nor the result is shown to users.
-func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
-	res := event.ToolResult{Tool: c.Tool, Output: "Call final_answer alone, when the results of the other calls are there.", ToolUseID: c.ID}
+func (r *run) checkFinalAnswer(s *step, c event.ToolCall) model.Message {
+	res := model.Message{Role: model.ToolRole, CallID: c.ID, Failed: true, Text: "Call final_answer alone, when the results of the other calls are there."}
 	if answer, given := s.structuredAnswer(); given {
 		problems := r.Output.Check(answer)
-		res.OK, res.Output = problems == nil, repairPrompt(problems)
+		res.Failed, res.Text = problems != nil, repairPrompt(problems)
 	}
 	return res
 }

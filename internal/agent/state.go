@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -18,7 +17,6 @@ type state struct {
 	message  event.Message
 	supplied event.Supplied
 	steps    []*step
-	offered  int // steps with settled calls that the next request contains
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
@@ -46,6 +44,8 @@ type step struct {
 	begun   map[string]bool             // calls with a tool_use row
 	results map[string]event.ToolResult // calls with a tool_result row
 	outputs map[string]string           // the whole output if the result was cut
+
+	reasoning []model.Reasoning // of the reply, opened
 }
 
 // rebuildState reads a turn's log.
@@ -151,18 +151,4 @@ func (s *step) finishCall(r event.ToolResult) {
 		s.results = make(map[string]event.ToolResult)
 	}
 	s.results[r.ToolUseID] = r
-}
-
-// asMessages returns a step of this turn as the model reads it: its own reply, then the results.
-func (r *run) asMessages(ctx context.Context, s *step) []model.Message {
-	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls, Reasoning: r.openReasoning(ctx, s.reply)}}
-	for _, c := range s.reply.Calls {
-		res := s.results[c.ID]
-		text, whole := s.outputs[c.ID]
-		if !whole {
-			text = res.Output
-		}
-		ms = append(ms, model.Message{Role: model.ToolRole, Text: text, CallID: c.ID, Failed: !res.OK})
-	}
-	return ms
 }

@@ -2,9 +2,10 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
@@ -14,12 +15,13 @@ import (
 // historyRows is the maximum number of earlier messages that a turn loads.
 const historyRows = 400
 
-// Past is an earlier message of a session.
+// Past is an earlier turn of a session.
 type Past struct {
-	Role    string // user or assistant; for a message that the caller supplied also tool
-	Content string
-	Calls   []event.ToolCall // calls of an assistant's message that the caller supplied
-	CallID  string           // the call whose result a tool's message is
+	Turn    uuid.UUID
+	Message string          // the user's
+	Answer  string          // the text that was shown
+	Result  json.RawMessage // the answer in a schema; nil: none
+	Log     []event.Event   // the records from which its steps are rebuilt
 }
 
 // Turn reads a turn's row.
@@ -64,40 +66,33 @@ func (s *Store) ReadTurnLog(ctx context.Context, t Turn) (l TurnLog, err error) 
 	return l, err
 }
 
-// History reads the messages before a turn, oldest first. Those that the caller supplied when the
-// session began come before them.
-func (s *Store) History(ctx context.Context, t Turn) ([]Past, error) {
-	rows, err := s.q.MessagesBefore(ctx, db.MessagesBeforeParams{SessionID: t.SessionID, TurnID: t.ID, Before: t.StartSeq,
+// History reads the turns before a turn, oldest first.
+func (s *Store) History(ctx context.Context, t Turn) (past []Past, err error) {
+	rows, err := s.q.HistoryBefore(ctx, db.HistoryBeforeParams{SessionID: t.SessionID, TurnID: t.ID, Before: t.StartSeq,
 		N: historyRows, SkewSeconds: eventlog.Skew.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("read the history: %w", err)
 	}
-	past := make([]Past, 0, len(rows))
-	for _, r := range slices.Backward(rows) {
-		if r.Role == string(event.KindSupplied) {
-			supplied, err := event.Decode(event.KindSupplied, r.Data)
-			if err != nil {
-				return nil, err
-			}
-			past = append(suppliedHistory(supplied.(event.Supplied)), past...)
+	at := make(map[uuid.UUID]int)
+	for _, r := range rows { // first the messages, since the records of an earlier turn can follow them
+		if r.Kind != "user" && r.Kind != "assistant" {
 			continue
 		}
-		text := *r.Content
-		if r.Data != nil {
-			text = strings.TrimLeft(text+"\n\n"+string(r.Data), "\n")
+		i, known := at[r.TurnID]
+		if !known {
+			i = len(past)
+			at[r.TurnID], past = i, append(past, Past{Turn: r.TurnID})
 		}
-		if text != "" {
-			past = append(past, Past{Role: r.Role, Content: text})
+		if p := &past[i]; r.Kind == "user" {
+			p.Message = r.Content
+		} else {
+			p.Answer, p.Result = r.Content, r.Data
+		}
+	}
+	for _, r := range rows {
+		if i, known := at[r.TurnID]; known && r.Kind != "user" && r.Kind != "assistant" {
+			past[i].Log = append(past[i].Log, event.Event{Session: t.SessionID, Turn: r.TurnID, Kind: event.Kind(r.Kind), Data: r.Data})
 		}
 	}
 	return past, nil
-}
-
-// suppliedHistory returns the messages that the caller supplied.
-func suppliedHistory(s event.Supplied) []Past {
-	past := make([]Past, len(s.Messages))
-	for i, m := range s.Messages {
-		past[i] = Past{Role: m.Role, Content: m.Text, Calls: m.Calls, CallID: m.CallID}
-	}
-	return past
 }

@@ -44,7 +44,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 			return nil, conv, nil, err
 		}
 		for _, p := range past {
-			conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content, Calls: p.Calls, CallID: p.CallID})
+			conv.History = append(conv.History, agent.Past(p))
 		}
 	}
 	if err := s.addMessageParts(ctx, t, log.HasAttachments, &conv); err != nil {

@@ -65,7 +65,7 @@ func TestSuppliedHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	past, err := s.Sessions.History(t.Context(), newest)
-	if err != nil || len(past) != 6 || past[0].Content != "our price is 42" || past[1].Calls[0].Tool != "save" || past[2].CallID != "a" || past[5].Content != "1 2" {
+	if err != nil || len(past) != 1 || past[0].Message != "count to 2" || past[0].Answer != "1 2" || string(past[0].Log[0].Data) != want || past[0].Log[1].Kind != event.KindReply {
 		t.Errorf("%+v %v", past, err)
 	}
 	if _, err := s.Sessions.EraseContent(t.Context(), id, "test"); err != nil || s.supplied(t, id) != "{}\n{}" {
