@@ -125,6 +125,24 @@ func chooseOffers(allowed []string, offers []Offer) (chosen []Offer, skipped []S
 	return chosen, skipped
 }
 
+// Unchanged returns the names of the tools whose accepted definitions are those that the server offers.
+func (s Server) Unchanged(offers []Offer) []string {
+	chosen, _ := chooseOffers(s.Allowed, offers)
+	names := []string{}
+	for _, t := range s.Tools {
+		i := slices.IndexFunc(chosen, func(o Offer) bool { return o.OwnName == t.OwnName })
+		if i < 0 || t.Definition == nil {
+			continue
+		}
+		_, accepted, err := t.Definition.encode()
+		_, offered, failed := chosen[i].encode()
+		if err == nil && failed == nil && bytes.Equal(accepted, offered) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // maxName is the longest name of a tool that every provider accepts.
 const maxName = 64
 

@@ -32,8 +32,12 @@ func (r Record) NoteUse(ctx context.Context, server toolset.Server, reason strin
 	}
 }
 
-// Refresh implements Registry.
+// Refresh implements Registry. A server where each caller has a grant may offer a caller less than
+// others: that decides only about the calls of this caller.
 func (r Record) Refresh(ctx context.Context, server toolset.Server, protocol string, offers []toolset.Offer) ([]string, bool) {
+	if server.Auth.PerCaller {
+		return server.Unchanged(offers), true
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	fresh, _, err := r.Store.Refresh(ctx, r.Workspace, server.Name, protocol, offers)
