@@ -80,7 +80,11 @@ func (s Stores) refreshToolServer(ctx context.Context, workspace uuid.UUID, name
 	if err != nil {
 		return server, nil, err
 	}
-	return s.Toolset.Refresh(ctx, workspace, server.Name, protocol, offers)
+	fresh, skipped, err := s.Toolset.Refresh(ctx, workspace, server.Name, protocol, offers)
+	if f := fault.From(err); f != nil { // the page of the server shows it
+		err = errors.Join(s.Toolset.NoteUse(ctx, server.ID, f.Message), err)
+	}
+	return fresh, skipped, err
 }
 
 // TestTool calls a tool that is usable, without an approval. The tool is named as the server or as

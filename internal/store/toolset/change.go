@@ -185,6 +185,11 @@ func (s *Store) Refresh(ctx context.Context, workspace uuid.UUID, name, protocol
 			return err
 		}
 		skipped = append(skipped, more...)
+		if row.RefreshedAt == nil {
+			if err := checkRoom(ctx, q, workspace); err != nil {
+				return err
+			}
+		}
 		if err := q.ToolServerRefreshed(ctx, row.ID, protocol); err != nil {
 			return fmt.Errorf("record the refresh of a tool server: %w", err)
 		}

@@ -279,3 +279,28 @@ func TestRemovedToolsTakeTheirRulesAlong(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstRefreshLeavesRoom connects two servers whose tools are together more than models take.
+func TestFirstRefreshLeavesRoom(t *testing.T) {
+	t.Parallel()
+	s, _, ws := newStore(t)
+	offers := make([]toolset.Offer, toolset.MaxTools/2+1)
+	for i := range offers {
+		offers[i] = offer(fmt.Sprintf("t%d", i), "x")
+	}
+	for _, name := range []string{"one", "two"} {
+		e := toolset.Entry{Name: name, URL: "https://" + name + ".example/mcp", Auth: toolset.Auth{OAuth: true}}
+		if _, _, err := s.Add(t.Context(), ws, e, "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Refresh(t.Context(), ws, "one", "", offers); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Refresh(t.Context(), ws, "two", "", offers); code(err) != fault.InvalidRequestBody {
+		t.Errorf("too many tools: %v", err)
+	}
+	if n := len(usable(t, s, ws)); n != len(offers) {
+		t.Errorf("%d tools are usable", n)
+	}
+}
