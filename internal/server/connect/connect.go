@@ -117,6 +117,9 @@ func (p *pages) unknown(w http.ResponseWriter, r *http.Request) error {
 	return toolset.ErrUnknownLink
 }
 
+// endTime limits the end of a connection: the exchange of the code, the grant, and the list of the tools.
+const endTime = 3 * time.Minute
+
 // callback ends a connection, when the authorization server sends the browser back.
 func (p *pages) callback(w http.ResponseWriter, r *http.Request) error {
 	if err := p.admit(w, r, http.MethodGet); err != nil {
@@ -128,7 +131,8 @@ func (p *pages) callback(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.SetCookie(w, p.cookie("", -time.Second))
 	q := r.URL.Query()
-	ctx := context.WithoutCancel(r.Context()) // the code is spent even if the browser leaves
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), endTime) // the code is spent even if the browser leaves
+	defer cancel()
 	link, grant, err := p.Connector.Finish(ctx, mcpauth.Answer{State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"), Error: q.Get("error")}, bound)
 	if errors.Is(err, mcpauth.ErrDeclined) {
 		if err := p.Turns.DeclineConnection(ctx, link); err != nil {

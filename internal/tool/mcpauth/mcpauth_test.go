@@ -177,6 +177,7 @@ func TestMetadataReachNothingElse(t *testing.T) {
 		"another issuer":                 {nil, map[string]any{"issuer": "https://evil.example"}, "its issuer must be that address"},
 		"no PKCE":                        {nil, map[string]any{"code_challenge_methods_supported": []string{"plain"}}, "does not support PKCE"},
 		"tokens without TLS":             {nil, map[string]any{"token_endpoint": "http://auth.example/token"}, "no valid metadata"},
+		"a page without TLS":             {nil, map[string]any{"authorization_endpoint": "http://auth.example/authorize"}, "no valid metadata"},
 		"a script":                       {nil, map[string]any{"authorization_endpoint": "javascript:alert(1)"}, "no valid metadata"},
 		"registration at a private host": {nil, map[string]any{"registration_endpoint": "https://localhost:" + private.Port}, "localhost"},
 		"no registration":                {nil, map[string]any{"registration_endpoint": nil}, "Register Parley there with the redirect address https://parley.example/connect/callback"},

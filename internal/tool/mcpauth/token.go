@@ -22,8 +22,14 @@ import (
 // earlier is how long before its end a token is refreshed: a call must not lose it on the way.
 const earlier = 30 * time.Second
 
-// isOver reports whether a token should be refreshed.
-func (t tokens) isOver() bool { return !t.Expiry.IsZero() && time.Until(t.Expiry) < earlier }
+// isOver reports whether a token should be refreshed. One that cannot be refreshed is used to its end.
+func (t tokens) isOver() bool {
+	if t.Expiry.IsZero() {
+		return false
+	}
+	left := time.Until(t.Expiry)
+	return left <= 0 || t.Refresh != "" && left < earlier
+}
 
 // Of returns the tokens of a caller. caller returns its name, as toolset.Store.TurnHolder does; it is
 // needed for servers where each caller has a grant.
