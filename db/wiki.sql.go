@@ -144,10 +144,11 @@ func (q *Queries) DocumentReplace(ctx context.Context, arg DocumentReplaceParams
 }
 
 const documentsAreStale = `-- name: DocumentsAreStale :one
-SELECT EXISTS (SELECT FROM documents WHERE indexed <> version AND ($1::uuid IS NULL OR workspace_id = $1))::bool
+SELECT (count(*) > 0)::bool FROM documents WHERE indexed <> version AND ($1::uuid IS NULL OR workspace_id = $1)
 `
 
-// DocumentsAreStale reports whether documents lack the sections of their version.
+// DocumentsAreStale reports whether documents lack the sections of their version. It counts, since
+// PostgreSQL would look for the first one without the index, among all documents.
 func (q *Queries) DocumentsAreStale(ctx context.Context, workspaceID *uuid.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, documentsAreStale, workspaceID)
 	var column_1 bool
@@ -262,7 +263,7 @@ func (q *Queries) DocumentsPage(ctx context.Context, workspaceID uuid.UUID, pref
 const documentsStale = `-- name: DocumentsStale :many
 SELECT workspace_id, path, title, content FROM documents
 WHERE indexed <> version AND ($1::uuid IS NULL OR workspace_id = $1)
-LIMIT $2::int FOR UPDATE SKIP LOCKED
+ORDER BY workspace_id, path LIMIT $2::int FOR UPDATE SKIP LOCKED
 `
 
 type DocumentsStaleRow struct {
@@ -404,12 +405,12 @@ WITH operators AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight
     FROM (SELECT unnest($9::text[]) AS term, unnest($10::float8[]) AS weight) t
 ), ranked AS (
-    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * (1 + ts_rank_cd(s.words, $11::text::tsquery)) AS score, m.covered
+    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, $11::text::tsquery)) AS score, m.covered
     FROM candidates c
     JOIN document_sections s ON s.workspace_id = $3 AND s.path = c.path AND s.n = c.n
     CROSS JOIN LATERAL (
         SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
-        FROM (SELECT t.weight, ts_rank('{0.4, 0.4, 0.6, 1}', s.words, t.term, 1) AS rank FROM terms t) r) m
+        FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
     ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $12::int
 )
 SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,

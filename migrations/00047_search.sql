@@ -17,11 +17,11 @@ $$;
 -- +goose StatementEnd
 
 -- section_words are the words of a section. A heading counts most, and what the document is about
--- more than the text.
+-- more than the text. A name such as ReadAll is one word, and in these also its parts.
 -- +goose StatementBegin
 CREATE FUNCTION section_words(language text, heading text, about text, body text) RETURNS tsvector LANGUAGE sql STABLE AS $$
-    SELECT setweight(to_tsvector(language::regconfig, plain_words(heading)), 'A')
-        || setweight(to_tsvector(language::regconfig, plain_words(about)), 'B')
+    SELECT setweight(to_tsvector(language::regconfig, plain_words(heading || ' ' || regexp_replace(heading, '([[:lower:]])([[:upper:]])', '\1 \2', 'g'))), 'A')
+        || setweight(to_tsvector(language::regconfig, plain_words(about || ' ' || regexp_replace(about, '([[:lower:]])([[:upper:]])', '\1 \2', 'g'))), 'B')
         || to_tsvector(language::regconfig, plain_words(body))
 $$;
 -- +goose StatementEnd

@@ -48,11 +48,12 @@ DELETE FROM documents WHERE workspace_id = $1 AND path = $2 AND version = coales
 -- skips them.
 SELECT workspace_id, path, title, content FROM documents
 WHERE indexed <> version AND (sqlc.narg(workspace_id)::uuid IS NULL OR workspace_id = sqlc.narg(workspace_id))
-LIMIT sqlc.arg(most)::int FOR UPDATE SKIP LOCKED;
+ORDER BY workspace_id, path LIMIT sqlc.arg(most)::int FOR UPDATE SKIP LOCKED;
 
 -- name: DocumentsAreStale :one
--- DocumentsAreStale reports whether documents lack the sections of their version.
-SELECT EXISTS (SELECT FROM documents WHERE indexed <> version AND (sqlc.narg(workspace_id)::uuid IS NULL OR workspace_id = sqlc.narg(workspace_id)))::bool;
+-- DocumentsAreStale reports whether documents lack the sections of their version. It counts, since
+-- PostgreSQL would look for the first one without the index, among all documents.
+SELECT (count(*) > 0)::bool FROM documents WHERE indexed <> version AND (sqlc.narg(workspace_id)::uuid IS NULL OR workspace_id = sqlc.narg(workspace_id));
 
 -- name: DocumentIndexed :exec
 -- DocumentIndexed records that the sections of a document are stored.
@@ -105,12 +106,12 @@ WITH operators AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight
     FROM (SELECT unnest(sqlc.arg(terms)::text[]) AS term, unnest(sqlc.arg(weights)::float8[]) AS weight) t
 ), ranked AS (
-    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * (1 + ts_rank_cd(s.words, sqlc.arg(every)::text::tsquery)) AS score, m.covered
+    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, sqlc.arg(every)::text::tsquery)) AS score, m.covered
     FROM candidates c
     JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = c.path AND s.n = c.n
     CROSS JOIN LATERAL (
         SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
-        FROM (SELECT t.weight, ts_rank('{0.4, 0.4, 0.6, 1}', s.words, t.term, 1) AS rank FROM terms t) r) m
+        FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
     ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT sqlc.arg(best)::int
 )
 SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,

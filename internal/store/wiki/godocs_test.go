@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,9 +27,10 @@ func goDocs(t testing.TB, dir string, each func(path, content string) bool) {
 			return nil // a file that tests a parser
 		}
 		rel, _ := filepath.Rel(dir, file)
-		for name, doc := range docsOf(parsed) {
+		docs := docsOf(parsed)
+		for _, name := range slices.Sorted(maps.Keys(docs)) {
 			title := parsed.Name.Name + "." + name
-			if !each(path.Join(filepath.ToSlash(path.Dir(rel)), name)+".md", fmt.Sprintf("# %s\n\n%s", title, doc)) {
+			if !each(path.Join(filepath.ToSlash(path.Dir(rel)), name)+".md", fmt.Sprintf("# %s\n\n%s", title, docs[name])) {
 				return fs.SkipAll
 			}
 		}

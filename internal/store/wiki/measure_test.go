@@ -4,10 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"go/build"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -24,7 +24,7 @@ import (
 
 var (
 	measured = flag.Int("wiki.measure", 0, "measure searches with this number of documents")
-	sources  = flag.String("wiki.sources", filepath.Join(runtime.GOROOT(), "src"), "directory of the Go sources whose doc comments are the documents")
+	sources  = flag.String("wiki.sources", filepath.Join(build.Default.GOROOT, "src"), "directory of the Go sources whose doc comments are the documents")
 )
 
 // BenchmarkSearch prints the times of searches in many documents of real text, and the memory of
@@ -59,15 +59,15 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatal(err)
 	}
 	fmt.Printf("%d sections of %d MiB indexed after %s\n", sections, size>>20, time.Since(began).Round(time.Second))
-	search(b, s, ws, queries[:50])
+	runQueries(b, s, ws, queries[:50])
 	before := residentKiB(b)
-	took := search(b, s, ws, queries)
+	took := runQueries(b, s, ws, queries)
 	fmt.Printf("%d searches: p50 %s, p95 %s, p99 %s, max %s; resident memory %d KiB before, %d after\n",
 		len(took), took[len(took)/2], took[len(took)*95/100], took[len(took)*99/100], took[len(took)-1], before, residentKiB(b))
 }
 
-// search runs the queries one after the other, and returns their times, sorted.
-func search(b *testing.B, s *wiki.Store, ws uuid.UUID, queries []string) (took []time.Duration) {
+// runQueries runs the queries one after the other, and returns their times, sorted.
+func runQueries(b *testing.B, s *wiki.Store, ws uuid.UUID, queries []string) (took []time.Duration) {
 	b.Helper()
 	slowest, which := time.Duration(0), ""
 	for _, q := range queries {

@@ -13,9 +13,9 @@ import (
 
 // Bounds of one search. They keep its time independent of the number of documents.
 const (
-	sampledSections = 1000 // from which the rarity of a word is estimated
-	candidates      = 400  // sections that one of the plan's queries may rank
-	caughtUp        = 200  // documents of another release that a search indexes first
+	sampledSections = 500 // from which the rarity of a word is estimated
+	candidates      = 200 // sections that one of the plan's queries may rank
+	caughtUp        = 200 // documents of another release that a search indexes first
 )
 
 // Hit is a passage found by a search. Doc is the document's path.
