@@ -21,7 +21,8 @@ tools accept.`,
 		Example: `  parley tools add crm --mcp https://crm.example.com/mcp --secret CRM_TOKEN
   parley tools label crm find read_only
   parley tools refresh crm`,
-	}, c.toolsAdd(), c.toolsList(), c.toolsShow(), c.toolsTest(), c.toolsConnect(), c.toolsDisconnect(), c.toolsRefresh(), c.toolsAccept(), c.toolsLabel(), c.toolsEnable(true), c.toolsEnable(false), c.toolsRemove())
+	}, c.toolsAdd(), c.toolsList(), c.toolsShow(), c.toolsTest(), c.toolsConnect(), c.toolsDisconnect(), c.toolsRefresh(),
+		c.toolsAccept(), c.toolsLabel(), c.toolsEnable(true), c.toolsEnable(false), c.toolsRemove())
 }
 
 // printToolServer prints a server after a change, with what the administrator should see.
@@ -51,7 +52,8 @@ func (c *command) printOffer(t client.OwnTool) {
 }
 
 func definitionText(d client.ToolDefinition) string {
-	return escapeControls(d.Description) + "\ninput: " + escapeControls(string(d.InputSchema)) + "\nhints: " + escapeControls(string(d.Annotations))
+	return escapeControls(d.Description) + "\ninput: " + escapeControls(string(d.InputSchema)) +
+		"\nhints: " + escapeControls(string(d.Annotations))
 }
 
 func prefixed(prefix, s string) string {
@@ -99,14 +101,15 @@ func (c *command) toolsShow() *cobra.Command {
 			if c.json {
 				return c.printData(s)
 			}
-			err = c.printList(s.Tools, len(s.Tools), "The server has no tools.", []string{"TOOL", "STATE", "LABEL", "DESCRIPTION"}, func(i int) []string {
-				t := s.Tools[i]
-				text := ""
-				if t.Definition != nil {
-					text = shortText(t.Definition.Description, 60)
-				}
-				return []string{t.Name, t.State, t.Label, text}
-			})
+			err = c.printList(s.Tools, len(s.Tools), "The server has no tools.", []string{"TOOL", "STATE", "LABEL", "DESCRIPTION"},
+				func(i int) []string {
+					t := s.Tools[i]
+					text := ""
+					if t.Definition != nil {
+						text = shortText(t.Definition.Description, 60)
+					}
+					return []string{t.Name, t.State, t.Label, text}
+				})
 			for _, t := range s.Tools {
 				c.printOffer(t)
 			}

@@ -62,7 +62,8 @@ sent as a bearer token. A server with --oauth has its tools after parley tools c
 		if s.Auth != "" {
 			return c.printToolServer(added, "Added %s. Next: parley tools connect %s", added.Name, added.Name)
 		}
-		return c.printToolServer(added, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", added.Name, len(added.Tools), added.Name)
+		return c.printToolServer(added, "Added %s with %d tools. Next: parley tools label %s TOOL read_only", added.Name,
+			len(added.Tools), added.Name)
 	})
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&f.mcp, "mcp", "", "the address of the server, which speaks MCP over Streamable HTTP")

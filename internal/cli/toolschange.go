@@ -23,7 +23,8 @@ func (c *command) toolsAccept() *cobra.Command {
 				return err
 			}
 			if t.OfferedHash == nil {
-				return &problem{Exit: exitUsage, Code: "REFUSED", What: "No change of " + t.Name + " waits for acceptance.", Do: "See parley tools show " + args[0] + "."}
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "No change of " + t.Name + " waits for acceptance.",
+					Do: "See parley tools show " + args[0] + "."}
 			}
 			if !c.json {
 				c.printOffer(t)
@@ -44,7 +45,8 @@ func findOwnTool(ctx context.Context, a *administration, args []string) (client.
 	}
 	i := slices.IndexFunc(s.Tools, func(t client.OwnTool) bool { return t.OwnName == args[1] || t.Name == args[1] })
 	if i < 0 {
-		return client.OwnTool{}, &problem{Exit: exitUsage, Code: "REFUSED", What: "The server has no such tool.", Do: "See parley tools show " + s.Name + "."}
+		return client.OwnTool{}, &problem{Exit: exitUsage, Code: "REFUSED", What: "The server has no such tool.",
+			Do: "See parley tools show " + s.Name + "."}
 	}
 	return s.Tools[i], nil
 }

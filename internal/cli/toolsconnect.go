@@ -47,7 +47,8 @@ listed, and accepted the first time.`,
 			return c.printToolServer(s, "Connected %s, which has %d tools.", s.Name, len(s.Tools))
 		}),
 	})
-	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a scope to ask for besides those of the server and of its present connection; may be repeated")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a scope to ask for besides those of the server and of "+
+		"its present connection; may be repeated")
 	return cmd
 }
 
@@ -75,7 +76,8 @@ func awaitConnection(ctx context.Context, a *administration, name string, before
 			}
 		}
 		if time.Now().After(until) {
-			return &problem{Exit: exitTimedOut, Code: "EXPIRED", What: "The link was not used in time.", Do: "Make another one: parley tools connect " + name}
+			return &problem{Exit: exitTimedOut, Code: "EXPIRED", What: "The link was not used in time.",
+				Do: "Make another one: parley tools connect " + name}
 		}
 	}
 }
@@ -110,7 +112,8 @@ func (c *command) toolsDisconnect() *cobra.Command {
 				forgotten++
 			}
 			if forgotten == 0 {
-				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The tool server has no such connection.", Do: "See parley tools show " + args[0] + "."}
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The tool server has no such connection.",
+					Do: "See parley tools show " + args[0] + "."}
 			}
 			return c.printDone(object{"name": args[0], "connections": forgotten}, "Disconnected %s.", args[0])
 		}),

@@ -32,7 +32,8 @@ func (f toolsFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case given != 1:
-		return usageError(cmd, "Specify one of --mcp, --http and --openapi.", "For example: parley tools add crm --mcp https://crm.example.com/mcp")
+		return usageError(cmd, "Specify one of --mcp, --http and --openapi.", "For example: parley tools "+
+			"add crm --mcp https://crm.example.com/mcp")
 	case f.mcp != "" && (f.url != "" || f.replace || cmd.Flags().Changed("operation")):
 		return usageError(cmd, "--url, --operation and --replace are for HTTP APIs.", "Leave them out with --mcp.")
 	case f.mcp == "" && cmd.Flags().Changed("allow"):

@@ -41,7 +41,9 @@ func (tx *Tx) pendingQuestion(ctx context.Context, turn uuid.UUID) (*Pending, er
 // ParkTurn stops a turn, after the running time ran, until its question is answered or window has
 // passed. The question, its event and the turn's state are one commit, so every reader of the event
 // can answer it. ok is false if the lease is not the newest.
-func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.Question, window time.Duration) (asked event.Event, ok bool, err error) {
+func (tx *Tx) ParkTurn(
+	ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.Question, window time.Duration,
+) (asked event.Event, ok bool, err error) {
 	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.fromStates())
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)
@@ -72,7 +74,8 @@ func (tx *Tx) ParkTurn(ctx context.Context, l eventlog.Lease, ran time.Duration,
 // answer before the expiry wins; for every other call ok is false.
 func (tx *Tx) DecideQuestion(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
-		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nilIfEmpty(d.Actor), Reason: nilIfEmpty(d.Reason), Pattern: nilIfEmpty(d.Pattern),
+		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nilIfEmpty(d.Actor), Reason: nilIfEmpty(d.Reason),
+		Pattern: nilIfEmpty(d.Pattern),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil

@@ -39,7 +39,8 @@ type Posted struct {
 // AwaitCalls lets the results of calls of a turn be posted from now on. kind is that of the
 // question that waits for them; question is uuid.Nil while the turn does not wait.
 func (s *Store) AwaitCalls(ctx context.Context, t Turn, kind event.Input, ids ...string) error {
-	return awaitCalls(ctx, s.q, db.ToolRepliesAwaitParams{WorkspaceID: t.WorkspaceID, SessionID: t.SessionID, TurnID: t.ID, Kind: string(kind), Ids: ids})
+	return awaitCalls(ctx, s.q, db.ToolRepliesAwaitParams{WorkspaceID: t.WorkspaceID, SessionID: t.SessionID, TurnID: t.ID,
+		Kind: string(kind), Ids: ids})
 }
 
 func awaitCalls(ctx context.Context, q *db.Queries, p db.ToolRepliesAwaitParams) error {
@@ -67,7 +68,9 @@ func (tx *Tx) AwaitResults(ctx context.Context, turn uuid.UUID, q event.Question
 }
 
 // resumeWithResults answers a question if every one of its calls has a result.
-func (tx *Tx) resumeWithResults(ctx context.Context, turn, question uuid.UUID, kind event.Input, key string) (open []string, resumed bool, err error) {
+func (tx *Tx) resumeWithResults(
+	ctx context.Context, turn, question uuid.UUID, kind event.Input, key string,
+) (open []string, resumed bool, err error) {
 	if open, err = tx.q.ToolRepliesOpen(ctx, question); err != nil {
 		return nil, false, fmt.Errorf("look for calls without a result: %w", err)
 	}

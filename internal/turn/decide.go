@@ -58,7 +58,8 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		return Decided{}, err
 	}
 	if asked.Kind != a.questionKind() { // the other kind has another address, and requires another scope
-		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.%s", a.questionKind(), a.Approval, answerHints[asked.Kind])
+		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.%s", a.questionKind(), a.Approval,
+			answerHints[asked.Kind])
 	}
 	var d Decided
 	err = s.cfg.Sessions.Update(ctx, asked.SessionID, func(tx *session.Tx) error {
@@ -146,7 +147,8 @@ func checkCovered(pattern string, ops []event.Operation) error {
 		}
 	}
 	return &fault.Error{Code: fault.InvalidAllowlistPattern, Param: "allowlist_pattern",
-		Message: "allowlist_pattern matches none of the operations that are being approved. Take an operation's suggested_pattern, or leave it out."}
+		Message: "allowlist_pattern matches none of the operations that are being approved. " +
+			"Take an operation's suggested_pattern, or leave it out."}
 }
 
 // standingError returns the error for an answer that was not the first: nil if it equals the first.
@@ -165,6 +167,7 @@ func standingError(a session.Approval, wanted Answer) error {
 		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: a.Status},
 			Message: "The turn was canceled; nothing waits for this answer any more."}
 	}
-	return &fault.Error{Code: fault.ApprovalAlreadyDecided, Message: fmt.Sprintf("This was answered before: %s. The first answer stands.", a.Status),
-		Detail: fault.Detail{Status: a.Status}}
+	return &fault.Error{Code: fault.ApprovalAlreadyDecided,
+		Message: fmt.Sprintf("This was answered before: %s. The first answer stands.", a.Status),
+		Detail:  fault.Detail{Status: a.Status}}
 }

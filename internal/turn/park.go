@@ -55,7 +55,9 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 
 // addressQuestion adds an id and the address for the answer to a question. calls are those whose
 // results the turn waits for.
-func (s *Service) addressQuestion(ctx context.Context, tx *session.Tx, t session.Turn, ask event.Question) (_ event.Question, calls []event.PendingCall, err error) {
+func (s *Service) addressQuestion(
+	ctx context.Context, tx *session.Tx, t session.Turn, ask event.Question,
+) (_ event.Question, calls []event.PendingCall, err error) {
 	id := uuid.Must(uuid.NewV7())
 	api := fmt.Sprintf("%s/api/v1/workspaces/%s", s.cfg.Base, t.WorkspaceID)
 	switch q := ask.(type) {

@@ -22,7 +22,9 @@ func (s *Service) PostResults(ctx context.Context, workspace, id uuid.UUID, key 
 
 // ContinueTurn is PostResults for a caller that also chooses again which of its tools the model may
 // call: choice is for the next steps of the turn; nil: it stays.
-func (s *Service) ContinueTurn(ctx context.Context, workspace, id uuid.UUID, key string, results []ToolResult, choice *ToolChoice) (session.Posted, error) {
+func (s *Service) ContinueTurn(
+	ctx context.Context, workspace, id uuid.UUID, key string, results []ToolResult, choice *ToolChoice,
+) (session.Posted, error) {
 	if _, err := s.cfg.Sessions.Head(ctx, workspace, id); err != nil {
 		return session.Posted{}, err
 	}
@@ -39,7 +41,9 @@ func (s *Service) PostLater(ctx context.Context, workspace uuid.UUID, key string
 	return s.postResults(ctx, id, event.InputResult, key, []ToolResult{result}, nil)
 }
 
-func (s *Service) postResults(ctx context.Context, id uuid.UUID, kind event.Input, key string, results []ToolResult, choice *ToolChoice) (p session.Posted, err error) {
+func (s *Service) postResults(
+	ctx context.Context, id uuid.UUID, kind event.Input, key string, results []ToolResult, choice *ToolChoice,
+) (p session.Posted, err error) {
 	err = s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
 		if p, err = tx.PostResults(ctx, kind, key, results); err != nil || !p.Resumed {
 			return err

@@ -87,7 +87,8 @@ type newServerView struct {
 }
 
 // signIns are the choices for how requests to an MCP server are authorized.
-var signIns = []option{{"", "None"}, {toolset.PerWorkspace, "OAuth, one connection for the workspace"}, {toolset.PerCaller, "OAuth, each caller connects"}}
+var signIns = []option{{"", "None"}, {toolset.PerWorkspace, "OAuth, one connection for the workspace"},
+	{toolset.PerCaller, "OAuth, each caller connects"}}
 
 const noSecret = "" // the value of the choice "No credential"
 
@@ -115,7 +116,8 @@ func (a *App) showNewToolServer(w http.ResponseWriter, p *page, status int, f *f
 // addToolServer connects to an MCP server and adds it with its tools, or adds an HTTP API.
 func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 	f := newForm(p)
-	e := toolset.Entry{Name: strings.TrimSpace(f.Value("name")), URL: strings.TrimSpace(f.Value("url")), Headers: parseHeaders(f), Timeout: parseTimeout(f)}
+	e := toolset.Entry{Name: strings.TrimSpace(f.Value("name")), URL: strings.TrimSpace(f.Value("url")), Headers: parseHeaders(f),
+		Timeout: parseTimeout(f)}
 	if allowed := fieldLines(f.Value("allow")); len(allowed) > 0 {
 		e.Allowed = allowed
 	}
@@ -134,7 +136,8 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 		server, skipped, err = a.AddToolServer(p.Context(), p.Workspace.ID, e)
 	}
 	if err != nil {
-		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds", "auth", "client_id", "client_secret_name", "scopes", "tools", "openapi", "operations"); err != nil {
+		if err := f.take(err, "name", "url", "headers", "allow", "timeout_seconds", "auth", "client_id", "client_secret_name",
+			"scopes", "tools", "openapi", "operations"); err != nil {
 			return err
 		}
 		return a.showNewToolServer(w, p, http.StatusUnprocessableEntity, f)
@@ -151,7 +154,8 @@ func (a *App) addToolServer(w http.ResponseWriter, p *page) error {
 // parseAuth returns how requests to an MCP server are authorized.
 func parseAuth(f *form) toolset.Auth {
 	per := f.Value("auth")
-	a := toolset.Auth{OAuth: per != "", PerCaller: per == toolset.PerCaller, ClientID: strings.TrimSpace(f.Value("client_id")), ClientSecret: f.Value("client_secret_name")}
+	a := toolset.Auth{OAuth: per != "", PerCaller: per == toolset.PerCaller, ClientID: strings.TrimSpace(f.Value("client_id")),
+		ClientSecret: f.Value("client_secret_name")}
 	if scopes := strings.Fields(f.Value("scopes")); len(scopes) > 0 {
 		a.Scopes = scopes
 	}

@@ -54,7 +54,9 @@ type connectLink struct {
 // ConnectToolServer makes a link with which the administrator connects a tool server: for the
 // workspace, or for itself where each caller has a grant. scopes are asked for besides those of the
 // entry.
-func (s Stores) ConnectToolServer(ctx context.Context, workspace uuid.UUID, name string, scopes []string) (address string, expires time.Time, err error) {
+func (s Stores) ConnectToolServer(
+	ctx context.Context, workspace uuid.UUID, name string, scopes []string,
+) (address string, expires time.Time, err error) {
 	server, err := s.Toolset.Find(ctx, workspace, name)
 	if err != nil {
 		return "", expires, err
@@ -86,7 +88,8 @@ func (s *api) connectToolServer(ctx context.Context, c *call) (any, error) {
 	name, scopes := c.PathValue("toolServer"), strings.Fields(c.query.Text("scope"))
 	if wrong := len(scopes) - len(toolset.CleanScopes(scopes)); wrong != 0 {
 		c.Add(fault.Violation{Param: "/scope", Rule: "format",
-			Message: fmt.Sprintf("scope is a list of at most %d different scopes such as tickets:write, with spaces between them.", toolset.MaxScopes)})
+			Message: fmt.Sprintf("scope is a list of at most %d different scopes such as tickets:write, with spaces between them.",
+				toolset.MaxScopes)})
 		return nil, c.Err()
 	}
 	address, expires, err := s.ConnectToolServer(ctx, c.Caller.Workspace.ID, name, toolset.CleanScopes(scopes))
@@ -114,7 +117,8 @@ func (s *api) listConnections(ctx context.Context, c *call) (any, error) {
 	views := make([]connectionView, len(list))
 	for i, g := range list {
 		per, holder, _ := strings.Cut(g.Holder, ":")
-		views[i] = connectionView{g.ID, cmp.Or(per, toolset.PerWorkspace), holder, g.Issuer, g.Scopes, g.ExpiresAt, g.CreatedAt.UTC(), g.UpdatedAt.UTC()}
+		views[i] = connectionView{g.ID, cmp.Or(per, toolset.PerWorkspace), holder, g.Issuer, g.Scopes, g.ExpiresAt,
+			g.CreatedAt.UTC(), g.UpdatedAt.UTC()}
 	}
 	return paged(c, views, func(v connectionView) string { return v.Per + ":" + v.Holder })
 }

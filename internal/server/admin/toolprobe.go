@@ -98,7 +98,8 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 	}
 	i := slices.IndexFunc(of.Tools, func(t toolset.Tool) bool { return t.Name == name || t.OwnName == name })
 	if i < 0 {
-		return tool.Result{}, fault.New(fault.ObjectNotFound, "The tool server %s has no tool %.80q. parley tools show %[1]s lists its tools.", server, name)
+		return tool.Result{}, fault.New(fault.ObjectNotFound, "The tool server %s has no tool %.80q. parley tools "+
+			"show %[1]s lists its tools.", server, name)
 	}
 	if err := checkUsable(of, of.Tools[i]); err != nil {
 		return tool.Result{}, err

@@ -48,9 +48,11 @@ type ownToolView struct {
 }
 
 func viewToolServer(s toolset.Server, skipped []toolset.Skipped) toolServerView {
-	v := toolServerView{Name: s.Name, Kind: s.Kind, URL: s.URL, Headers: s.Headers, Allow: s.Allowed, Timeout: int(s.Timeout / time.Second), Enabled: s.Enabled,
-		RefreshedAt: s.RefreshedAt, LastUsedAt: s.LastUsedAt, LastErrorAt: s.LastErrorAt, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
-		Tools: make([]ownToolView, len(s.Tools)), Skipped: skipped}
+	v := toolServerView{Name: s.Name, Kind: s.Kind, URL: s.URL, Headers: s.Headers, Allow: s.Allowed,
+		Timeout: int(s.Timeout / time.Second), Enabled: s.Enabled,
+		RefreshedAt: s.RefreshedAt, LastUsedAt: s.LastUsedAt, LastErrorAt: s.LastErrorAt, CreatedAt: s.CreatedAt.UTC(),
+		UpdatedAt: s.UpdatedAt.UTC(),
+		Tools:     make([]ownToolView, len(s.Tools)), Skipped: skipped}
 	if v.Auth, v.AuthPer = s.Auth.Words(); !s.Auth.OAuth {
 		v.AuthPer = ""
 	}
@@ -59,7 +61,8 @@ func viewToolServer(s toolset.Server, skipped []toolset.Skipped) toolServerView 
 		v.LastError = &s.LastError
 	}
 	for i, t := range s.Tools {
-		v.Tools[i] = ownToolView{Name: t.Name, OwnName: t.OwnName, State: t.State(), Label: t.Label, Enabled: t.Enabled, Repeatable: t.IsRepeatable(),
+		v.Tools[i] = ownToolView{Name: t.Name, OwnName: t.OwnName, State: t.State(), Label: t.Label, Enabled: t.Enabled,
+			Repeatable: t.IsRepeatable(),
 			Definition: t.Definition, Offered: t.Offered}
 		if t.OfferedHash != "" {
 			v.Tools[i].Hash = &t.OfferedHash
@@ -93,7 +96,8 @@ func (s *api) askToolServer(ctx context.Context, c *call) (err error) {
 	if c.body.Has("headers") && json.Unmarshal(c.body.Raw("headers"), &e.Headers) != nil {
 		c.Add(fault.Violation{Param: "/headers", Rule: "type", Message: "headers is an object of texts."})
 	}
-	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1, int(toolset.MaxTimeout/time.Second))) * time.Second
+	e.Timeout = time.Duration(c.body.Int("timeout_seconds", int(toolset.DefaultTimeout/time.Second), 1,
+		int(toolset.MaxTimeout/time.Second))) * time.Second
 	c.rejectOtherKind(kind)
 	if kind == toolset.HTTP {
 		return c.readHTTPAPI(e)

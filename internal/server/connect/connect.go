@@ -45,8 +45,10 @@ func New(srv *server.Server, cfg Config) server.Routes {
 		turn.ConnectPath + "{code}": p.Handler(p.link),
 		mcpauth.CallbackPath:        p.Handler(p.callback),
 		donePath:                    p.Handler(p.fixed("Connected", "The tool server is connected. You can close this window.")),
-		unlistedPath:                p.Handler(p.fixed("Connected", "The tool server is connected, but it has not listed its tools. Its page shows the reason. You can close this window.")),
-		declinedPath:                p.Handler(p.fixed("Not connected", "You have not granted access, so nothing was connected. You can close this window.")),
+		unlistedPath: p.Handler(p.fixed("Connected", "The tool server is connected, but it has not listed its tools. "+
+			"Its page shows the reason. You can close this window.")),
+		declinedPath: p.Handler(p.fixed("Not connected", "You have not granted access, so nothing was "+
+			"connected. You can close this window.")),
 	}
 }
 
@@ -133,7 +135,8 @@ func (p *pages) callback(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), endTime) // the code is spent even if the browser leaves
 	defer cancel()
-	link, grant, err := p.Connector.Finish(ctx, mcpauth.Answer{State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"), Error: q.Get("error")}, bound)
+	link, grant, err := p.Connector.Finish(ctx, mcpauth.Answer{State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"),
+		Error: q.Get("error")}, bound)
 	if errors.Is(err, mcpauth.ErrDeclined) {
 		if err := p.Turns.DeclineConnection(ctx, link); err != nil {
 			return err
@@ -185,7 +188,8 @@ const stateLife = 20 * time.Minute
 
 // cookie binds a connection to the browser that began it.
 func (p *pages) cookie(state string, life time.Duration) *http.Cookie {
-	c := &http.Cookie{Name: "parley_connect", Value: state, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{Name: "parley_connect", Value: state, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(p.Connector.Base, "https:") {
 		c.Name, c.Secure = "__Host-"+c.Name, true
 	}

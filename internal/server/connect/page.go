@@ -32,7 +32,8 @@ const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-s
 // policy allows nothing but the style and the form.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
 // setHeaders sets the headers of every page.
@@ -85,7 +86,8 @@ func askPage(l toolset.Link, s toolset.Server) page {
 	if kind, name, ok := strings.Cut(l.Holder, ":"); ok {
 		who = "turns of the " + map[string]string{"user": "user", "caller": "caller", "key": "API key"}[kind] + " " + name
 	}
-	p := page{Title: "Connect " + s.Name, Text: "Parley asks for access to a tool server in your name. You sign in at that server's own authorization server, and decide there.",
+	p := page{Title: "Connect " + s.Name, Text: "Parley asks for access to a tool server in your name. You sign in at that " +
+		"server's own authorization server, and decide there.",
 		Facts: [][2]string{{"Workspace", l.WorkspaceName}, {"Tool server", s.Name}, {"Address", s.URL}, {"Used by", who}}, Button: "Continue"}
 	if scopes := slices.Concat(l.Scopes, s.Auth.Scopes); len(scopes) > 0 {
 		p.Facts = append(p.Facts, [2]string{"Asks for", strings.Join(slices.Compact(scopes), ", ")})

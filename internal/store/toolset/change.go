@@ -40,13 +40,16 @@ func (e Entry) Server() Server {
 	if e.Timeout == 0 {
 		e.Timeout = DefaultTimeout
 	}
-	return Server{Name: e.Name, Kind: cmp.Or(e.Kind, MCP), URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout, Auth: e.Auth, Enabled: true}
+	return Server{Name: e.Name, Kind: cmp.Or(e.Kind, MCP), URL: e.URL, Headers: e.Headers, Allowed: e.Allowed, Timeout: e.Timeout,
+		Auth: e.Auth, Enabled: true}
 }
 
 // Add adds a server with the tools that it offers. To add a server is to accept them. offers is nil
 // for a server that must be connected first: its first Refresh accepts what it offers then. A name
 // in use is an INVALID_REQUEST.
-func (s *Store) Add(ctx context.Context, workspace uuid.UUID, e Entry, protocol string, offers []Offer) (added Server, skipped []Skipped, err error) {
+func (s *Store) Add(
+	ctx context.Context, workspace uuid.UUID, e Entry, protocol string, offers []Offer,
+) (added Server, skipped []Skipped, err error) {
 	if vs := e.Violations(); len(vs) > 0 {
 		return added, nil, fault.Invalid(vs...)
 	}
@@ -89,7 +92,8 @@ func insertServer(ctx context.Context, q *db.Queries, workspace uuid.UUID, e Ent
 		return row, fmt.Errorf("count tool servers: %w", err)
 	}
 	if n >= MaxServers {
-		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d tool servers.", MaxServers)})
+		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "length",
+			Message: fmt.Sprintf("A workspace has at most %d tool servers.", MaxServers)})
 	}
 	headers := []byte("{}")
 	if e.Headers != nil {
@@ -97,11 +101,13 @@ func insertServer(ctx context.Context, q *db.Queries, workspace uuid.UUID, e Ent
 			return row, fmt.Errorf("encode headers: %w", err)
 		}
 	}
-	row, err = q.ToolServerInsert(ctx, db.ToolServerInsertParams{WorkspaceID: workspace, Name: e.Name, Kind: string(e.Server().Kind), URL: e.URL,
+	row, err = q.ToolServerInsert(ctx, db.ToolServerInsertParams{WorkspaceID: workspace, Name: e.Name,
+		Kind: string(e.Server().Kind), URL: e.URL,
 		Headers: headers, Allowed: e.Allowed, TimeoutSeconds: int32(e.Server().Timeout / time.Second), Auth: e.Auth.kind(), AuthPer: e.Auth.per(),
 		ClientID: nilIfEmpty(e.Auth.ClientID), ClientSecretName: nilIfEmpty(e.Auth.ClientSecret), Scopes: e.Auth.Scopes})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "unique", Message: fmt.Sprintf("There is a tool server %q already.", e.Name)})
+		return row, fault.Invalid(fault.Violation{Param: "/name", Rule: "unique",
+			Message: fmt.Sprintf("There is a tool server %q already.", e.Name)})
 	}
 	if err != nil {
 		return row, fmt.Errorf("add a tool server: %w", err)
@@ -121,7 +127,8 @@ func checkRoom(ctx context.Context, q *db.Queries, workspace uuid.UUID) error {
 	}
 	if n > MaxTools {
 		return fault.Invalid(fault.Violation{Param: "", Rule: "max_items", Expected: MaxTools,
-			Message: fmt.Sprintf("A workspace has at most %d tools of its own, and these would be %d. Take fewer tools of this server, or remove others.", MaxTools, n)})
+			Message: fmt.Sprintf("A workspace has at most %d tools of its own, and these would be %d. Take fewer tools of this "+
+				"server, or remove others.", MaxTools, n)})
 	}
 	return nil
 }
@@ -133,7 +140,8 @@ func insertTools(ctx context.Context, q *db.Queries, server db.ToolServer, offer
 		if err != nil {
 			return nil, err
 		}
-		p := db.ToolDefinitionInsertParams{WorkspaceID: server.WorkspaceID, ServerID: server.ID, OwnName: o.OwnName, Name: ModelName(server.Name, o.OwnName)}
+		p := db.ToolDefinitionInsertParams{WorkspaceID: server.WorkspaceID, ServerID: server.ID, OwnName: o.OwnName,
+			Name: ModelName(server.Name, o.OwnName)}
 		if accepted {
 			p.Definition, p.Hash = raw, hash
 		} else {
@@ -153,7 +161,9 @@ func insertTools(ctx context.Context, q *db.Queries, server db.ToolServer, offer
 // Refresh compares the tools that a server offers now with the stored ones. New tools and changed
 // definitions wait for acceptance; a changed tool is not usable until then. The first refresh of a
 // server that was added without tools accepts them.
-func (s *Store) Refresh(ctx context.Context, workspace uuid.UUID, name, protocol string, offers []Offer) (fresh Server, skipped []Skipped, err error) {
+func (s *Store) Refresh(
+	ctx context.Context, workspace uuid.UUID, name, protocol string, offers []Offer,
+) (fresh Server, skipped []Skipped, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		row, err := lockServer(ctx, q, workspace, name)
@@ -224,7 +234,8 @@ func (s *Store) Accept(ctx context.Context, workspace uuid.UUID, server, tool, s
 			return fmt.Errorf("accept a definition: %w", err)
 		}
 		if n == 0 {
-			return fault.New(fault.PreconditionFailed, "The server offers another definition of %s than the one you have read. Read it again, and accept that.", t.Name)
+			return fault.New(fault.PreconditionFailed, "The server offers another definition of %s than the one you have read. "+
+				"Read it again, and accept that.", t.Name)
 		}
 		return checkRoom(ctx, q, workspace)
 	})
@@ -245,7 +256,9 @@ func (s *Store) SetTool(ctx context.Context, workspace uuid.UUID, server, tool s
 
 // change changes a tool, which is named as the server or as the model sees it, and returns its
 // server.
-func (s *Store) change(ctx context.Context, workspace uuid.UUID, server, tool string, f func(*db.Queries, db.ToolDefinition) error) (changed Server, err error) {
+func (s *Store) change(
+	ctx context.Context, workspace uuid.UUID, server, tool string, f func(*db.Queries, db.ToolDefinition) error,
+) (changed Server, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		row, err := lockServer(ctx, q, workspace, server)

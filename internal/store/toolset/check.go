@@ -47,14 +47,18 @@ func (e Entry) Violations() (vs []fault.Violation) {
 		wrong("name", "unique", "The agent has a tool %s of its own. Use another name.", e.Name)
 	}
 	if !serverName.MatchString(e.Name) || len(e.Name) > MaxServerName {
-		wrong("name", "format", "The name of a tool server is like crm or issue-tracker: a to z, 0 to 9, single - and _ between them, a letter first, at most %d characters.", MaxServerName)
+		wrong("name", "format", "The name of a tool server is like crm or issue-tracker: a to z, 0 to 9, single - and _ "+
+			"between them, a letter first, at most %d characters.", MaxServerName)
 	}
 	u, err := url.Parse(e.URL)
-	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user, a query and a fragment: a credential belongs into a header, as ${NAME}.")
+	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user, a query and a fragment: "+
+			"a credential belongs into a header, as ${NAME}.")
 	}
 	if err == nil && isAddress(u.Hostname()) {
-		wrong("url", "format", "The host of a tool server is a name, not an address. A local server is like http://localhost:9101/mcp, with PARLEY_EGRESS_ALLOW=http://localhost:9101.")
+		wrong("url", "format", "The host of a tool server is a name, not an address. A local server is like "+
+			"http://localhost:9101/mcp, with PARLEY_EGRESS_ALLOW=http://localhost:9101.")
 	}
 	if e.Timeout != 0 && (e.Timeout < time.Second || e.Timeout > MaxTimeout) {
 		wrong("timeout_seconds", "range", "The time for a call is 1 to %d seconds.", MaxTimeout/time.Second)
@@ -71,7 +75,8 @@ func (e Entry) Violations() (vs []fault.Violation) {
 		case slices.Contains(ownHeaders, strings.ToLower(name)), e.Kind == HTTP && isSigned(name):
 			wrong(at, "enum", "The connection sets the header %s itself.", name)
 		case isCredentialHeader(name) && !reference.MatchString(value):
-			wrong(at, "format", "The value of %s is stored as a secret and named here: parley secrets set NAME --host HOST, then Bearer ${NAME}.", name)
+			wrong(at, "format", "The value of %s is stored as a secret and named here: "+
+				"parley secrets set NAME --host HOST, then Bearer ${NAME}.", name)
 		}
 	}
 	return slices.Concat(vs, e.allowedViolations(), e.authViolations())
@@ -89,7 +94,8 @@ func isBuiltIn(name string) bool { return permission.IsTool(name) || name == "fi
 // isCredentialHeader reports whether a header carries a credential, which must be in the vault.
 func isCredentialHeader(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"auth", "cookie", "key", "token", "secret", "password"}, func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc([]string{"auth", "cookie", "key", "token", "secret", "password"},
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
 func (e Entry) allowedViolations() (vs []fault.Violation) {
@@ -97,11 +103,13 @@ func (e Entry) allowedViolations() (vs []fault.Violation) {
 		return nil
 	}
 	if n := len(e.Allowed); n == 0 || n > MaxTools {
-		vs = append(vs, fault.Violation{Param: "/allow", Rule: "length", Message: fmt.Sprintf("Choose 1 to %d tools, or leave allow out to take every tool.", MaxTools)})
+		vs = append(vs, fault.Violation{Param: "/allow", Rule: "length",
+			Message: fmt.Sprintf("Choose 1 to %d tools, or leave allow out to take every tool.", MaxTools)})
 	}
 	for i, name := range e.Allowed {
 		if name == "" || len(name) > maxOwnName || !text.IsStorable(name) {
-			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allow/%d", i), Rule: "format", Message: "The name of a tool is as the server has it."})
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allow/%d", i), Rule: "format",
+				Message: "The name of a tool is as the server has it."})
 		}
 	}
 	return vs

@@ -77,7 +77,8 @@ func cleanOffer(o Offer) (_ Offer, wrong string) {
 	switch {
 	case len(o.Schema) > MaxSchema:
 		return o, fmt.Sprintf("Its input schema is larger than %d KiB.", MaxSchema>>10)
-	case json.Compact(&compact, o.Schema) != nil || json.Unmarshal(o.Schema, &shape) != nil || shape.Type != "object" || !text.IsStorable(compact.String()):
+	case json.Compact(&compact, o.Schema) != nil || json.Unmarshal(o.Schema, &shape) != nil || shape.Type != "object" ||
+		!text.IsStorable(compact.String()):
 		return o, "Its input schema is not that of an object."
 	case foreignEscape.Match(compact.Bytes()):
 		return o, "Its input schema contains a NUL or half a surrogate pair, which cannot be stored."

@@ -111,7 +111,8 @@ func (s *Store) PutGrant(ctx context.Context, tx pgx.Tx, g Grant) error {
 	if g.Scopes == nil {
 		g.Scopes = []string{}
 	}
-	_, err := db.New(tx).ToolGrantPut(ctx, db.ToolGrantPutParams{ServerID: g.Server, Holder: g.Holder, Tokens: g.Tokens, Issuer: g.Issuer, Scopes: g.Scopes,
+	_, err := db.New(tx).ToolGrantPut(ctx, db.ToolGrantPutParams{ServerID: g.Server, Holder: g.Holder, Tokens: g.Tokens,
+		Issuer: g.Issuer, Scopes: g.Scopes,
 		ExpiresAt: g.ExpiresAt})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoLink()

@@ -98,7 +98,8 @@ func (s *Store) putHTTPTools(ctx context.Context, q *db.Queries, row db.ToolServ
 		_, err = q.ToolDefinitionPut(ctx, db.ToolDefinitionPutParams{WorkspaceID: row.WorkspaceID, ServerID: row.ID, OwnName: t.Name, Name: name,
 			Definition: raw, Hash: hash, Label: (*string)(t.Label)})
 		if pgerr.IsUniqueViolation(err) {
-			return Server{}, fault.Invalid(fault.Violation{Param: fmt.Sprintf("/tools/%d/name", i), Rule: "unique", Message: fmt.Sprintf("Another tool of the workspace has the name %s.", name)})
+			return Server{}, fault.Invalid(fault.Violation{Param: fmt.Sprintf("/tools/%d/name", i), Rule: "unique",
+				Message: fmt.Sprintf("Another tool of the workspace has the name %s.", name)})
 		}
 		if err != nil {
 			return Server{}, fmt.Errorf("write a tool: %w", err)

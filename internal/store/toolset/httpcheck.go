@@ -107,7 +107,8 @@ func (c *httpCheck) checkRequest(t *HTTPTool) {
 		c.add("/http/timeout_seconds", "range", "The time for a call is 1 to %d seconds.", MaxTimeout/time.Second)
 	}
 	if !isPathTemplate(r.Path) {
-		c.add("/http/path", "format", "The path of a request is like /customers/{id}: it begins with /, has no query, and a member of the input in braces.")
+		c.add("/http/path", "format", "The path of a request is like /customers/{id}: it begins with /, has no "+
+			"query, and a member of the input in braces.")
 	}
 	var input struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -118,7 +119,8 @@ func (c *httpCheck) checkRequest(t *HTTPTool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(input.Properties)) {
 		if !memberName.MatchString(name) {
-			c.add("/input_schema/properties/"+text.PointerToken(text.Truncate(name, 100)), "format", "A member of the input has a name of 1 to 64 letters, digits, dots, - and _: not every model takes others.")
+			c.add("/input_schema/properties/"+text.PointerToken(text.Truncate(name, 100)), "format", "A member of the input has a name "+
+				"of 1 to 64 letters, digits, dots, - and _: not every model takes others.")
 		}
 		r.In[name] = r.placeOf(name)
 	}

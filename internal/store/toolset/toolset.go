@@ -232,12 +232,14 @@ func (s *Store) CheckNames(ctx context.Context, workspace uuid.UUID, names []str
 	}
 	for i, name := range names {
 		if slices.Contains(own, name) {
-			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/tools/%d/name", i), Rule: "unique", Message: fmt.Sprintf("The workspace has a tool %s of its own. Use another name.", name)})
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/tools/%d/name", i), Rule: "unique",
+				Message: fmt.Sprintf("The workspace has a tool %s of its own. Use another name.", name)})
 		}
 	}
 	if n := len(names) + len(own); n > MaxTools {
 		vs = append(vs, fault.Violation{Param: "/tools", Rule: "max_items", Expected: MaxTools,
-			Message: fmt.Sprintf("The workspace has %d tools of its own, and no more than %d with those of a message are offered to a model. Send fewer.", len(own), MaxTools)})
+			Message: fmt.Sprintf("The workspace has %d tools of its own, and no more than %d with those of a message are offered to a "+
+				"model. Send fewer.", len(own), MaxTools)})
 	}
 	return vs, nil
 }
@@ -264,7 +266,8 @@ func noTool(server, name string) error {
 
 func serverOf(r db.ToolServer) (Server, error) {
 	s := Server{
-		Auth: authOf(r), ID: r.ID, Name: r.Name, Kind: Kind(r.Kind), URL: r.URL, Allowed: r.Allowed, Timeout: time.Duration(r.TimeoutSeconds) * time.Second,
+		Auth: authOf(r), ID: r.ID, Name: r.Name, Kind: Kind(r.Kind), URL: r.URL, Allowed: r.Allowed,
+		Timeout: time.Duration(r.TimeoutSeconds) * time.Second,
 		Enabled: r.Enabled, Protocol: r.Protocol, RefreshedAt: r.RefreshedAt, LastUsedAt: r.LastUsedAt, LastErrorAt: r.LastErrorAt,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}

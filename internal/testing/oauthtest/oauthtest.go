@@ -46,8 +46,10 @@ type Server struct {
 
 // New returns a server for one resource. Its access tokens live an hour.
 func New(issuer, resource string) *Server {
-	return &Server{URL: issuer, Resource: resource, metadata: make(map[string]any), secrets: make(map[string]string), codes: make(map[string]url.Values),
-		access: make(map[string]time.Time), scopes: make(map[string]string), refresh: make(map[string]string), life: time.Hour, counts: make(map[string]int)}
+	return &Server{URL: issuer, Resource: resource, metadata: make(map[string]any), secrets: make(map[string]string),
+		codes:  make(map[string]url.Values),
+		access: make(map[string]time.Time), scopes: make(map[string]string), refresh: make(map[string]string), life: time.Hour,
+		counts: make(map[string]int)}
 }
 
 // Change changes members of the metadata; nil removes one.
@@ -141,9 +143,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (hold func()) {
 	defer s.mu.Unlock()
 	switch r.Method + " " + r.URL.Path {
 	case "GET /.well-known/oauth-authorization-server":
-		meta := map[string]any{"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "registration_endpoint": s.URL + "/register",
-			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": true,
-			"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post", "none"}}
+		meta := map[string]any{"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token",
+			"registration_endpoint":    s.URL + "/register",
+			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+			"authorization_response_iss_parameter_supported": true,
+			"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "none"}}
 		for name, value := range s.metadata {
 			if meta[name] = value; value == nil {
 				delete(meta, name)
@@ -188,7 +192,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := url.Values{"state": {q.Get("state")}, "iss": {s.URL}}
 	switch {
-	case q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("resource") != s.Resource:
+	case q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" ||
+		q.Get("resource") != s.Resource:
 		answer.Set("error", "invalid_request")
 	case s.declines:
 		answer.Set("error", "access_denied")
@@ -223,7 +228,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		begun, ok := s.codes[code]
 		delete(s.codes, code)
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-		if ok && begun.Get("client_id") == id && begun.Get("redirect_uri") == r.PostFormValue("redirect_uri") && begun.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(sum[:]) {
+		if ok && begun.Get("client_id") == id && begun.Get("redirect_uri") == r.PostFormValue("redirect_uri") &&
+			begun.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(sum[:]) {
 			s.counts["code"]++
 			s.grant(w, id, begun.Get("scope"))
 			return
@@ -237,7 +243,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "not " + r.PostFormValue("code") + r.PostFormValue("refresh_token")})
+	reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "not " +
+		r.PostFormValue("code") + r.PostFormValue("refresh_token")})
 }
 
 // grant issues tokens.
@@ -245,7 +252,8 @@ func (s *Server) grant(w http.ResponseWriter, client, scope string) {
 	access, refresh := s.issue(), s.issue()
 	s.scopes[access], s.scopes[refresh] = scope, scope
 	s.access[access], s.refresh[refresh] = time.Now().Add(s.life), client
-	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second), "refresh_token": refresh, "scope": cmp.Or(scope, "tools")}
+	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.life / time.Second),
+		"refresh_token": refresh, "scope": cmp.Or(scope, "tools")}
 	maps.Copy(answer, s.members)
 	reply(w, http.StatusOK, answer)
 }
@@ -266,7 +274,8 @@ func (s *Server) Protect(next http.Handler) http.Handler {
 	known := "/.well-known/oauth-protected-resource" + at.Path
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == known {
-			reply(w, http.StatusOK, map[string]any{"resource": s.Resource, "authorization_servers": []string{s.URL}, "scopes_supported": []string{"tools"}})
+			reply(w, http.StatusOK, map[string]any{"resource": s.Resource, "authorization_servers": []string{s.URL},
+				"scopes_supported": []string{"tools"}})
 			return
 		}
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -281,7 +290,8 @@ func (s *Server) Protect(next http.Handler) http.Handler {
 			return
 		}
 		if lacks {
-			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+needs+`", resource_metadata="`+at.Scheme+"://"+at.Host+known+`"`)
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+needs+
+				`", resource_metadata="`+at.Scheme+"://"+at.Host+known+`"`)
 			http.Error(w, "the token lacks a scope", http.StatusForbidden)
 			return
 		}

@@ -83,7 +83,8 @@ func (t *httpTool) hasBody() bool {
 func pathPart(name string, value json.RawMessage) (string, error) {
 	s, ok := plainText(value)
 	if !ok || s == "" || s == "." || s == ".." || strings.ContainsAny(s, `/\`) || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", tool.Refusal(fmt.Sprintf("%s is a part of the address, so it must be a text or a number without slashes, and neither empty nor dots alone.", name))
+		return "", tool.Refusal(fmt.Sprintf("%s is a part of the address, so it must be a text or a number without slashes, "+
+			"and neither empty nor dots alone.", name))
 	}
 	return url.PathEscape(s), nil
 }

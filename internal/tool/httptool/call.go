@@ -131,7 +131,8 @@ func (t *httpTool) newRequest(ctx context.Context, call tool.Call, m message, fi
 		req.Header.Set(name, value)
 	}
 	if t.request.Later {
-		req.Header.Set("Parley-Reply-Url", fmt.Sprintf("%s/api/v1/workspaces/%s/tool-calls/%s/result", t.sender.Base, call.Workspace, url.PathEscape(call.ID)))
+		req.Header.Set("Parley-Reply-Url", fmt.Sprintf("%s/api/v1/workspaces/%s/tool-calls/%s/result", t.sender.Base, call.Workspace,
+			url.PathEscape(call.ID)))
 	}
 	if t.sender.Sign == nil {
 		return req, nil

@@ -35,7 +35,8 @@ func (t *httpTool) content(ctx context.Context, call tool.Call, a answer) (strin
 func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
 
 // textKinds are media types of texts besides text/* and JSON.
-var textKinds = []string{"application/xml", "application/javascript", "application/yaml", "application/x-www-form-urlencoded", "application/x-ndjson"}
+var textKinds = []string{"application/xml", "application/javascript", "application/yaml", "application/x-www-form-urlencoded",
+	"application/x-ndjson"}
 
 // isText reports whether the model can read the body of a response.
 func isText(a answer) bool {

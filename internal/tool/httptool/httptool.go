@@ -29,7 +29,7 @@ type Env interface {
 	result.Env
 	// Route opens the way to one host, name:port, for requests that may carry the named credentials.
 	// stands are their placeholders.
-	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	Route(ctx context.Context, host string, credentials []string) (send remote.Send, stands map[string]string, err error)
 }
 
 // Sender has what every request carries. Its zero value signs nothing.

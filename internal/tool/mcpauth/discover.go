@@ -24,7 +24,8 @@ type place struct {
 }
 
 // hello is a request that a server with OAuth answers with 401.
-const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"parley","version":"1"}}}`
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	`"clientInfo":{"name":"parley","version":"1"}}}`
 
 // discover finds the authorization server of a tool server: its challenge leads to the metadata of
 // the resource, and these to the metadata of the authorization server.
@@ -40,7 +41,8 @@ func discover(ctx context.Context, c *http.Client, server toolset.Server) (p pla
 	issuer := resource.AuthorizationServers[0]
 	p.meta, err = auth.GetAuthServerMetadata(ctx, issuer, c)
 	if err != nil || p.meta == nil {
-		return p, tool.Refusal(fmt.Sprintf("The authorization server %s has no valid metadata: its issuer must be that address, and it must support PKCE.", hostName(issuer)))
+		return p, tool.Refusal(fmt.Sprintf("The authorization server %s has no valid metadata: its issuer must be that address, and "+
+			"it must support PKCE.", hostName(issuer)))
 	}
 	if !slices.Contains(p.meta.CodeChallengeMethodsSupported, "S256") || p.meta.AuthorizationEndpoint == "" || p.meta.TokenEndpoint == "" {
 		return p, tool.Refusal(fmt.Sprintf("The authorization server %s does not support PKCE with S256.", hostName(issuer)))
@@ -74,7 +76,8 @@ func challengesOf(ctx context.Context, c *http.Client, server toolset.Server) ([
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusUnauthorized {
-		return nil, tool.Refusal(fmt.Sprintf("The tool server %s answers HTTP %d to a request without a token, where OAuth has 401.", server.Name, res.StatusCode))
+		return nil, tool.Refusal(fmt.Sprintf("The tool server %s answers HTTP %d to a request without a token, where OAuth has 401.",
+			server.Name, res.StatusCode))
 	}
 	challenges, err := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
 	if err != nil {
@@ -86,7 +89,9 @@ func challengesOf(ctx context.Context, c *http.Client, server toolset.Server) ([
 // resourceOf returns the metadata of a server as a protected resource (RFC 9728). They must be at the
 // server's own origin and be about it. Without them the server's origin is the authorization server,
 // as in the first revision of MCP with authorization.
-func resourceOf(ctx context.Context, c *http.Client, server toolset.Server, challenges []oauthex.Challenge) (*oauthex.ProtectedResourceMetadata, error) {
+func resourceOf(
+	ctx context.Context, c *http.Client, server toolset.Server, challenges []oauthex.Challenge,
+) (*oauthex.ProtectedResourceMetadata, error) {
 	own, err := url.Parse(server.URL)
 	if err != nil {
 		return nil, tool.Refusal("The address of the tool server cannot be parsed.")
@@ -143,11 +148,13 @@ func (s *Service) clientOf(ctx context.Context, c *http.Client, server toolset.S
 		return known, s.open(sealed, &known, clientPurpose, server.ID.String(), p.meta.Issuer)
 	}
 	if p.meta.RegistrationEndpoint == "" {
-		return known, tool.Refusal(fmt.Sprintf("The authorization server %s registers no clients by itself. Register Parley there with the redirect address %s, and add the tool server with its client_id.", hostName(p.meta.Issuer), redirect))
+		return known, tool.Refusal(fmt.Sprintf("The authorization server %s registers no clients by itself. Register Parley there "+
+			"with the redirect address %s, and add the tool server with its client_id.", hostName(p.meta.Issuer), redirect))
 	}
 	answer, err := oauthex.RegisterClient(ctx, p.meta.RegistrationEndpoint, registrationOf(redirect, methods, p.scopes), c)
 	if err != nil {
-		return known, tool.Refusal(fmt.Sprintf("The authorization server %s has not registered Parley. Register it there with the redirect address %s, and add the tool server with its client_id.", hostName(p.meta.Issuer), redirect))
+		return known, tool.Refusal(fmt.Sprintf("The authorization server %s has not registered Parley. Register it there with the "+
+			"redirect address %s, and add the tool server with its client_id.", hostName(p.meta.Issuer), redirect))
 	}
 	known = client{ID: answer.ClientID, Secret: answer.ClientSecret, Style: oauth2.AuthStyleInParams}
 	if known.Secret != "" && answer.TokenEndpointAuthMethod != "client_secret_post" {
@@ -161,7 +168,8 @@ func (s *Service) clientOf(ctx context.Context, c *http.Client, server toolset.S
 
 // registrationOf describes Parley to an authorization server. Without a secret PKCE protects the code.
 func registrationOf(redirect string, methods, scopes []string) *oauthex.ClientRegistrationMetadata {
-	m := &oauthex.ClientRegistrationMetadata{ClientName: "Parley", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
+	m := &oauthex.ClientRegistrationMetadata{ClientName: "Parley", RedirectURIs: []string{redirect},
+		GrantTypes:    []string{"authorization_code", "refresh_token"},
 		ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "client_secret_basic", Scope: strings.Join(scopes, " ")}
 	for _, method := range []string{"client_secret_post", "none"} {
 		if slices.Contains(methods, method) {

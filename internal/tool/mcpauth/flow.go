@@ -89,7 +89,8 @@ func (s *Service) addScopes(ctx context.Context, scopes []string, link toolset.L
 }
 
 // errNoBase is the error of a server without a public address.
-const errNoBase = tool.Refusal("This server has no public address, to which an authorization server could send browsers back. An administrator sets PARLEY_BASE_URL.")
+const errNoBase = tool.Refusal("This server has no public address, to which an authorization server could send browsers back. " +
+	"An administrator sets PARLEY_BASE_URL.")
 
 // CheckBase fails if nothing can be connected.
 func (s *Service) CheckBase() error {
@@ -113,7 +114,8 @@ func (s *Service) Finish(ctx context.Context, a Answer, bound string) (link tool
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(bound)) != 1 {
-		return link, g, fault.New(fault.ObjectConflict, "This browser has not begun the connection, or has begun another one since. Open the link again.")
+		return link, g, fault.New(fault.ObjectConflict, "This browser has not begun the connection, or has begun "+
+			"another one since. Open the link again.")
 	}
 	if link, err = s.Store.TakeFlow(ctx, a.State); err != nil {
 		return link, g, err
@@ -151,7 +153,8 @@ func (s *Service) exchange(ctx context.Context, link toolset.Link, f flow, code 
 	if err != nil {
 		return t, nil, err
 	}
-	token, err := s.config(f.client, f.TokenURL, secret).Exchange(context.WithValue(ctx, oauth2.HTTPClient, w.httpClient()), code, oauth2.VerifierOption(f.Verifier))
+	token, err := s.config(f.client, f.TokenURL, secret).Exchange(context.WithValue(ctx, oauth2.HTTPClient, w.httpClient()), code,
+		oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		reason, failed := reasonOf(err)
 		if failed == "invalid_client" && f.Named == "" {

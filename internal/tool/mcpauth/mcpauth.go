@@ -46,10 +46,10 @@ type Service struct {
 // Env makes requests.
 type Env interface {
 	// Route opens the way to the host of an entry, name:port.
-	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	Route(ctx context.Context, host string, credentials []string) (send remote.Send, stands map[string]string, err error)
 	// RoutePublic opens the way to hosts that a server names. stands are the placeholders of the named
 	// credentials, which go only to their own hosts.
-	RoutePublic(ctx context.Context, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	RoutePublic(ctx context.Context, credentials []string) (send remote.Send, stands map[string]string, err error)
 	Close()
 }
 
@@ -83,7 +83,8 @@ func (s *Service) config(c client, tokenURL, secret string) *oauth2.Config {
 	if c.Named == "" {
 		secret = c.Secret
 	}
-	return &oauth2.Config{ClientID: c.ID, ClientSecret: secret, RedirectURL: s.Base + CallbackPath, Endpoint: oauth2.Endpoint{TokenURL: tokenURL, AuthStyle: c.Style}}
+	return &oauth2.Config{ClientID: c.ID, ClientSecret: secret, RedirectURL: s.Base + CallbackPath,
+		Endpoint: oauth2.Endpoint{TokenURL: tokenURL, AuthStyle: c.Style}}
 }
 
 // requestTime limits the requests of one step.
@@ -128,7 +129,7 @@ func (w *web) send(r *http.Request) (*http.Response, error) {
 	return send("connect", r)
 }
 
-func (w *web) route(ctx context.Context, host string) (send func(string, *http.Request) (*http.Response, error), stands map[string]string, err error) {
+func (w *web) route(ctx context.Context, host string) (send remote.Send, stands map[string]string, err error) {
 	if host != "" && host == w.own {
 		return w.env.Route(ctx, host, nil)
 	}

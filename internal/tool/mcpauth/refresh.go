@@ -35,7 +35,9 @@ type refreshing struct {
 
 // refresh returns a grant with other tokens than held. One caller of a process refreshes them or waits
 // for another replica, and the others get its result. None of them keeps a connection to the database.
-func (s *Service) refresh(ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens) (toolset.Grant, tokens, error) {
+func (s *Service) refresh(
+	ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens,
+) (toolset.Grant, tokens, error) {
 	key := refreshKey{held.ID, held.Version}
 	for {
 		own := &refreshing{done: make(chan struct{})}
@@ -63,7 +65,9 @@ func (s *Service) refresh(ctx context.Context, workspace uuid.UUID, server tools
 }
 
 // claim refreshes tokens, or waits until another replica has refreshed them.
-func (s *Service) claim(ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens) (toolset.Grant, tokens, error) {
+func (s *Service) claim(
+	ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens,
+) (toolset.Grant, tokens, error) {
 	for {
 		ok, err := s.Store.ClaimRefresh(ctx, held, claimTime)
 		if err != nil {
@@ -87,7 +91,9 @@ func (s *Service) claim(ctx context.Context, workspace uuid.UUID, server toolset
 // replace refreshes the tokens of a claimed grant. It does not end with the call that needs them: the
 // authorization server may have replaced the refresh token already. A grant that cannot be refreshed
 // is removed.
-func (s *Service) replace(ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens) (toolset.Grant, tokens, error) {
+func (s *Service) replace(
+	ctx context.Context, workspace uuid.UUID, server toolset.Server, held toolset.Grant, t tokens,
+) (toolset.Grant, tokens, error) {
 	var next *oauth2.Token
 	var err error
 	if t.Refresh != "" {

@@ -102,7 +102,8 @@ func checkToken(token *oauth2.Token) error {
 		return tool.Refusal("The authorization server has granted another kind of token than a bearer token.")
 	}
 	if isBad(token.AccessToken) || isBad(token.RefreshToken) {
-		return tool.Refusal(fmt.Sprintf("The authorization server has granted a token that is not one line of ASCII of at most %d bytes.", maxToken))
+		return tool.Refusal(fmt.Sprintf("The authorization server has granted a token that is not one line "+
+			"of ASCII of at most %d bytes.", maxToken))
 	}
 	return nil
 }
@@ -120,7 +121,8 @@ const maxForm = 64 << 10
 
 // withResource returns a request with the resource in its form, if it is one for tokens.
 func (w *web) withResource(r *http.Request) (*http.Request, error) {
-	if w.resource == "" || r.Method != http.MethodPost || r.Body == nil || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+	if w.resource == "" || r.Method != http.MethodPost || r.Body == nil || !strings.HasPrefix(r.Header.Get("Content-Type"),
+		"application/x-www-form-urlencoded") {
 		return r, nil
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxForm))

@@ -40,7 +40,8 @@ func (t serverTool) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 			return tool.Result{}, t.peer.connect(nil)
 		}
 		if errors.Is(err, errChanged) {
-			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s, or does not offer it. An administrator must accept a change first.",
+			return tool.Reject(fmt.Sprintf("The tool server %s has changed the definition of %s, or does not offer it. An "+
+				"administrator must accept a change first.",
 				t.peer.server.Name, t.def.Name)), nil
 		}
 		if errors.Is(err, errNotCompared) {

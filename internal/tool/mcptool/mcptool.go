@@ -9,7 +9,6 @@ package mcptool
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/google/uuid"
 
@@ -23,9 +22,10 @@ import (
 type Env interface {
 	// Route opens the way to one host, name:port, for requests that may carry the named credentials.
 	// stands are their placeholders.
-	Route(ctx context.Context, host string, credentials []string) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	Route(ctx context.Context, host string, credentials []string) (send remote.Send, stands map[string]string, err error)
 	// RouteToken is Route for requests that can also carry a token, with a placeholder under its name.
-	RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send func(call string, req *http.Request) (*http.Response, error), stands map[string]string, err error)
+	RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send remote.Send,
+		stands map[string]string, err error)
 	// Write writes a file of the session's folder.
 	Write(ctx context.Context, call tool.Call, name string, content []byte) error
 	// AtClose registers a function that runs before the environment closes.
@@ -80,5 +80,6 @@ type serverTool struct {
 
 // Spec implements tool.Tool. The definition is the accepted one.
 func (t serverTool) Spec() tool.Spec {
-	return tool.Spec{Name: t.def.Name, Description: t.def.Definition.Description, Schema: t.def.Definition.Schema, Idempotent: t.def.IsRepeatable(), UniqueID: true}
+	return tool.Spec{Name: t.def.Name, Description: t.def.Definition.Description, Schema: t.def.Definition.Schema,
+		Idempotent: t.def.IsRepeatable(), UniqueID: true}
 }

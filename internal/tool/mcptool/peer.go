@@ -90,7 +90,7 @@ func (p *peer) openLink(ctx context.Context) error {
 }
 
 // route opens the way to the server, with the headers of its requests.
-func (p *peer) route(ctx context.Context, host string) (send func(string, *http.Request) (*http.Response, error), header map[string]string, err error) {
+func (p *peer) route(ctx context.Context, host string) (send remote.Send, header map[string]string, err error) {
 	var stands map[string]string
 	fill := func(name string) string { return stands[name] }
 	if !p.server.Auth.OAuth {
@@ -233,7 +233,8 @@ func offerOf(t *mcp.Tool) toolset.Offer {
 		o.Schema = schema
 	}
 	if a := t.Annotations; a != nil {
-		o.Annotations = toolset.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint, Idempotent: a.IdempotentHint, OpenWorld: a.OpenWorldHint}
+		o.Annotations = toolset.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint, Idempotent: a.IdempotentHint,
+			OpenWorld: a.OpenWorldHint}
 	}
 	return o
 }
@@ -259,7 +260,8 @@ func List(ctx context.Context, env Env, grants Grants, server toolset.Server) (o
 		return offers, p.protocol(), nil
 	case ctx.Err() != nil:
 		p.drop()
-		return nil, "", tool.Refusal(fmt.Sprintf("The tool server %s did not list its tools within %d seconds.", server.Name, listTime/time.Second))
+		return nil, "", tool.Refusal(fmt.Sprintf("The tool server %s did not list its tools within %d seconds.", server.Name,
+			listTime/time.Second))
 	case errors.Is(err, ErrNotConnected):
 		return nil, "", notConnected(server)
 	case p.link == nil: // a refusal, or no database

@@ -53,7 +53,8 @@ func (b *builder) addParameter(p *openapi3.Parameter) error {
 	switch {
 	case kind.Includes("object"), len(p.Schema.Value.Properties) > 0, place == toolset.InPath && kind.Includes("array"):
 		return refuse("Its parameter %.80q is an object or a list in the %s, which is not supported.", p.Name, p.In)
-	case p.Style != "" && p.Style != map[toolset.Place]string{toolset.InPath: "simple", toolset.InQuery: "form"}[place], kind.Includes("array") && p.Explode != nil && !*p.Explode:
+	case p.Style != "" && p.Style != map[toolset.Place]string{toolset.InPath: "simple", toolset.InQuery: "form"}[place],
+		kind.Includes("array") && p.Explode != nil && !*p.Explode:
 		return refuse("Its parameter %.80q is written in a style that is not supported.", p.Name)
 	}
 	schema, err := b.schema(p.Schema)
@@ -131,7 +132,8 @@ func jsonOf(content openapi3.Content) *openapi3.MediaType {
 
 // isPlain reports whether the properties of a body can be members of the input.
 func (b *builder) isPlain(s *openapi3.Schema) bool {
-	if !s.Type.Is("object") || len(s.Properties) == 0 || s.Nullable || len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Not != nil || s.If != nil ||
+	if !s.Type.Is("object") || len(s.Properties) == 0 || s.Nullable || len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 ||
+		s.Not != nil || s.If != nil ||
 		s.MinProps > 0 || s.MaxProps != nil || len(s.PatternProperties) > 0 || len(s.DependentSchemas)+len(s.DependentRequired) > 0 ||
 		s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has {
 		return false

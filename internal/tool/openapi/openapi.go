@@ -104,7 +104,8 @@ func (d *Document) Tool(id string, headers map[string]string) (t toolset.HTTPToo
 	if op.Servers != nil && len(*op.Servers) > 0 {
 		return t, refuse("It has servers of its own, and an entry has one address.")
 	}
-	b := &builder{doc: d.doc, headers: headers, in: make(map[string]toolset.Place), properties: make(map[string]any), defs: make(map[string]any)}
+	b := &builder{doc: d.doc, headers: headers, in: make(map[string]toolset.Place), properties: make(map[string]any),
+		defs: make(map[string]any)}
 	for _, p := range parametersOf(op) {
 		if err := b.addParameter(p); err != nil {
 			return t, err
@@ -134,7 +135,8 @@ func parametersOf(op operation) (list []*openapi3.Parameter) {
 }
 
 func descriptionOf(op operation) string {
-	parts := slices.DeleteFunc([]string{strings.TrimSpace(op.Summary), strings.TrimSpace(op.Description)}, func(s string) bool { return s == "" })
+	parts := slices.DeleteFunc([]string{strings.TrimSpace(op.Summary), strings.TrimSpace(op.Description)},
+		func(s string) bool { return s == "" })
 	if len(parts) == 0 {
 		return op.method + " " + op.path
 	}

@@ -53,7 +53,8 @@ func findBroken(root, at any, place string, depth int) string {
 func checkRef(root any, ref, place string) string {
 	fragment, own := strings.CutPrefix(ref, "#")
 	if !own {
-		return fmt.Sprintf("The $ref %.200q at %.200s leads to another document, and only references within the document are resolved.", ref, place)
+		return fmt.Sprintf("The $ref %.200q at %.200s leads to another document, and only references within "+
+			"the document are resolved.", ref, place)
 	}
 	if plain, err := url.PathUnescape(fragment); err == nil {
 		fragment = plain

@@ -12,13 +12,15 @@ import (
 
 // The keywords that contain schemas.
 var (
-	oneSchema   = []string{"not", "if", "then", "else", "items", "additionalProperties", "contains", "propertyNames", "unevaluatedProperties", "contentSchema"}
+	oneSchema = []string{"not", "if", "then", "else", "items", "additionalProperties", "contains", "propertyNames",
+		"unevaluatedProperties", "contentSchema"}
 	listSchemas = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	mapSchemas  = []string{"properties", "patternProperties", "dependentSchemas"}
 )
 
 // annotations are keywords of OpenAPI that say nothing about the value.
-var annotations = []string{"example", "examples", "externalDocs", "xml", "discriminator", "readOnly", "writeOnly", "$schema", "$comment", "allowEmptyValue"}
+var annotations = []string{"example", "examples", "externalDocs", "xml", "discriminator", "readOnly", "writeOnly", "$schema",
+	"$comment", "allowEmptyValue"}
 
 const components = "#/components/schemas/"
 

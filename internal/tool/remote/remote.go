@@ -5,6 +5,7 @@ package remote
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -54,6 +55,9 @@ func HostPort(u *url.URL) string {
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
+
+// Send sends a request of a call on an open way.
+type Send = func(call string, req *http.Request) (*http.Response, error)
 
 // Registry stores the state of entries.
 type Registry interface {
