@@ -32,6 +32,8 @@ type Workspace struct {
 	CallerInstructions bool `json:"caller_instructions"` // messages may have instructions of the caller
 	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
 
+	FallbackModels []string `json:"fallback_models"` // answer in place of an agent's model that fails
+
 	Storage *Storage `json:"storage,omitempty"` // in lists
 
 	PausedAt *time.Time `json:"paused_at"` // nil: its agents run
@@ -71,6 +73,8 @@ type WorkspaceChange struct {
 
 	CallerInstructions *bool
 	CallerParameters   *bool
+
+	FallbackModels *[]string
 }
 
 func (c WorkspaceChange) body() object {
@@ -92,6 +96,7 @@ func (c WorkspaceChange) body() object {
 	put(o, "admin_patterns", c.AdminPatterns)
 	put(o, "caller_instructions", c.CallerInstructions)
 	put(o, "caller_parameters", c.CallerParameters)
+	put(o, "fallback_models", c.FallbackModels)
 	return o
 }
 

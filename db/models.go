@@ -244,6 +244,17 @@ type Message struct {
 	OutputAt         int32
 }
 
+type ModelProvider struct {
+	WorkspaceID    uuid.UUID
+	Name           string
+	Kind           string
+	BaseURL        string
+	Credential     *string
+	TimeoutSeconds int32
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
 type OidcState struct {
 	Hash      []byte
 	Nonce     string
@@ -455,6 +466,8 @@ type Workspace struct {
 	CallerInstructions bool
 	CallerParameters   bool
 	SearchLanguage     string
+	FallbackModels     []string
+	HasProviders       bool
 }
 
 type WorkspaceStorage struct {

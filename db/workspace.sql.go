@@ -97,7 +97,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -128,12 +128,14 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.CallerInstructions,
 		&i.CallerParameters,
 		&i.SearchLanguage,
+		&i.FallbackModels,
+		&i.HasProviders,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -164,6 +166,8 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.CallerInstructions,
 		&i.CallerParameters,
 		&i.SearchLanguage,
+		&i.FallbackModels,
+		&i.HasProviders,
 	)
 	return i, err
 }
@@ -186,7 +190,7 @@ INSERT INTO workspaces (id, slug, name, instructions, model, max_response_second
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
         coalesce($7::int, 50), coalesce($8::int, 24000))
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
 `
 
 type WorkspaceInsertParams struct {
@@ -238,6 +242,8 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.CallerInstructions,
 		&i.CallerParameters,
 		&i.SearchLanguage,
+		&i.FallbackModels,
+		&i.HasProviders,
 	)
 	return i, err
 }
@@ -276,9 +282,10 @@ SET name = COALESCE($1, name),
     admin_patterns = COALESCE($13, admin_patterns),
     caller_instructions = COALESCE($14, caller_instructions),
     caller_parameters = COALESCE($15, caller_parameters),
+    fallback_models = COALESCE($16::text[], fallback_models),
     updated_at = now()
-WHERE id = $16 AND ($17::timestamptz IS NULL OR updated_at = $17)
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language
+WHERE id = $17 AND ($18::timestamptz IS NULL OR updated_at = $18)
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
 `
 
 type WorkspaceUpdateParams struct {
@@ -297,6 +304,7 @@ type WorkspaceUpdateParams struct {
 	AdminPatterns      *bool
 	CallerInstructions *bool
 	CallerParameters   *bool
+	FallbackModels     []string
 	ID                 uuid.UUID
 	Seen               *time.Time
 }
@@ -320,6 +328,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.AdminPatterns,
 		arg.CallerInstructions,
 		arg.CallerParameters,
+		arg.FallbackModels,
 		arg.ID,
 		arg.Seen,
 	)
@@ -349,12 +358,14 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.CallerInstructions,
 		&i.CallerParameters,
 		&i.SearchLanguage,
+		&i.FallbackModels,
+		&i.HasProviders,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -391,6 +402,8 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.CallerInstructions,
 			&i.CallerParameters,
 			&i.SearchLanguage,
+			&i.FallbackModels,
+			&i.HasProviders,
 		); err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ SET name = COALESCE(sqlc.narg('name'), name),
     admin_patterns = COALESCE(sqlc.narg('admin_patterns'), admin_patterns),
     caller_instructions = COALESCE(sqlc.narg('caller_instructions'), caller_instructions),
     caller_parameters = COALESCE(sqlc.narg('caller_parameters'), caller_parameters),
+    fallback_models = COALESCE(sqlc.narg('fallback_models')::text[], fallback_models),
     updated_at = now()
 WHERE id = @id AND (sqlc.narg('seen')::timestamptz IS NULL OR updated_at = sqlc.narg('seen'))
 RETURNING *;

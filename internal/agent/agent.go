@@ -25,21 +25,23 @@ import (
 // Agent is a model with its tools.
 type Agent struct {
 	Model        model.Model
+	Fallbacks    []model.Model // answer in place of Model if it fails, in this order
 	Tools        []tool.Tool
 	Instructions string
-	Effort       string                      // of the model: minimal, low, medium or high; "": the model's own
-	MaxTurns     int                         // model calls in one turn; at least 1
-	Catalog      *model.Catalog              // prices of models; nil: those of this release
-	MaxCostUSD   *float64                    // limit for one turn; needs a model with a known price; nil: no limit
-	Afford       func(context.Context) error // checks the budgets of the day before each step; nil: none
-	Permit       Permit                      // which calls may run; nil: all
-	MayConnect   bool                        // the sender may connect the workspace to a tool server
-	Secrets      Secrets                     // which credentials request_secret may request; nil: the tool is not offered
-	Output       *Output                     // the final answer must fit it; nil: any text is an answer
-	Options      model.Options               // parameters that the caller chose
-	MustCall     bool                        // every reply must call a tool
-	OneCall      bool                        // at most one call of the caller's own tools at a time
-	Log          *slog.Logger
+	Effort       string         // of the model: minimal, low, medium or high; "": the model's own
+	MaxTurns     int            // model calls in one turn; at least 1
+	Catalog      *model.Catalog // prices of models; nil: those of this release
+	MaxCostUSD   *float64       // limit for one turn; needs a model with a known price; nil: no limit
+	// Afford checks the budgets of the day before each step, for the model of the step; nil: none.
+	Afford     func(ctx context.Context, model string) error
+	Permit     Permit        // which calls may run; nil: all
+	MayConnect bool          // the sender may connect the workspace to a tool server
+	Secrets    Secrets       // which credentials request_secret may request; nil: the tool is not offered
+	Output     *Output       // the final answer must fit it; nil: any text is an answer
+	Options    model.Options // parameters that the caller chose
+	MustCall   bool          // every reply must call a tool
+	OneCall    bool          // at most one call of the caller's own tools at a time
+	Log        *slog.Logger
 	// Unconfirmed reports whether a tool's failure leaves the effect of the call unknown; nil: it
 	// never does.
 	Unconfirmed func(error) bool
@@ -101,8 +103,10 @@ type run struct {
 	c     Conversation
 	yield func([]event.Body, error) bool
 	state state
-	past  []unit // the conversation before the user's message
-	shown bool   // text of this turn, of any step
+	past  []unit        // the conversation before the user's message
+	model model.Model   // of the next step
+	rest  []model.Model // fallbacks that were not tried
+	shown bool          // text of this turn, of any step
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -121,6 +125,7 @@ func (r *run) work(ctx context.Context) error {
 	if r.state, err = rebuildState(r.c.Log); err != nil {
 		return err
 	}
+	r.chooseModel()
 	if r.past, err = r.pastUnits(); err != nil {
 		return err
 	}
@@ -177,16 +182,21 @@ func (r *run) checkBudget(ctx context.Context) error {
 	if len(r.state.steps) >= r.MaxTurns {
 		return &Failure{Code: event.MaxTurnsExceeded, Message: fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
 	}
+	return r.checkCost(ctx, r.model.Name())
+}
+
+// checkCost fails if a step of a model would exceed the limits, or if its cost cannot be limited.
+func (r *run) checkCost(ctx context.Context, name string) error {
 	if r.Afford != nil {
-		if err := r.Afford(ctx); err != nil {
+		if err := r.Afford(ctx, name); err != nil {
 			return err
 		}
 	}
 	if r.MaxCostUSD == nil {
 		return nil
 	}
-	if _, known := r.Catalog.Price(r.Model.Name()); !known {
-		return &Failure{Code: event.BudgetExceeded, Message: UnknownPrice(r.Model.Name(), "the turn")}
+	if _, known := r.Catalog.Price(name); !known {
+		return &Failure{Code: event.BudgetExceeded, Message: UnknownPrice(name, "the turn")}
 	}
 	spent := 0.0
 	for _, s := range r.state.steps {

@@ -50,13 +50,24 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 		}
 		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
 			r.logFailure(ctx, fault)
+			if shown == 0 {
+				replaced, err := r.fallBack(ctx, fault)
+				if err != nil {
+					return event.Reply{}, err
+				}
+				if replaced {
+					attempt = 0
+					text.Reset()
+					continue
+				}
+			}
 			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.Admin && !fault.Retryable}
 		}
 		log := r.Log
 		if fault.Err != nil {
 			log = log.With("cause", fault.Err)
 		}
-		log.WarnContext(ctx, "the model failed, asking again", "model", r.Model.Name(), "attempt", attempt, "err", fault)
+		log.WarnContext(ctx, "the model failed, asking again", "model", r.model.Name(), "attempt", attempt, "err", fault)
 		if err := sleepContext(ctx, max(fault.RetryAfter, retryDelay(attempt))); err != nil {
 			return event.Reply{}, err
 		}
@@ -76,13 +87,13 @@ type received struct {
 func (r *run) usageOf(used model.Usage) event.Usage {
 	return event.Usage{
 		InputTokens: used.InputTokens, CachedInputTokens: used.CachedTokens, CacheWriteTokens: used.CacheWriteTokens,
-		OutputTokens: used.OutputTokens, CostUSD: r.Catalog.Cost(r.Model.Name(), used), Model: r.Model.Name(),
+		OutputTokens: used.OutputTokens, CostUSD: r.Catalog.Cost(r.model.Name(), used), Model: r.model.Name(),
 	}
 }
 
 // attemptRequest makes one request.
 func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (got received, err error) {
-	for chunk, err := range r.Model.Generate(ctx, req) {
+	for chunk, err := range r.model.Generate(ctx, req) {
 		if err != nil {
 			return received{}, err
 		}
@@ -143,7 +154,7 @@ func (r *run) logFailure(ctx context.Context, e *model.Error) {
 	if e.Admin {
 		level = slog.LevelError
 	}
-	name := cmp.Or(e.Model, r.Model.Name())
+	name := cmp.Or(e.Model, r.model.Name())
 	provider, _, _ := strings.Cut(name, "/")
 	r.Log.Log(ctx, level, "the model failed", "provider", provider, "model", name, "status", e.Status, "request_id", e.RequestID, "err", e, "cause", e.Err)
 }

@@ -17,6 +17,7 @@ type state struct {
 	message  event.Message
 	supplied event.Supplied
 	steps    []*step
+	fallback string // name of the model that answers in place of the agent's; "": none
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
@@ -63,6 +64,8 @@ func rebuildState(log []event.Event) (state, error) {
 			s.supplied = b
 		case event.Message:
 			s.message = b
+		case event.ModelFallback:
+			s.fallback = b.To
 		case event.Reply:
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:

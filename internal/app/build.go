@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
@@ -60,7 +61,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
-	s.toolset = toolset.NewStore(s.pool)
+	s.toolset, s.modelset = toolset.NewStore(s.pool), modelset.New(s.pool)
 	err = s.retryStep(ctx, func(ctx context.Context) error {
 		s.secrets, err = s.openVault(ctx)
 		return err
@@ -78,6 +79,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
 		Base: s.baseURL(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log, Pulse: s.pulse,
 	})
+	s.guard = guard
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
 	if err := s.buildRunner(ctx, guard); err != nil {
 		return err
@@ -112,15 +114,15 @@ func (s *service) baseURL() string {
 // buildTurns creates the parts that run turns.
 func (s *service) buildTurns() (err error) {
 	cfg := s.Config
-	models := newModels(cfg, func() (model.Model, error) { return builtin.New(), nil })
+	s.models = newModels(cfg, func() (model.Model, error) { return builtin.New(), nil }, s.workspaces, ownProviders{s.modelset, s.secrets, s.guard})
 	name, because := cfg.DefaultModel()
-	if _, err := models.Model(""); err != nil {
+	if _, err := s.models.ofServer(name); err != nil {
 		return &ConfigError{[]string{sentenceOf(err)}}
 	}
 	s.banner.printModel(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Fallbacks: s.models.Fallbacks, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,

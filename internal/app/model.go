@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,7 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/parley-server/parley/internal/fault"
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
 	"github.com/parley-server/parley/internal/model/openai"
@@ -30,7 +32,9 @@ type modelName struct{ provider, name string }
 
 func (m modelName) String() string { return m.provider + "/" + m.name }
 
-var modelProviders = []string{"openai", "anthropic", "ollama", "builtin"}
+const builtInProvider = "builtin"
+
+var modelProviders = []string{"openai", "anthropic", "ollama", builtInProvider}
 
 func parseModel(full string) (modelName, error) {
 	provider, name, ok := strings.Cut(full, "/")
@@ -40,7 +44,7 @@ func parseModel(full string) (modelName, error) {
 		if ok && name != "" {
 			return m, nil
 		}
-	case "builtin":
+	case builtInProvider:
 		if name == "guide" {
 			return m, nil
 		}
@@ -71,24 +75,45 @@ func (c Config) DefaultModel() (name, because string) {
 	return builtinGuide, "no key is set"
 }
 
-// models resolves full names to models and caches one of each.
+// models resolves full names to models. It caches one of each of the server's.
 type models struct {
-	cfg   Config
-	guide func() (model.Model, error)
+	cfg        Config
+	guide      func() (model.Model, error)
+	workspaces *workspace.Store
+	own        ownProviders
 
 	mu   sync.Mutex
 	open map[string]model.Model
 }
 
-func newModels(cfg Config, guide func() (model.Model, error)) *models {
-	return &models{cfg: cfg, guide: guide, open: make(map[string]model.Model)}
+func newModels(cfg Config, guide func() (model.Model, error), workspaces *workspace.Store, own ownProviders) *models {
+	return &models{cfg: cfg, guide: guide, workspaces: workspaces, own: own, open: make(map[string]model.Model)}
 }
 
-// Model returns the model with a full name, the service's own for "".
-func (m *models) Model(full string) (model.Model, error) {
-	if full == "" {
-		full, _ = m.cfg.DefaultModel()
+// Model returns a model of a workspace by its full name. A provider of the workspace precedes one of
+// the server with the same name.
+func (m *models) Model(ctx context.Context, id uuid.UUID, full string) (model.Model, error) {
+	ws, err := m.workspaces.Recent(ctx, id)
+	if err != nil {
+		return nil, err
 	}
+	if provider, name, _ := strings.Cut(full, "/"); ws.HasProviders && name != "" {
+		p, found, err := m.own.store.Find(ctx, id, provider)
+		if found || err != nil {
+			return m.own.open(id, p, name), err
+		}
+	}
+	return m.ofServer(full)
+}
+
+// Fallbacks returns the names of the models that answer in place of one that fails.
+func (m *models) Fallbacks(ctx context.Context, id uuid.UUID) ([]string, error) {
+	ws, err := m.workspaces.Recent(ctx, id)
+	return ws.FallbackModels, err
+}
+
+// ofServer returns a model of the server's providers.
+func (m *models) ofServer(full string) (model.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if opened, ok := m.open[full]; ok {
@@ -153,19 +178,4 @@ func ollamaURL(host string) (string, error) {
 		u.Host = net.JoinHostPort(name, "11434")
 	}
 	return u.JoinPath("v1").String(), nil
-}
-
-// CheckModel rejects a model that no provider has, together with every other mistake of the change.
-// The store of workspaces does not know the providers.
-func CheckModel(c workspace.Change) error {
-	if c.Model == nil || *c.Model == "" {
-		return nil
-	}
-	_, err := parseModel(*c.Model)
-	if err == nil {
-		return nil
-	}
-	wrong := []fault.Violation{{Param: "/model", Rule: "format", Message: strings.ToUpper(err.Error()[:1]) + strings.TrimRight(err.Error()[1:], "?.") + "."}}
-	c.Model = nil
-	return fault.Invalid(append(wrong, c.Violations()...)...)
 }

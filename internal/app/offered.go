@@ -1,14 +1,12 @@
 package app
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	agents "github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/agent"
-	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // hasProvider reports whether this process is configured for a provider. Ollama needs no key.
@@ -56,22 +54,4 @@ func (c Config) checkCost(d agent.Definition) error {
 		return nil
 	}
 	return fault.Invalid(fault.Violation{Param: "/limits/max_cost_usd", Rule: "unknown", Message: agents.UnknownPrice(name, "the agent")})
-}
-
-// checkOffered rejects a model that this process cannot call, as CheckModel does for all processes.
-func (c Config) checkOffered(change workspace.Change) error {
-	if err := CheckModel(change); err != nil || change.Model == nil || *change.Model == "" {
-		return err
-	}
-	m, err := parseModel(*change.Model)
-	if err != nil || c.hasProvider(m.provider) {
-		return err
-	}
-	v := fault.Violation{Param: "/model", Rule: "enum"}
-	for _, name := range c.OfferedModels() {
-		v.Allowed = append(v.Allowed, name)
-	}
-	v.Message = fmt.Sprintf("This server has no provider %s, so it cannot call %q. Its models are %s.", m.provider, m, strings.Join(c.OfferedModels(), ", "))
-	change.Model = nil
-	return fault.Invalid(append([]fault.Violation{v}, change.Violations()...)...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -24,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -71,6 +73,9 @@ type service struct {
 	wiki       *wiki.Store
 	skills     *skill.Store
 	toolset    *toolset.Store
+	modelset   *modelset.Store
+	models     *models
+	guard      *egress.Guard
 	tickets    *demo.Tickets // of development mode
 	connector  *mcpauth.Service
 	secrets    *vault.Store

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -43,6 +44,7 @@ type Stores struct {
 	Permissions *permission.Store
 	Budgets     *budget.Store
 	Toolset     *toolset.Store
+	Modelset    *modelset.Store
 	Secrets     *vault.Store     // without master keys: it can list and remove; see OpenVault
 	Callbacks   *callback.Store  // without master keys
 	Sessions    *session.Store   // with the retention of the settings
@@ -87,7 +89,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
 	s.Accounts = account.New(s.pool, nil)
 	s.Skills, s.Agents, s.Permissions = skill.New(s.pool), agent.New(s.pool), permission.New(s.pool)
-	s.Budgets, s.Toolset = budget.New(s.pool), toolset.NewStore(s.pool)
+	s.Budgets, s.Toolset, s.Modelset = budget.New(s.pool), toolset.NewStore(s.pool), modelset.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})

@@ -15,12 +15,13 @@ func (c *command) modelsCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "models",
 		Aliases: []string{"model"},
-		Short:   "list models with their prices",
+		Short:   "manage models: prices, providers, fallback",
 		Long: `Prices are in US dollars for a million tokens. They come with the release, and the file of
 PARLEY_PRICES replaces and adds entries. A limit in US dollars needs a model with a known price.`,
 		Example: `  parley models list
-  parley models list --used`,
-	}, c.modelsList())
+  parley models set vllm --url https://vllm.example.com/v1 --secret VLLM_KEY
+  parley models fallback anthropic/claude-sonnet-4-5`,
+	}, c.modelsList(), c.modelsProviders(), c.modelsSet(), c.modelsUnset(), c.modelsTest(), c.modelsFallback())
 }
 
 func (c *command) modelsList() *cobra.Command {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -62,8 +63,9 @@ type RunConfig struct {
 	Redact      *redact.Redactor // for responses: everything that must be hidden, not only this run's values
 	// RedactRecords redacts the records, which the run's tools do not see; default: Redact.
 	RedactRecords *redact.Redactor
-	Hosts         []string // further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
-	Public        bool     // every public host is allowed
+	Hosts         []string      // further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	Public        bool          // every public host is allowed
+	AnswerTime    time.Duration // until a response begins; default: AnswerTime
 
 	// Record is called before a request leaves, and for rejected requests; an error keeps the
 	// request from leaving, and one made by Refused counts as a refusal. Without an error done is
@@ -141,7 +143,7 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 	}
 	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
 	sessions := tls.NewLRUClientSessionCache(0) // every request makes a handshake
-	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, AnswerTime)
+	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, cmp.Or(cfg.AnswerTime, AnswerTime))
 	r.transport.MaxConnsPerHost = MaxConnections
 	r.ended, r.end = context.WithCancel(context.Background())
 	return r, nil

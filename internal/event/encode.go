@@ -88,6 +88,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolLater](data)
 	case KindToolReply:
 		return decode[ToolReply](data)
+	case KindFallback:
+		return decode[ModelFallback](data)
 	case KindToolAgain:
 		return decode[ToolAgain](data)
 	case KindFeedback:

@@ -35,24 +35,25 @@ const (
 
 // The internal kinds: they make a turn resumable and auditable, stay in the log and are never sent.
 const (
-	KindMessage    Kind = "message"     // the user's message
-	KindSupplied   Kind = "supplied"    // what the caller sent as the context of the message
-	KindStarted    Kind = "started"     // a worker took the turn
-	KindReply      Kind = "reply"       // the model's whole reply of one step
-	KindToolOutput Kind = "tool_output" // the model's input if tool_result was cut
-	KindReference  Kind = "reference"   // a knowledge document was read
-	KindDecision   Kind = "decision"    // a question was answered
-	KindToolLater  Kind = "tool_later"  // the turn waits for results that servers of tools will post
-	KindToolReply  Kind = "tool_reply"  // a result was posted
-	KindToolAgain  Kind = "tool_again"  // a call that had no effect begins again
-	KindFeedback   Kind = "feedback"    // a reader rated the answer of a turn that had ended
+	KindMessage    Kind = "message"        // the user's message
+	KindSupplied   Kind = "supplied"       // what the caller sent as the context of the message
+	KindStarted    Kind = "started"        // a worker took the turn
+	KindReply      Kind = "reply"          // the model's whole reply of one step
+	KindToolOutput Kind = "tool_output"    // the model's input if tool_result was cut
+	KindReference  Kind = "reference"      // a knowledge document was read
+	KindDecision   Kind = "decision"       // a question was answered
+	KindToolLater  Kind = "tool_later"     // the turn waits for results that servers of tools will post
+	KindToolReply  Kind = "tool_reply"     // a result was posted
+	KindToolAgain  Kind = "tool_again"     // a call that had no effect begins again
+	KindFallback   Kind = "model_fallback" // another model answers from here on
+	KindFeedback   Kind = "feedback"       // a reader rated the answer of a turn that had ended
 )
 
 // Public reports whether events of this kind are sent to readers.
 func (k Kind) Public() bool {
 	switch k {
 	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
-		KindToolLater, KindToolReply, KindToolAgain, KindFeedback:
+		KindToolLater, KindToolReply, KindToolAgain, KindFallback, KindFeedback:
 		return false
 	}
 	return true
@@ -301,6 +302,7 @@ func (ToolRequired) Kind() Kind       { return KindToolRequired }
 func (ToolLater) Kind() Kind          { return KindToolLater }
 func (ToolReply) Kind() Kind          { return KindToolReply }
 func (ToolAgain) Kind() Kind          { return KindToolAgain }
+func (ModelFallback) Kind() Kind      { return KindFallback }
 func (ConnectRequired) Kind() Kind    { return KindConnect }
 func (Text) Kind() Kind               { return KindText }
 func (ToolUse) Kind() Kind            { return KindToolUse }

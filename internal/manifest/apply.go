@@ -91,6 +91,8 @@ func (p *Plan) write(ctx context.Context, a client.Admin, c Change) (err error) 
 		_, err = a.PutCredential(ctx, client.CredentialChange{Name: c.Name, Hosts: s.Hosts, InQuery: s.InQuery, InBody: s.InBody, AllowHTTP: s.AllowHTTP})
 	case kindToolServer:
 		err = p.writeToolServer(ctx, a, c)
+	case kindProvider:
+		_, err = a.PutModelProvider(ctx, c.Name, p.wanted.Providers[c.Name].change())
 	case kindEgress:
 		_, err = a.PutEgress(ctx, client.Egress{Public: p.wanted.Egress.Public, Hosts: p.wanted.Egress.Hosts}, "")
 	case kindRule:
@@ -120,6 +122,8 @@ func (p *Plan) remove(ctx context.Context, a client.Admin, c Change) (err error)
 		err = a.DeleteCredential(ctx, c.Name)
 	case kindToolServer:
 		err = a.DeleteToolServer(ctx, c.Name)
+	case kindProvider:
+		err = a.DeleteModelProvider(ctx, c.Name)
 	case kindRule:
 		_, err = a.DeleteToolRule(ctx, c.Name)
 	case kindPattern:
@@ -150,7 +154,7 @@ func (w *Workspace) change() client.WorkspaceChange {
 	return client.WorkspaceChange{
 		Name: w.Name, MaxRunning: w.MaxRunning, StorageQuota: w.StorageQuota, MessagesPerMinute: (*int)(w.MessagesPerMinute),
 		CallsPerMinute: (*int)(w.CallsPerMinute), OpenStreams: (*int)(w.OpenStreams), SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns,
-		CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters,
+		CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, FallbackModels: w.FallbackModels,
 	}
 }
 

@@ -40,6 +40,7 @@ type File struct {
 	Budgets   []Budget           `yaml:"budgets"`
 
 	ToolServers map[string]ToolServer `yaml:"tool_servers"`
+	Providers   map[string]Provider   `yaml:"model_providers"`
 	Documents   map[string]Text       `yaml:"documents,omitempty"` // content by path
 
 	patterns map[string]string // ids of the patterns, as far as the file was read from a workspace
@@ -59,6 +60,8 @@ type Workspace struct {
 	AdminPatterns      *bool   `yaml:"admin_patterns,omitempty"`
 	CallerInstructions *bool   `yaml:"caller_instructions,omitempty"`
 	CallerParameters   *bool   `yaml:"caller_parameters,omitempty"`
+
+	FallbackModels *[]string `yaml:"fallback_models,omitempty"`
 }
 
 // Limit is a limit of each key: a number, or -1 for the server's own, which the file calls server.

@@ -19,6 +19,9 @@ func (f *File) normalize() error {
 	for name, s := range f.ToolServers {
 		f.ToolServers[name] = s.normalize(name)
 	}
+	for name, p := range f.Providers {
+		f.Providers[name] = p.complete(name)
+	}
 	if err := f.normalizeAllowlist(); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ type objectKey struct {
 // The kinds of objects, in the order in which they are written: an agent last, when everything that
 // it uses is there.
 const (
-	kindWorkspace = iota
-	kindSecret
+	kindSecret = iota
+	kindProvider
+	kindWorkspace // after the providers of its models
 	kindToolServer
 	kindEgress
 	kindRule
@@ -28,7 +29,7 @@ const (
 )
 
 // kindNames name the kinds for users.
-var kindNames = []string{"workspace", "secret", "tool server", "egress", "tool rule", "pattern", "budget", "document", "skill", "agent"}
+var kindNames = []string{"secret", "model provider", "workspace", "tool server", "egress", "tool rule", "pattern", "budget", "document", "skill", "agent"}
 
 // objects returns the YAML of each object.
 func (f File) objects() (map[objectKey]string, error) {
@@ -48,6 +49,9 @@ func (f File) objects() (map[objectKey]string, error) {
 	}
 	for name, s := range f.ToolServers {
 		add(kindToolServer, name, s)
+	}
+	for name, p := range f.Providers {
+		add(kindProvider, name, p)
 	}
 	if f.Egress != nil {
 		add(kindEgress, "", f.Egress)

@@ -158,6 +158,9 @@ func (f File) managedBy(other File) File {
 	if other.ToolServers == nil {
 		f.ToolServers = nil
 	}
+	if other.Providers == nil {
+		f.Providers = nil
+	}
 	if other.Budgets == nil {
 		f.Budgets = nil
 	}
@@ -182,6 +185,7 @@ func (f File) over(present File, prune bool) File {
 		overlay(&w.AdminPatterns, f.Workspace.AdminPatterns)
 		overlay(&w.CallerInstructions, f.Workspace.CallerInstructions)
 		overlay(&w.CallerParameters, f.Workspace.CallerParameters)
+		overlay(&w.FallbackModels, f.Workspace.FallbackModels)
 		f.Workspace = &w
 	}
 	if f.Egress != nil && !prune {

@@ -15,7 +15,7 @@ func Read(ctx context.Context, a client.Admin, documents bool) (f File, position
 	}
 	f = File{Version: Version, Workspace: workspaceOf(w)}
 	for _, section := range []func(context.Context, client.Admin) error{
-		f.readAgents, f.readSkills, f.readRules, f.readEgress, f.readSecrets, f.readToolServers, f.readBudgets,
+		f.readAgents, f.readSkills, f.readRules, f.readEgress, f.readSecrets, f.readToolServers, f.readProviders, f.readBudgets,
 	} {
 		if err := section(ctx, a); err != nil {
 			return f, "", err
@@ -39,7 +39,7 @@ func workspaceOf(w client.Workspace) *Workspace {
 	return &Workspace{
 		Name: &w.Name, MaxRunning: &w.MaxRunning, StorageQuota: &w.StorageQuota, MessagesPerMinute: limit(w.MessagesPerMinute),
 		CallsPerMinute: limit(w.CallsPerMinute), OpenStreams: limit(w.OpenStreams), SeparateApprover: &w.SeparateApprover, AdminPatterns: &w.AdminPatterns,
-		CallerInstructions: &w.CallerInstructions, CallerParameters: &w.CallerParameters,
+		CallerInstructions: &w.CallerInstructions, CallerParameters: &w.CallerParameters, FallbackModels: new(append([]string{}, w.FallbackModels...)),
 	}
 }
 

@@ -24,10 +24,9 @@ import (
 func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
-	m, err := s.cfg.Model(claimed.Agent.Model)
+	m, fallbacks, err := s.modelsOf(ctx, claimed)
 	if err != nil {
-		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", t.WorkspaceID, "err", err)
-		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: model.Unavailable, Final: true}
+		return nil, conv, nil, err
 	}
 	log, err := s.logOf(ctx, claimed)
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *age
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed, m),
+	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
 		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	s.sealReasoning(ag, t)

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -8,7 +9,6 @@ import (
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/budget"
 )
@@ -25,11 +25,7 @@ func (s *Service) checkBudgets(ctx context.Context, tx *session.Tx, req Request,
 	if err != nil {
 		return err
 	}
-	m, err := s.cfg.Model(today.Model)
-	if err != nil {
-		return nil // the turn fails, and reports that
-	}
-	return s.checkToday(today, m)
+	return s.checkToday(today, cmp.Or(today.Model, s.cfg.DefaultModel))
 }
 
 // checkPrice rejects a message with a limit in US dollars for a model without a known price.
@@ -41,19 +37,16 @@ func (s *Service) checkPrice(ctx context.Context, tx *session.Tx, req Request, n
 	if err != nil {
 		return err
 	}
-	m, err := s.cfg.Model(name)
-	if err != nil {
-		return nil // the turn fails, and reports that
-	}
-	if _, known := s.cfg.Catalog.Price(m.Name()); known {
+	name = cmp.Or(name, s.cfg.DefaultModel)
+	if _, known := s.cfg.Catalog.Price(name); known {
 		return nil
 	}
-	return fault.Invalid(fault.Violation{Param: "/limits/max_cost_usd", Rule: "unknown", Message: agent.UnknownPrice(m.Name(), "the message")})
+	return fault.Invalid(fault.Violation{Param: "/limits/max_cost_usd", Rule: "unknown", Message: agent.UnknownPrice(name, "the message")})
 }
 
-func (s *Service) checkToday(today budget.Today, m model.Model) error {
-	_, priced := s.cfg.Catalog.Price(m.Name())
-	return today.Check(m.Name(), priced)
+func (s *Service) checkToday(today budget.Today, name string) error {
+	_, priced := s.cfg.Catalog.Price(name)
+	return today.Check(name, priced)
 }
 
 // spenderOf returns who spends what a turn costs.
@@ -68,18 +61,19 @@ func spenderOf(t session.Turn) budget.Spender {
 	return who
 }
 
-// affordOf checks the budgets of a turn between its steps; nil if its workspace does not have any.
-func (s *Service) affordOf(claimed session.Claimed, m model.Model) func(context.Context) error {
+// affordOf checks the budgets of a turn between its steps, for the model of the next step; nil if its
+// workspace does not have any.
+func (s *Service) affordOf(claimed session.Claimed) func(context.Context, string) error {
 	if !claimed.Budgeted {
 		return nil
 	}
 	who := spenderOf(claimed.Turn)
-	return func(ctx context.Context) error {
+	return func(ctx context.Context, name string) error {
 		today, err := s.budgets.Read(ctx, nil, who, uuid.Nil)
 		if err != nil {
 			return err
 		}
-		if f := fault.From(s.checkToday(today, m)); f != nil {
+		if f := fault.From(s.checkToday(today, name)); f != nil {
 			return &agent.Failure{Code: event.BudgetExceeded, Message: f.Message}
 		}
 		return nil

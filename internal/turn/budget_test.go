@@ -1,11 +1,14 @@
 package turn_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -169,7 +172,8 @@ func TestCostBudgetsNeedAPrice(t *testing.T) {
 	w := newWorld(t, modeltest.Say("yes"))
 	unpriced := openai.New(openai.Config{Model: "house-blend", APIKey: "sk-test", BaseURL: "http://127.0.0.1:1/v1"})
 	r := w.replica(t, func(c *turn.Config) {
-		c.Model = func(string) (model.Model, error) { return unpriced, nil }
+		c.Model = func(context.Context, uuid.UUID, string) (model.Model, error) { return unpriced, nil }
+		c.DefaultModel = unpriced.Name()
 		c.Workers = 0
 	})
 	w.setBudget(t, budget.Budget{Kind: budget.Key, MaxCostUSD: new(5.0)})

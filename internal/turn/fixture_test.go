@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -99,7 +100,8 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	cfg := turn.Config{
 		Pool: pool, EventLog: r.events, Sessions: r.sessions,
 		Tools: func(*toolenv.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
-		Model: func(string) (model.Model, error) { return w.model, nil },
+		Model:        func(context.Context, uuid.UUID, string) (model.Model, error) { return w.model, nil },
+		DefaultModel: w.model.Name(),
 	}
 	w.stores(t, pool, &cfg)
 	if change != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/openai"
@@ -40,7 +41,7 @@ func TestLimitsNeedAPrice(t *testing.T) {
 	called := len(script.Requests())
 	w.limitAgent(t, 0.5)
 	ended := read(t, r, w.start(t, r, "go"))
-	if failure(ended) != "BUDGET_EXCEEDED" || len(script.Requests()) != called {
+	if failure(ended) != event.BudgetExceeded || len(script.Requests()) != called {
 		t.Errorf("an agent with a limit: %s, %d calls of the model", kinds(ended), len(script.Requests())-called)
 	}
 	priced := w.replica(t, func(c *turn.Config) {

@@ -197,7 +197,7 @@ func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 // saveAgent stores the fields as the draft, and publishes it if the form asks for that.
 func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error) {
 	f.Values.Set("instructions", strings.ReplaceAll(f.Value("instructions"), "\r\n", "\n"))
-	if err := a.CheckModel(workspace.Change{Model: textOrNil(f.Value("model"))}); err != nil {
+	if err := a.CheckModel(p.Context(), p.Workspace.ID, workspace.Change{Model: textOrNil(f.Value("model"))}); err != nil {
 		return "", err
 	}
 	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, func(d agent.Definition) (agent.Definition, error) {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/go-rod/rod/lib/proto"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
@@ -56,7 +59,7 @@ func serveConfigured(t *testing.T, s *apitest.Service, change func(*server.Confi
 }
 
 // rejectModels rejects models of one provider; those of a process depend on its configuration.
-func rejectModels(c workspace.Change) error {
+func rejectModels(_ context.Context, _ uuid.UUID, c workspace.Change) error {
 	if c.Model == nil || !strings.HasPrefix(*c.Model, "absent/") {
 		return nil
 	}

@@ -8,11 +8,14 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
 	"sync"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/admin"
@@ -59,7 +62,7 @@ func newApp(srv *server.Server, stores Stores) (*App, error) {
 		return nil, errors.New("web: the server has no accounts")
 	}
 	if stores.CheckModel == nil {
-		stores.CheckModel = func(workspace.Change) error { return nil }
+		stores.CheckModel = func(context.Context, uuid.UUID, workspace.Change) error { return nil }
 	}
 	if stores.CheckCost == nil {
 		stores.CheckCost = func(agent.Definition) error { return nil }

@@ -26,6 +26,7 @@ type Config struct {
 	APIKey     string       // sent as x-api-key
 	BaseURL    string       // without a version, "https://gateway.example"; empty means Anthropic itself
 	HTTPClient *http.Client // nil means one that all models share
+	Provider   string       // the first half of Name; empty means "anthropic"
 }
 
 // Model is one model at one server.
@@ -38,7 +39,7 @@ type Model struct {
 // New returns a model. It sends nothing before Generate.
 func New(cfg Config) *Model {
 	service := provider.Service{
-		Name: "anthropic", Model: cfg.Model,
+		Name: cmp.Or(cfg.Provider, "anthropic"), Model: cfg.Model,
 		KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL",
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)

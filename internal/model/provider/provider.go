@@ -49,6 +49,9 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 		if gone := req.Context().Err(); gone != nil {
 			return nil, gone
 		}
+		if known, ok := errors.AsType[*model.Error](err); ok { // of the client's transport
+			return nil, known
+		}
 		return nil, s.Lost(err)
 	}
 	if res.StatusCode != http.StatusOK {

@@ -12,6 +12,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
@@ -19,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/budget"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -39,14 +42,17 @@ type Stores struct {
 	Permissions *permission.Store
 	Budgets     *budget.Store
 	Toolset     *toolset.Store
-	Probe       mcptool.Probe // connects to tool servers
-	HTTPProbe   httptool.Probe
-	Connector   *mcpauth.Service // makes links for tool servers with OAuth; nil: there are none
-	Vault       *vault.Store
-	Runner      *toolenv.Runner
-	Wiki        *wiki.Store
-	Folders     *workdir.Store
-	Tools       func() []tool.Spec // the built-in tools of this server
+	Modelset    *modelset.Store
+	// TestModel sends a short request to a model of a workspace.
+	TestModel func(ctx context.Context, workspace uuid.UUID, name string) (ModelTest, error)
+	Probe     mcptool.Probe // connects to tool servers
+	HTTPProbe httptool.Probe
+	Connector *mcpauth.Service // makes links for tool servers with OAuth; nil: there are none
+	Vault     *vault.Store
+	Runner    *toolenv.Runner
+	Wiki      *wiki.Store
+	Folders   *workdir.Store
+	Tools     func() []tool.Spec // the built-in tools of this server
 	// System describes the process and its database, without the pause.
 	System func(context.Context) (System, error)
 	// Rehearse is replan.Rehearse on the database of the stores.
@@ -54,7 +60,7 @@ type Stores struct {
 	// DeleteWorkspace removes a workspace with everything in it.
 	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
-	CheckModel func(workspace.Change) error
+	CheckModel func(ctx context.Context, workspace uuid.UUID, c workspace.Change) error
 	// CheckCost rejects a limit in US dollars that cannot be kept; nil accepts every definition.
 	CheckCost func(agent.Definition) error
 	Catalog   *model.Catalog // nil: the catalog of this release
@@ -72,7 +78,7 @@ type api struct {
 func New(srv *server.Server, stores Stores) server.Routes {
 	s := &api{srv, stores}
 	if s.CheckModel == nil {
-		s.CheckModel = func(workspace.Change) error { return nil }
+		s.CheckModel = func(context.Context, uuid.UUID, workspace.Change) error { return nil }
 	}
 	if s.CheckCost == nil {
 		s.CheckCost = func(agent.Definition) error { return nil }
@@ -115,6 +121,10 @@ func (s *api) operations() []operation {
 		{id: "checkConfiguration", method: "POST", path: own + "/config/check", scope: apikey.ConfigWrite, body: []string{"changes"}, large: true, calls: true, do: s.checkConfiguration},
 		{id: "getLimits", method: "GET", path: own + "/limits", scope: apikey.ConfigRead, do: s.getLimits},
 		{id: "listModelPrices", method: "GET", path: own + "/models", scope: apikey.ConfigRead, query: pageQuery, do: s.listModels},
+		{id: "testModel", method: "POST", path: own + "/models/test", scope: apikey.ConfigWrite, body: []string{"model"}, calls: true, do: s.testModel},
+		{id: "listModelProviders", method: "GET", path: own + "/model-providers", scope: apikey.ConfigRead, query: pageQuery, do: s.listModelProviders},
+		{id: "putModelProvider", method: "PUT", path: own + "/model-providers/{provider}", scope: apikey.Admin, body: []string{"kind", "base_url", "credential", "timeout_seconds"}, do: s.putModelProvider},
+		{id: "deleteModelProvider", method: "DELETE", path: own + "/model-providers/{provider}", scope: apikey.Admin, do: s.deleteModelProvider},
 		{id: "listBudgets", method: "GET", path: own + "/budgets", scope: apikey.ConfigRead, query: pageQuery, do: s.listBudgets},
 		{id: "putBudget", method: "PUT", path: own + "/budgets/{kind}", scope: apikey.Admin, body: []string{"subject", "max_cost_usd", "max_tokens"}, do: s.putBudget},
 		{id: "deleteBudget", method: "DELETE", path: own + "/budgets/{kind}", scope: apikey.Admin, query: []string{"subject"}, do: s.deleteBudget},

@@ -51,7 +51,7 @@ func (s *api) listAgents(ctx context.Context, c *call) (any, error) {
 
 func (s *api) createAgent(ctx context.Context, c *call) (any, error) {
 	name, note, d := c.body.RequiredText("name"), c.note(), c.definition()
-	if err := s.acceptDefinition(c, d); err != nil {
+	if err := s.acceptDefinition(ctx, c, d); err != nil {
 		return nil, err
 	}
 	a, err := s.Agents.Create(ctx, agent.Edit{Workspace: c.Caller.Workspace.ID, Name: name, Author: c.by()}, d, note)
@@ -72,7 +72,7 @@ func (s *api) getAgent(ctx context.Context, c *call) (any, error) {
 // putAgent publishes a definition in one step, without a draft.
 func (s *api) putAgent(ctx context.Context, c *call) (any, error) {
 	note, d := c.note(), c.definition()
-	if err := s.acceptDefinition(c, d); err != nil {
+	if err := s.acceptDefinition(ctx, c, d); err != nil {
 		return nil, err
 	}
 	e, err := c.agentEdit()
@@ -166,14 +166,14 @@ func (s *api) findAgent(ctx context.Context, c *call) (agent.Agent, error) {
 }
 
 // acceptDefinition rejects an invalid body, and a model that no provider has.
-func (s *api) acceptDefinition(c *call, d agent.Definition) error {
+func (s *api) acceptDefinition(ctx context.Context, c *call, d agent.Definition) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
 	if err := s.CheckCost(d); err != nil || d.Model == nil {
 		return err
 	}
-	return s.CheckModel(workspace.Change{Model: d.Model})
+	return s.CheckModel(ctx, c.Caller.Workspace.ID, workspace.Change{Model: d.Model})
 }
 
 // agentEdit names the agent in the path for a change, with the revision in If-Match.

@@ -64,7 +64,7 @@ func (s *api) getAgentDraft(ctx context.Context, c *call) (any, error) {
 // putAgentDraft replaces the draft. The response is the published version if it equals that.
 func (s *api) putAgentDraft(ctx context.Context, c *call) (any, error) {
 	d := c.definition()
-	if err := s.acceptDefinition(c, d); err != nil {
+	if err := s.acceptDefinition(ctx, c, d); err != nil {
 		return nil, err
 	}
 	e, err := c.agentEdit()

@@ -41,7 +41,7 @@ func (s *api) createWorkspace(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.CheckModel(change); err != nil {
+	if err := s.CheckModel(ctx, uuid.Nil, change); err != nil {
 		return nil, err
 	}
 	w, err := s.Workspaces.Add(ctx, slug, change)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/openai"
@@ -17,8 +19,11 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
+// openModel returns the model of a turn.
+type openModel func(context.Context, uuid.UUID, string) (model.Model, error)
+
 // provider is a model behind the protocol of a provider, with a known price.
-func provider(t testing.TB, script *modeltest.Script) func(string) (model.Model, error) {
+func provider(t testing.TB, script *modeltest.Script) openModel {
 	t.Helper()
 	srv := modeltest.OpenAI(script)
 	t.Cleanup(func() {
@@ -26,7 +31,7 @@ func provider(t testing.TB, script *modeltest.Script) func(string) (model.Model,
 		srv.Close()
 	})
 	m := openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "k", BaseURL: srv.URL + "/v1", HTTPClient: srv.Client()})
-	return func(string) (model.Model, error) { return m, nil }
+	return func(context.Context, uuid.UUID, string) (model.Model, error) { return m, nil }
 }
 
 // broken is a model that fails with an error of an unknown type.
@@ -46,7 +51,7 @@ func TestEveryFailureHasItsCode(t *testing.T) {
 	for code, c := range map[event.Code]struct {
 		command string
 		fields  []string
-		model   func(string) (model.Model, error)
+		model   openModel
 	}{
 		event.TimedOut:                {"@text 1 delta\n@wait 1h", []string{`"limits":{"max_response_seconds":1}`}, nil},
 		event.MaxTurnsExceeded:        {"@call look {\"at\":\"a\"}\n@text 1 delta", []string{`"limits":{"max_turns":1}`}, nil},
@@ -55,7 +60,7 @@ func TestEveryFailureHasItsCode(t *testing.T) {
 		event.ContentRefused:          {"@text 1 delta\n@refuse", nil, nil},
 		event.StructuredOutputInvalid: {"@repeat 9\n@structured {\"n\":\"x\"}", []string{wrong}, nil},
 		event.BudgetExceeded:          {"look it up", []string{`"limits":{"max_cost_usd":0.01}`}, provider(t, costly)},
-		event.InternalError:           {"hello", nil, func(string) (model.Model, error) { return broken{}, nil }},
+		event.InternalError:           {"hello", nil, func(context.Context, uuid.UUID, string) (model.Model, error) { return broken{}, nil }},
 	} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()

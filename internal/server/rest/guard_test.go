@@ -192,11 +192,11 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles listTools"
 	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listSkillChanges listSkills listToolServers previewPattern"
+		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listModelProviders listSkillChanges listSkills listToolServers previewPattern"
 	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration connectToolServer createAgent deleteAgent deleteAgentDraft deleteConnection deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
-		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testOwnTool updateOwnTool updateToolServer"
-	const administers = "createKey deleteBudget deleteCredential eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
-		"pauseWorkspace putBudget putCredential resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
+		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testModel testOwnTool updateOwnTool updateToolServer"
+	const administers = "createKey deleteBudget deleteCredential deleteModelProvider eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
+		"pauseWorkspace putBudget putCredential putModelProvider resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
 	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask a2aListPushConfigs a2aListTasks " +
 		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"
 	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/toolset"
@@ -42,6 +43,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"tool":                    func(testing.TB, *service) string { return "no_such_tool" }, // each workspace has the others
 	"kind":                    func(testing.TB, *service) string { return "no_such_kind" }, // each workspace has the others
 	"toolServer":              aToolServer,
+	"provider":                aModelProvider,
 	"connectionId":            func(testing.TB, *service) string { return uuid.Nil.String() }, // a connection needs an authorization server
 	"allowlistId":             aPattern,
 	"skill":                   aSkill,
@@ -78,6 +80,8 @@ var bodies = map[string]string{
 	"rollCallbackSecret": `{}`,
 	"putToolRule":        `{"rule":"ask"}`,
 	"putBudget":          `{"max_tokens":5}`,
+	"putModelProvider":   `{"base_url":"https://vllm.example.com/v1"}`,
+	"testModel":          `{"model":"builtin/guide"}`,
 	"addToolServer":      `{"name":"another","url":"https://listen.invalid/"}`,
 	"putHTTPTools":       `{"tools":[{"description":"x","http":{"method":"GET","path":"/"}}]}`,
 	"checkConfiguration": `{"changes":[]}`,
@@ -189,6 +193,14 @@ func aToolServer(t testing.TB, s *service) string {
 		t.Fatal(err)
 	}
 	return e.Name
+}
+
+func aModelProvider(t testing.TB, s *service) string {
+	p, err := modelset.New(s.Pool).Set(t.Context(), s.Workspace.ID, modelset.Provider{Name: "house", BaseURL: "https://models.example.com/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Name
 }
 
 func aWorkspace(t testing.TB, s *service) string {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -41,6 +42,8 @@ type Change struct {
 
 	CallerInstructions *bool // messages may have instructions of the caller
 	CallerParameters   *bool // messages may have parameters of the model
+
+	FallbackModels *[]string // full names, the first one first
 }
 
 const (
@@ -60,12 +63,10 @@ func (c Change) Violations() []fault.Violation {
 	if s := c.Instructions; s != nil && (!text.IsStorable(*s) || len(*s) > maxInstructions) {
 		wrong("instructions", "format", "Instructions are UTF-8 text without NUL, at most 256 KiB.")
 	}
-	if s := c.Model; s != nil && *s != "" {
-		provider, name, _ := strings.Cut(*s, "/")
-		if provider == "" || name == "" || !text.IsStorable(*s) || len(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl) {
-			wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
-		}
+	if s := c.Model; s != nil && *s != "" && !isModelName(*s) {
+		wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
 	}
+	vs = append(vs, c.fallbackViolations()...)
 	for _, n := range []struct {
 		param    string
 		value    *int
@@ -87,6 +88,32 @@ func (c Change) Violations() []fault.Violation {
 	return vs
 }
 
+func isModelName(s string) bool {
+	provider, name, _ := strings.Cut(s, "/")
+	return provider != "" && name != "" && text.IsStorable(s) && len(s) <= maxName && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// MaxFallbacks is how many fallback models a workspace has.
+const MaxFallbacks = 8
+
+func (c Change) fallbackViolations() (vs []fault.Violation) {
+	if c.FallbackModels == nil {
+		return nil
+	}
+	list := *c.FallbackModels
+	if len(list) > MaxFallbacks {
+		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items", Message: fmt.Sprintf("A workspace has at most %d fallback models.", MaxFallbacks)})
+	}
+	for i, name := range list {
+		if param := fmt.Sprintf("/fallback_models/%d", i); !isModelName(name) {
+			vs = append(vs, fault.Violation{Param: param, Rule: "format", Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
+		} else if slices.Contains(list[:i], name) {
+			vs = append(vs, fault.Violation{Param: param, Rule: "unique", Message: name + " is in the list twice."})
+		}
+	}
+	return vs
+}
+
 // updateParams converts a change without violations.
 func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
@@ -95,7 +122,16 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: narrowInt(c.HistoryTokens), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
 		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
+		FallbackModels: c.fallbackParam(),
 	}
+}
+
+// fallbackParam returns the list, nil for no change: an empty list removes every model.
+func (c Change) fallbackParam() []string {
+	if c.FallbackModels == nil {
+		return nil
+	}
+	return append([]string{}, *c.FallbackModels...)
 }
 
 func narrowInt(n *int) *int32 {

@@ -46,7 +46,10 @@ type Workspace struct {
 	CallerInstructions bool // messages may have instructions of the caller
 	CallerParameters   bool // messages may have parameters of the model
 
-	Budgeted bool // it has budgets
+	FallbackModels []string // answer in place of an agent's model that fails, in this order
+
+	Budgeted     bool // it has budgets
+	HasProviders bool // it has providers of models of its own
 }
 
 func workspaceOf(r db.Workspace) Workspace {
@@ -57,7 +60,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,
-		Budgeted: r.Budgeted,
+		FallbackModels: r.FallbackModels, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
 	}
 }
 

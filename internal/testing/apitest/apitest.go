@@ -34,6 +34,7 @@ import (
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/skill"
@@ -164,7 +165,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 			}
 			return list
 		},
-		Model: func(string) (model.Model, error) { return guide, nil }, Log: s.Log, Workers: 20,
+		Model: func(context.Context, uuid.UUID, string) (model.Model, error) { return guide, nil }, DefaultModel: guide.Name(), Log: s.Log, Workers: 20,
 		StartTimeout: 20 * time.Second, // other tests keep the machine busy
 	}
 	if opt.Turns != nil {
@@ -198,7 +199,10 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 func (s *Service) Administration() admin.Stores {
 	runner := toolenv.New(toolenv.Config{Pool: s.Pool, Guard: s.Guard, Vault: s.Vault})
 	return admin.Stores{
-		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Folders: workdir.New(s.Pool, workdir.Options{}), Toolset: toolset.NewStore(s.Pool),
+		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Folders: workdir.New(s.Pool, workdir.Options{}), Toolset: toolset.NewStore(s.Pool), Modelset: modelset.New(s.Pool),
+		TestModel: func(_ context.Context, _ uuid.UUID, name string) (admin.ModelTest, error) {
+			return admin.ModelTest{Model: name, OK: true}, nil
+		},
 		HTTPProbe: httptool.Probe{Sender: httptool.Sender{Sign: s.Callbacks.SignRequest}, Open: func(workspace uuid.UUID) httptool.ClosingEnv { return runner.OpenProbe(workspace) }},
 		Probe:     mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
 		Tools:     func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/anthropic"
+	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/redact"
+	"github.com/parley-server/parley/internal/store/modelset"
+	"github.com/parley-server/parley/internal/store/vault"
+)
+
+// keyStand stands for the key of a provider in requests, until they leave.
+const keyStand = "ph_model_provider_key"
+
+// ownProviders makes models of the providers that workspaces have added. Their requests are limited
+// as those of tools are: they reach public addresses, and others only if the operator allows them; a
+// key leaves only for the hosts of its credential.
+type ownProviders struct {
+	store *modelset.Store
+	vault *vault.Store
+	guard *egress.Guard
+}
+
+// open returns a model of a provider.
+func (o ownProviders) open(workspace uuid.UUID, p modelset.Provider, name string) model.Model {
+	key := ""
+	if p.Credential != "" {
+		key = keyStand
+	}
+	client := &http.Client{Transport: &providerTransport{o, workspace, p}}
+	if p.Kind == modelset.Anthropic {
+		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name})
+	}
+	return openai.New(openai.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name})
+}
+
+// providerTransport sends the requests of one provider. It reads the key for each request, so that a
+// new one applies at once.
+type providerTransport struct {
+	ownProviders
+	workspace uuid.UUID
+	provider  modelset.Provider
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *providerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	run, err := t.newRun(req.Context(), req.URL)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	quiet := time.AfterFunc(t.provider.Timeout, cancel)
+	end := sync.OnceFunc(func() { quiet.Stop(); cancel(); run.Close() })
+	res, err := run.Do(req.WithContext(ctx))
+	if err != nil {
+		end()
+		if refused, ok := errors.AsType[*egress.Error](err); ok {
+			return nil, notUsable("The address of the provider %s: %s", t.provider.Name, refused.Reason)
+		}
+		return nil, err
+	}
+	res.Body = &timedBody{res.Body, quiet, t.provider.Timeout, end}
+	return res, nil
+}
+
+// newRun opens the way to the provider, with its key.
+func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Run, error) {
+	cfg := egress.RunConfig{Hosts: []string{hostEntry(to)}, Redact: redact.New(), AnswerTime: t.provider.Timeout}
+	if name := t.provider.Credential; name != "" {
+		opened, err := t.vault.Open(ctx, t.workspace, []string{name})
+		if err != nil && fault.From(err) == nil {
+			return nil, fmt.Errorf("open the key of the provider %s: %w", t.provider.Name, err)
+		}
+		if err != nil || len(opened[0].Value.Reveal()) == 0 {
+			return nil, notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s --host %[3]s", t.provider.Name, name, to.Host)
+		}
+		c := opened[0]
+		if !c.MayReach(to) {
+			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s --host %[3]s", t.provider.Name, name, to.Host)
+		}
+		cfg.Redact = redact.New(redact.Secret{Name: c.Name, Value: c.Value.Reveal()})
+		cfg.Credentials = []egress.Credential{{Name: c.Name, Version: c.Version, Placeholder: keyStand, Value: c.Value, Hosts: c.Hosts, AllowHTTP: c.AllowHTTP}}
+	}
+	return t.guard.Run(cfg)
+}
+
+// notUsable returns the error of a provider that an administrator must correct. Its hint is for the
+// log and for tests of the model.
+func notUsable(format string, args ...any) *model.Error {
+	return &model.Error{Code: event.ModelError, Message: model.Unavailable, Admin: true, Hint: fmt.Sprintf(format, args...)}
+}
+
+// hostEntry returns the entry of a list of hosts for an address.
+func hostEntry(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return u.Hostname() + ":" + port
+	}
+	return u.Hostname()
+}
+
+// timedBody is a response that ends after a silence.
+type timedBody struct {
+	io.ReadCloser
+	quiet *time.Timer
+	most  time.Duration
+	end   func()
+}
+
+// Read implements io.Reader.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.quiet.Reset(b.most)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *timedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}

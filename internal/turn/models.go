@@ -1,0 +1,52 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// modelsOf returns the model of a turn, and those that answer in place of one that fails. A fallback
+// model that this process cannot call is left out.
+func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed) (m model.Model, fallbacks []model.Model, err error) {
+	id := claimed.Turn.WorkspaceID
+	name := cmp.Or(claimed.Agent.Model, s.cfg.DefaultModel)
+	if m, err = s.openModel(ctx, id, name); err != nil {
+		if pgerr.IsTransient(err) {
+			return nil, nil, err
+		}
+		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", id, "model", name, "err", err)
+		return nil, nil, &agent.Failure{Code: event.ModelError, Message: model.Unavailable, Final: true}
+	}
+	if s.cfg.Fallbacks == nil {
+		return m, nil, nil
+	}
+	names, err := s.cfg.Fallbacks(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		other, err := s.openModel(ctx, id, name)
+		if err != nil {
+			s.log.WarnContext(ctx, "fallback model left out", "workspace", id, "model", name, "err", err)
+		} else if other.Name() != m.Name() {
+			fallbacks = append(fallbacks, other)
+		}
+	}
+	return m, fallbacks, nil
+}
+
+func (s *Service) openModel(ctx context.Context, workspace uuid.UUID, name string) (model.Model, error) {
+	m, err := s.cfg.Model(ctx, workspace, name)
+	if err != nil {
+		return nil, err
+	}
+	return sharedModel{m, s.modelCalls, workspace}, nil
+}
