@@ -36,6 +36,7 @@ func navigation() []navGroup {
 		}},
 		{"Settings", []navLink{
 			{Label: "Developer", Icon: "key", Section: "developer", path: "/w/{ws}/settings/developer", scope: "config:read"},
+			{Label: "Models", Icon: "agent", Section: "models", path: "/w/{ws}/settings/models", scope: "config:read"},
 			{Label: "Credentials", Icon: "lock", Section: "credentials", path: "/w/{ws}/settings/credentials", scope: "config:read"},
 			{Label: "Allow-list", Icon: "check", Section: "allowlist", path: "/w/{ws}/settings/allowlist", scope: "config:read"},
 			{Label: "Egress", Icon: "globe", Section: "egress", path: "/w/{ws}/settings/egress", scope: "config:read"},

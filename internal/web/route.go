@@ -59,6 +59,7 @@ func table() []route {
 		{path: "/w/{ws}/settings/members", scope: apikey.ConfigRead, change: apikey.Admin, section: "members", get: (*App).membersPage, post: (*App).changeMembers},
 
 		{path: "/w/{ws}/settings/credentials", scope: apikey.ConfigRead, change: apikey.Admin, section: "credentials", get: (*App).credentialsPage, post: (*App).changeCredentials},
+		{path: "/w/{ws}/settings/models", scope: apikey.ConfigRead, change: apikey.Admin, section: "models", get: (*App).modelsPage, post: (*App).changeModels},
 		{path: "/w/{ws}/settings/allowlist", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "allowlist", get: (*App).allowlistPage, post: (*App).changeAllowlist},
 		{path: "/w/{ws}/settings/egress", scope: apikey.ConfigRead, change: apikey.ConfigWrite, section: "egress", get: (*App).egressPage, post: (*App).changeEgress},
 		{path: "/w/{ws}/settings/callbacks", scope: apikey.ConfigRead, change: apikey.Admin, section: "callbacks", get: (*App).callbacksPage, post: (*App).changeCallbacks},
