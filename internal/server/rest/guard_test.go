@@ -264,7 +264,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 	named := 0
 	for _, ref := range []string{"another", other.ID.String()} {
 		for _, op := range ops {
-			if op.id == "putCredential" || op.id == "putSkill" {
+			if op.id == "putCredential" || op.id == "putSkill" || op.id == "putModelProvider" {
 				continue // a name is free in every workspace
 			}
 			absent := nothing()
