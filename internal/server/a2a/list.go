@@ -73,7 +73,8 @@ func parseQuery(c *call.Call) (q session.ViewQuery, s task.Shape, known bool, er
 	if text := p.String("statusTimestampAfter", 64); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			p.Add(fault.Violation{Param: p.Pointer("statusTimestampAfter"), Rule: "format", Message: "statusTimestampAfter is not a time like 2026-01-31T12:00:00.000Z.", Expected: "date-time"})
+			p.Add(fault.Violation{Param: p.Pointer("statusTimestampAfter"), Rule: "format",
+				Message: "statusTimestampAfter is not a time like 2026-01-31T12:00:00.000Z.", Expected: "date-time"})
 		}
 		q.Since = &at
 	}
@@ -112,7 +113,8 @@ func states(c *call.Call, q *session.ViewQuery, s task.State) (ok bool) {
 	case "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED":
 		return false
 	default:
-		all := []string{string(task.Submitted), string(task.Working), string(task.Completed), string(task.Failed), string(task.Canceled), string(task.InputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
+		all := []string{string(task.Submitted), string(task.Working), string(task.Completed), string(task.Failed), string(task.Canceled),
+			string(task.InputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
 		c.Params.Add(fault.Violation{Param: "/status", Rule: "enum", Message: "status can be " + strings.Join(all, ", ") + "."})
 	}
 	return true

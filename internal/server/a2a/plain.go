@@ -52,15 +52,18 @@ func (s *api) plainRoutes() server.Routes {
 
 // servePlain calls a method with the parameters of a request of HTTP+JSON.
 func (s *api) servePlain(w http.ResponseWriter, r *server.Request, name string) error {
-	c := &call.Call{Server: s.Server, W: w, R: r.Request, Caller: r.Caller, Base: s.Base(r.Request), Version: call.V10, Method: name, Plain: true}
+	c := &call.Call{Server: s.Server, W: w, R: r.Request, Caller: r.Caller, Base: s.Base(r.Request), Version: call.V10, Method: name,
+		Plain: true}
 	members, err := plainMembers(w, r, name)
 	if err != nil {
 		return c.WriteError(err)
 	}
 	c.Params = request.Fields{Checks: new(request.Checks), Members: request.Given(members), ProtoJSON: true}
-	c.Parser = message.Parser{Dialect: c.Version.Dialect, Params: c.Params, Places: make(map[string]string), Workspace: c.Caller.Workspace.Slug}
+	c.Parser = message.Parser{Dialect: c.Version.Dialect, Params: c.Params, Places: make(map[string]string),
+		Workspace: c.Caller.Workspace.Slug}
 	if v, ok := call.VersionOf(r.Request); !ok || v == call.V03 {
-		return c.WriteError(&rpc.Error{Code: rpc.VersionNotSupported, Message: "HTTP+JSON is spoken here in A2A 1.0.", About: map[string]string{"supportedVersions": "1.0"}})
+		return c.WriteError(&rpc.Error{Code: rpc.VersionNotSupported, Message: "HTTP+JSON is spoken here in A2A 1.0.",
+			About: map[string]string{"supportedVersions": "1.0"}})
 	}
 	if err := methods[call.V10][name].run(c); err != nil {
 		return c.WriteError(err)
@@ -112,5 +115,6 @@ func plainMembers(w http.ResponseWriter, r *server.Request, name string) (member
 
 // literals are the parameters of a query that are not texts in JSON.
 var literals = map[string]*regexp.Regexp{
-	"historyLength": regexp.MustCompile(`^-?[0-9]{1,9}$`), "pageSize": regexp.MustCompile(`^-?[0-9]{1,9}$`), "includeArtifacts": regexp.MustCompile(`^(true|false)$`),
+	"historyLength": regexp.MustCompile(`^-?[0-9]{1,9}$`), "pageSize": regexp.MustCompile(`^-?[0-9]{1,9}$`),
+	"includeArtifacts": regexp.MustCompile(`^(true|false)$`),
 }

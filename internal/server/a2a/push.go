@@ -76,7 +76,8 @@ func getPush(c *call.Call) (any, error) {
 			return c.Version.Receiver(id, n), nil
 		}
 	}
-	return nil, &rpc.Error{Code: rpc.TaskNotFound, Message: "The task has no such push notification config.", About: map[string]string{"taskId": id.String()}}
+	return nil, &rpc.Error{Code: rpc.TaskNotFound, Message: "The task has no such push notification config.",
+		About: map[string]string{"taskId": id.String()}}
 }
 
 // listPush returns the receivers of a task, in version 1.0 a page of them.
@@ -92,7 +93,8 @@ func listPush(c *call.Call) (any, error) {
 	if token != "" {
 		i := slices.IndexFunc(list, func(n callback.Named) bool { return n.Name == token })
 		if i < 0 {
-			return nil, fault.Invalid(fault.Violation{Param: "/pageToken", Rule: "format", Message: "This pageToken is of no page of the task's configs, or of one that was deleted. Begin without one."})
+			return nil, fault.Invalid(fault.Violation{Param: "/pageToken", Rule: "format",
+				Message: "This pageToken is of no page of the task's configs, or of one that was deleted. Begin without one."})
 		}
 		list = list[i+1:]
 	}

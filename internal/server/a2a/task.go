@@ -52,7 +52,8 @@ func cancelTask(c *call.Call) (any, error) {
 		return nil, err
 	}
 	if s := task.StateOf(v.Turn); s != task.Canceled {
-		return nil, &rpc.Error{Code: rpc.TaskNotCancelable, Message: "The task has ended: it cannot be canceled any more.", About: map[string]string{"taskId": id.String(), "state": c.Version.State(s)}}
+		return nil, &rpc.Error{Code: rpc.TaskNotCancelable, Message: "The task has ended: it cannot be canceled any more.",
+			About: map[string]string{"taskId": id.String(), "state": c.Version.State(s)}}
 	}
 	t, err := c.Show(ctx, v, task.Whole)
 	if err != nil {

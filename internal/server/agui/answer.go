@@ -125,13 +125,15 @@ func decisionOf(asked session.Approval, rs resume, c server.Caller, param string
 	case rs.cancelled:
 		a.Outcome = event.Denied
 	case secret && a.Outcome != "":
-		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "unknown", Message: "This interrupt asks for a secret, and that is no answer to it. " +
-			"Send the value to its secret_url and resolve it without a payload, or cancel it to continue without the secret."})
+		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "unknown",
+			Message: "This interrupt asks for a secret, and that is no answer to it. " +
+				"Send the value to its secret_url and resolve it without a payload, or cancel it to continue without the secret."})
 	case secret:
 		a.Outcome = event.Provided
 		return a, asked.Status != pending, nil
 	case a.Outcome == "":
-		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "required", Message: `The payload of an approval is {"approved": true} or {"approved": false}.`})
+		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "required",
+			Message: `The payload of an approval is {"approved": true} or {"approved": false}.`})
 	}
 	return a, true, nil
 }
@@ -172,7 +174,8 @@ func (s *api) hasNewMessage(w http.ResponseWriter, r *server.Request, in input, 
 	if active {
 		return true, true, nil
 	}
-	others, _, err := s.Sessions.Turns(ctx, r.Caller.Workspace.ID, session.ViewQuery{Session: &view.Turn.SessionID, States: activeStates, Limit: 1})
+	others, _, err := s.Sessions.Turns(ctx, r.Caller.Workspace.ID,
+		session.ViewQuery{Session: &view.Turn.SessionID, States: activeStates, Limit: 1})
 	if err != nil {
 		return false, false, fmt.Errorf("look for a turn in progress: %w", err)
 	}

@@ -126,7 +126,8 @@ func (t *Encoder) encodeRow(row server.Row) (out []any) {
 		}
 		t.results[b.ToolUseID] = true
 		out = append(t.closeMessage(), out...)
-		return append(out, frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
+		return append(out, frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output,
+			Role: "tool"})
 	case event.InputRequired:
 		return t.encodeQuestion(b, row.Pending)
 	case event.ConnectRequired:
@@ -191,15 +192,18 @@ func (t *Encoder) encodeConnect(b event.ConnectRequired, pending bool) []any {
 		return out
 	}
 	link := server.AbsoluteURL(t.about.Base, b.ConnectURL)
-	return append(out, t.finishedFrame(outcome{Type: "interrupt", Interrupts: []interrupt{{ID: b.ApprovalID, Reason: "input_required", Message: render.Connect(b, link),
-		ToolCallID: b.ToolUseID, ExpiresAt: b.ExpiresAt, Metadata: map[string]any{"kind": b.What, "server": b.Server, "connect_url": link}}}}))
+	return append(out, t.finishedFrame(outcome{Type: "interrupt",
+		Interrupts: []interrupt{{ID: b.ApprovalID, Reason: "input_required", Message: render.Connect(b, link),
+			ToolCallID: b.ToolUseID, ExpiresAt: b.ExpiresAt, Metadata: map[string]any{"kind": b.What, "server": b.Server, "connect_url": link}}}}))
 }
 
 // interruptFrame ends the run at a question.
 func (t *Encoder) interruptFrame(b event.InputRequired) frame {
-	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
+	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" +
+		render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
-		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
+		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required",
+			strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
 		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": server.AbsoluteURL(t.about.Base, b.SecretURL)}
 	} else {
 		in.ToolCallID = b.Operations[0].ToolUseID

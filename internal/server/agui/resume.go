@@ -30,7 +30,8 @@ func parseResume(c *request.Checks, raw json.RawMessage) (list []resume) {
 		given := request.ByName(request.Members(item))
 		id := c.UUID(at+"/interruptId", request.OrEmptyText(given["interruptId"]))
 		if seen[id] {
-			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "repeated", Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
+			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "repeated",
+				Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
 		}
 		seen[id] = true
 		rs := resume{id: id, answer: turn.Answer{Approval: id}}
@@ -55,10 +56,13 @@ func parsePayload(c *request.Checks, at string, raw json.RawMessage, a *turn.Ans
 	}
 	given := request.ByName(request.Members(raw))
 	if _, ok := given["value"]; ok {
-		c.Add(fault.Violation{Param: at + "/value", Rule: "unknown", Message: "The value of a secret does not come this way: send it to the secret_url of its interrupt, and resolve the interrupt without it."})
+		c.Add(fault.Violation{Param: at + "/value", Rule: "unknown",
+			Message: "The value of a secret does not come this way: send it to the secret_url of its interrupt, and resolve the interrupt without " +
+				"it."})
 	}
 	if _, ok := given["editedArgs"]; ok { // otherwise the call would run unedited
-		c.Add(fault.Violation{Param: at + "/editedArgs", Rule: "unknown", Message: "The arguments of a call cannot be edited. Approve it as it is, or refuse it and say in reason what should change."})
+		c.Add(fault.Violation{Param: at + "/editedArgs", Rule: "unknown",
+			Message: "The arguments of a call cannot be edited. Approve it as it is, or refuse it and say in reason what should change."})
 	}
 	if raw, ok := given["approved"]; ok {
 		if a.Outcome = event.Denied; c.Boolean(at+"/approved", raw) {

@@ -70,7 +70,8 @@ func (s *api) runAgent(w http.ResponseWriter, r *server.Request) error {
 // answerError reports why answers of the client have no effect as the outcome of the run.
 func (s *api) answerError(w http.ResponseWriter, r *server.Request, in input, err error) error {
 	err = r.Names.TranslateError(err)
-	if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
+	if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound ||
+		f.Code.Type() == fault.Conflict) {
 		return s.writeFailedRun(w, in, f, nil)
 	}
 	return err
@@ -125,8 +126,10 @@ func (s *api) busyError(w http.ResponseWriter, in input, err error) error {
 	}
 	busy, _ := f.Detail.Turn.(*session.ActiveTurn)
 	told := *f
-	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending.IsForUser() {
-		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() + ", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
+	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message " +
+		"to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending.IsForUser() {
+		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() +
+			", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
 	}
 	return s.writeFailedRun(w, in, &told, map[string]any{"turn": busy})
 }

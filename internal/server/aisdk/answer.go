@@ -107,7 +107,8 @@ func (v *verdict) checkQuestion(asked session.Approval) error {
 		}
 		if member := part.editedMember(op); member != "" {
 			return fault.Invalid(fault.Violation{Param: part.param + "/" + member, Rule: "unknown",
-				Message: "The " + member + " of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
+				Message: "The " + member + " of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason " +
+					"what should change."})
 		}
 	}
 	for id := range unknown {
@@ -117,7 +118,8 @@ func (v *verdict) checkQuestion(asked session.Approval) error {
 	}
 	if allows && len(open) > 0 {
 		return fault.Invalid(fault.Violation{Param: v.param, Rule: "required", Message: fmt.Sprintf(
-			"The agent asks about %d calls at once, and they run together or not at all: answer each of them. Nothing was decided. Without an answer: %s.", len(ask.Operations), strings.Join(open, ", "))})
+			"The agent asks about %d calls at once, and they run together or not at all: answer each of them. Nothing was decided. Without an "+
+				"answer: %s.", len(ask.Operations), strings.Join(open, ", "))})
 	}
 	return nil
 }

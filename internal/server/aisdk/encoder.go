@@ -144,7 +144,8 @@ func (t *Encoder) encodeToolCall(id, tool, summary string, input json.RawMessage
 	if _, known := t.tools[id]; known {
 		return nil
 	}
-	t.tools[id] = frame{Type: "tool-input-available", ToolCallID: id, ToolName: tool, Title: summary, Input: input, ProviderExecuted: true, Dynamic: true}
+	t.tools[id] = frame{Type: "tool-input-available", ToolCallID: id, ToolName: tool, Title: summary, Input: input, ProviderExecuted: true,
+		Dynamic: true}
 	return []any{t.tools[id]}
 }
 
@@ -159,7 +160,8 @@ func (t *Encoder) encodeResult(b event.ToolResult) []any {
 	case b.OK:
 		return []any{frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: b.Output, ProviderExecuted: true, Dynamic: true}}
 	}
-	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
+	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."),
+		ProviderExecuted: true, Dynamic: true}}
 }
 
 // encodeQuestion asks for an approval of each call. The message ends there, and its turn waits.
@@ -178,7 +180,8 @@ func (t *Encoder) encodeQuestion(b event.InputRequired, pending bool) []any {
 	}
 	for i, op := range b.Operations {
 		out = append(out, t.encodeToolCall(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
-		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
+		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID,
+			ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
 	}
 	if pending {
 		out = append(out, t.endMessage("tool-calls")...)

@@ -51,9 +51,11 @@ func (t *Encoder) encodeOwnResult(call ownCall, b event.ToolResult) []any {
 	}
 	use := frame{Type: "tool-input-available", ToolCallID: b.ToolUseID, ToolName: b.Tool, Input: call.input, ProviderExecuted: true}
 	if b.OK {
-		return []any{use, frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: outputValue(cmp.Or(call.output, b.Output)), ProviderExecuted: true}}
+		return []any{use, frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: outputValue(cmp.Or(call.output, b.Output)),
+			ProviderExecuted: true}}
 	}
-	return []any{use, frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true}}
+	return []any{use, frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."),
+		ProviderExecuted: true}}
 }
 
 // continuesOwnCalls reports whether the client's message ends with calls that the client ran. It

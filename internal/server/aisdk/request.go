@@ -59,7 +59,8 @@ func parseRequest(body []request.Member, r *server.Request) (q requestBody, err 
 		at := fmt.Sprintf("/messages/%d/parts", i)
 		q.answers, q.results = parseVerdicts(&c, at, list[i].Parts), parseResults(&c, at, list[i].Parts)
 		if len(answeredParts(list[i].Parts)) == 0 && len(q.results) == 0 {
-			c.Add(fault.Violation{Param: at, Rule: "required", Message: "The last message is the assistant's own. It answers none of its requests for an approval and has no result of a call of your own tools. Send a message of the user."})
+			c.Add(fault.Violation{Param: at, Rule: "required", Message: "The last message is the assistant's own. It answers none of its requests " +
+				"for an approval and has no result of a call of your own tools. Send a message of the user."})
 		}
 		q.Request = request.ComposeMessage(&c, "-", given) // for the name of the chat
 		return q, c.Err()

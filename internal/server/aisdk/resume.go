@@ -17,7 +17,8 @@ import (
 func (s *api) findChat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	chat := r.PathValue("chatId")
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
-		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
+		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format",
+			Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
 	}
 	return s.CallerSession(r.Context(), r.Caller, chat)
 }

@@ -29,7 +29,8 @@ func New(srv *server.Server) server.Routes {
 		return s.HandleMethods(map[string]server.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: do}})
 	}
 	send := func(do chat.Handler) http.Handler {
-		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: chat.Plainly(do)}})
+		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls,
+			Serve: chat.Plainly(do)}})
 	}
 	routes := make(server.Routes)
 	service := chat.Service{Server: s.Server}

@@ -68,7 +68,8 @@ func (c *Call) StoredError(id, context uuid.UUID, err error) error {
 	}
 	e.About = rpc.About(id, context)
 	if e.Fault.Code == fault.Unavailable {
-		e.Message = "The message was accepted and its task continues. " + strings.TrimSuffix(e.Message, "Try again.") + "Read the task by its id, or send the same message again."
+		e.Message = "The message was accepted and its task continues. " + strings.TrimSuffix(e.Message, "Try again.") +
+			"Read the task by its id, or send the same message again."
 		e.Fault.Message = e.Message
 	}
 	return e
@@ -83,7 +84,8 @@ func (c *Call) RPCError(err error) *rpc.Error {
 		err = apikey.Invalid()
 	}
 	if errors.Is(err, eventlog.ErrGone) {
-		return &rpc.Error{Code: rpc.ServerError, Message: "Events of this task are gone. What it came to can still be read by its id.", About: map[string]string{"code": "SESSION_GONE"}}
+		return &rpc.Error{Code: rpc.ServerError, Message: "Events of this task are gone. What it came to can still be read by its id.",
+			About: map[string]string{"code": "SESSION_GONE"}}
 	}
 	f := c.Fault(c.R.Context(), err, "method", c.Method, "workspace", c.Caller.Workspace.ID, "key", c.Caller.Key)
 	e := &rpc.Error{Code: rpc.ServerError, Fault: rpc.Translate(f, c.Parser.Places)}

@@ -17,7 +17,8 @@ type Agent struct {
 }
 
 // Stranger is the card for a client without a key: it contains nothing of any workspace.
-var Stranger = Agent{Name: "Parley", Description: "An agent behind Parley. Ask with a key for the card of your workspace's own.", Skills: []Skill{talk}}
+var Stranger = Agent{Name: "Parley", Description: "An agent behind Parley. Ask with a key for the card of your workspace's own.",
+	Skills: []Skill{talk}}
 
 // Of returns the card of a workspace: its name, and the skills that callers can start.
 func Of(w workspace.Workspace, skills []skill.Entry) Agent {

@@ -20,7 +20,8 @@ type Skill struct {
 }
 
 // talk is the skill of every agent.
-var talk = Skill{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.",
+var talk = Skill{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the " +
+	"conversation that contextId names.",
 	Tags: []string{"chat"}, Examples: []string{"What can you do?", "Sum up our conversation so far."}}
 
 // skillOf describes a skill to other agents. Cards have no schema of inputs, so the description
@@ -38,7 +39,8 @@ func skillOf(e skill.Entry) Skill {
 		}
 	}
 	example, _ := json.Marshal(map[string]any{"skill": e.Name, "input": e.Contract.Example()}) // these values cannot fail
-	return Skill{ID: e.Name, Name: e.Name, Description: words.String(), Tags: []string{"skill"}, Examples: []string{string(example)}, InputModes: []string{task.JSONType}}
+	return Skill{ID: e.Name, Name: e.Name, Description: words.String(), Tags: []string{"skill"}, Examples: []string{string(example)},
+		InputModes: []string{task.JSONType}}
 }
 
 func kindOf(in skill.Input) string {

@@ -33,7 +33,8 @@ const PartsAt = "/message/parts"
 
 // extras are the fields of a message that metadata may contain, under the names that all protocols
 // use.
-var extras = []string{"agent", "agent_version", "skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy", "limits"}
+var extras = []string{"agent", "agent_version", "skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy",
+	"limits"}
 
 // Incoming is a parsed message: the start of a task, or an answer to a task's question.
 type Incoming struct {
@@ -161,7 +162,8 @@ func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields
 			}
 			at := from.Pointer(name)
 			if about[name] != nil && !isEqualValue(name, about[name], raw) {
-				p.Params.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + p.Places[name][1:] + ". Say it once."})
+				p.Params.Add(fault.Violation{Param: at, Rule: "exactly_one",
+					Message: at[1:] + " says something else than " + p.Places[name][1:] + ". Say it once."})
 			}
 			about[name], p.Places[name] = raw, at
 		}
@@ -190,7 +192,8 @@ func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields
 			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // a string cannot fail
 		}
 	case len(content.said) > len(data):
-		p.Params.Add(fault.Violation{Param: PartsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+		p.Params.Add(fault.Violation{Param: PartsAt, Rule: "exactly_one",
+			Message: "A skill takes its input as data. Send either a text or a skill, not both."})
 	case about["input"] == nil && len(data) == 1:
 		about["input"], p.Places["input"] = data[0].Raw("data"), data[0].Pointer("data")
 	case len(data) > 0:
@@ -211,7 +214,8 @@ func (p *Parser) parseTurnRequest(in *Incoming, content parts, of request.Fields
 	in.Request = p.Params.Message(body, slices.Concat([]string{"command", "attachments"}, extras, labels)).Request
 	in.Callback, in.Session = push, in.Context
 	if in.Made != "" && in.CallerID != "" {
-		p.Params.Add(fault.Violation{Param: p.Places["caller_id"], Rule: "exactly_one", Message: "A contextId of your own and caller_id both name a conversation. Send one of them."})
+		p.Params.Add(fault.Violation{Param: p.Places["caller_id"], Rule: "exactly_one",
+			Message: "A contextId of your own and caller_id both name a conversation. Send one of them."})
 	}
 }
 

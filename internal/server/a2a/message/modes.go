@@ -27,7 +27,8 @@ func (p *Parser) parseModes(conf request.Fields) task.Modes {
 		}
 	}
 	if !m.Text && !m.JSON {
-		p.unfit = &rpc.Error{Code: rpc.ContentUnsupported, Message: fmt.Sprintf("An answer is %s or %s: acceptedOutputModes must allow one of them.", task.TextType, task.JSONType)}
+		p.unfit = &rpc.Error{Code: rpc.ContentUnsupported, Message: fmt.Sprintf("An answer is %s or %s: acceptedOutputModes must allow one of "+
+			"them.", task.TextType, task.JSONType)}
 	}
 	return m
 }

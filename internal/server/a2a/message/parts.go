@@ -105,7 +105,8 @@ func (p *Parser) parseKind(part request.Fields) string {
 	}
 	if kind := part.OneOf(part.Pointer("kind"), part.Raw("kind"), p.Kinds...); kind != given[0] {
 		if kind != "" {
-			part.Add(fault.Violation{Param: part.Pointer("kind"), Rule: "enum", Message: "The part is of the kind " + given[0] + ", by what it has."})
+			part.Add(fault.Violation{Param: part.Pointer("kind"), Rule: "enum",
+				Message: "The part is of the kind " + given[0] + ", by what it has."})
 		}
 		return ""
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // NewContext is the remedy for a missing context.
-const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer, or make one that is not a UUID of version 7."
+const NewContext = "The context does not exist. Leave contextId out to begin a conversation, and take it from the answer, or make one " +
+	"that is not a UUID of version 7."
 
 // Translate translates a fault to this protocol's terms. It keeps the code. places are JSON
 // Pointers to the fields that have another name here.
@@ -33,7 +34,8 @@ func Translate(f *fault.Error, places map[string]string) *fault.Error {
 		told.Param, told.Message = "message/contextId", NewContext
 	case fault.InvalidCursor:
 		if f.Param == "cursor" {
-			told.Param, told.Message = "pageToken", "This pageToken is of no page of tasks. Take nextPageToken of the page before, or begin without one."
+			told.Param, told.Message = "pageToken", "This pageToken is of no page of tasks. Take nextPageToken of the page before, or begin "+
+				"without one."
 		}
 	case fault.QueueFull:
 		told.Message = strings.Replace(f.Message, "session", "context", 1)

@@ -147,7 +147,8 @@ func dataPart(data json.RawMessage) Part { return Part{Data: data, MediaType: JS
 func fileParts(base string, files []event.File) []Part {
 	parts := make([]Part, len(files))
 	for i, f := range files {
-		parts[i] = Part{URL: server.AbsoluteURL(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
+		parts[i] = Part{URL: server.AbsoluteURL(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME,
+			Metadata: map[string]any{"size": f.Size}}
 	}
 	return parts
 }

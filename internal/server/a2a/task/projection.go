@@ -103,7 +103,8 @@ func (p *Projection) Now(id int64) Frame {
 // statusFrames changes the state of the task.
 func (p *Projection) statusFrames(ev event.Event, s State, m *Message) []Frame {
 	p.task.Status = Status{State: s, Message: m, Timestamp: Stamp(ev.At)}
-	return []Frame{{Update{StatusUpdate: &StatusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == InputRequired}}
+	return []Frame{{Update{StatusUpdate: &StatusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq,
+		s == InputRequired}}
 }
 
 // textFrames adds a piece of the answer, or its end. The answer is the text of the last step: the
@@ -124,7 +125,8 @@ func (p *Projection) textFrames(ev event.Event, text string, last bool) []Frame 
 // artifactFrames adds an artifact in one piece.
 func (p *Projection) artifactFrames(ev event.Event, a Artifact) []Frame {
 	p.task.Artifacts = append(p.task.Artifacts, a)
-	return []Frame{{Update{ArtifactUpdate: &ArtifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}}, ev.Seq, false}}
+	return []Frame{{Update{ArtifactUpdate: &ArtifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}},
+		ev.Seq, false}}
 }
 
 // toolFrames reports a tool call, with all its data to readers that accept JSON.

@@ -27,10 +27,12 @@ func questionMessage(base string, t *Task, q event.InputRequired) *Message {
 	switch q.What {
 	case event.InputSecret:
 		q.SecretURL = server.AbsoluteURL(base, q.SecretURL)
-		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL, render.Agent(q.Reason))
+		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL,
+			render.Agent(q.Reason))
 	default:
 		q.DecideURL = server.AbsoluteURL(base, q.DecideURL)
-		fmt.Fprintf(&text, "The agent wants to do this. Answer with a message on this task that has the text `allow %[1]s`, or `deny %[1]s` with an optional reason, "+
+		fmt.Fprintf(&text, "The agent wants to do this. Answer with a message on this task that has the text `allow %[1]s`, or `deny %[1]s` "+
+			"with an optional reason, "+
 			"or the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n", session.CodeOf(q.ApprovalID))
 		text.WriteString(render.Approval(q))
 	}
@@ -40,7 +42,8 @@ func questionMessage(base string, t *Task, q event.InputRequired) *Message {
 // callsMessage returns the calls of the caller's own tools that a task waits for.
 func callsMessage(base string, t *Task, q event.ToolRequired) *Message {
 	q.ReplyURL = server.AbsoluteURL(base, q.ReplyURL)
-	return askMessage(t, q, fmt.Sprintf("The agent waits for results of tools of the program that sent the message. That program posts them to %s .", q.ReplyURL))
+	return askMessage(t, q, fmt.Sprintf("The agent waits for results of tools of the program that sent the message. That program posts them "+
+		"to %s .", q.ReplyURL))
 }
 
 // connectMessage returns the link for access to a tool server that a task waits for.

@@ -23,13 +23,15 @@ var Whole = Shape{Modes: Modes{true, true}, History: -1, Artifacts: true}
 
 // Of returns the task of a turn, as far as its rows describe it.
 func Of(base string, v session.View, files filestore.Files, s Shape) *Task {
-	t := &Task{ID: v.Turn.ID, ContextID: ContextOf(v), Status: Status{State: StateOf(v.Turn), Timestamp: Stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
+	t := &Task{ID: v.Turn.ID, ContextID: ContextOf(v), Status: Status{State: StateOf(v.Turn), Timestamp: Stamp(v.Turn.StateAt)},
+		Metadata: metadataOf(v)}
 	t.History = History(base, v, files.In, s.History)
 	switch {
 	case v.Question != nil:
 		t.Status.Message = readQuestion(base, t, v.Question)
 	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
-		t.Status.Message = agentMessage(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
+		t.Status.Message = agentMessage(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure,
+			fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}
 	if s.Artifacts {
 		t.Artifacts = artifactsOf(base, v, files.Out, s.Modes)
@@ -64,7 +66,8 @@ func History(base string, v session.View, files []event.File, most int) []Messag
 
 func metadataOf(v session.View) map[string]any {
 	m := make(map[string]any)
-	for name, raw := range map[string]json.RawMessage{"usage": v.Answer.Usage, "references": v.Answer.References, "rejected_attachments": v.Turn.Rejected} {
+	for name, raw := range map[string]json.RawMessage{"usage": v.Answer.Usage, "references": v.Answer.References,
+		"rejected_attachments": v.Turn.Rejected} {
 		if raw != nil {
 			m[name] = raw
 		}

@@ -112,12 +112,15 @@ func parseDecision(c *call.Call, ctx context.Context, v session.View, in *messag
 	case q.What == event.InputConnect:
 		return a, unsupportedError(v, "The task waits for access to a tool server, which the user grants at connect_url.")
 	case q.What == event.InputTool:
-		return a, unsupportedError(v, "The task waits for results of tools of the program that sent the message. That program posts them to reply_url.")
+		return a, unsupportedError(v, "The task waits for results of tools of the program that sent the message. That program posts them to "+
+			"reply_url.")
 	case in.Decision == nil:
 		return a, fault.Invalid(fault.Violation{Param: message.PartsAt, Rule: "required", Message: fmt.Sprintf(
-			"The task waits for a decision: send the text `allow %[1]s` or `deny %[1]s`, or the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.", session.CodeOf(q.ApprovalID))})
+			"The task waits for a decision: send the text `allow %[1]s` or `deny %[1]s`, or the data part {\"decision\":\"allow\"} or "+
+				"{\"decision\":\"deny\"}.", session.CodeOf(q.ApprovalID))})
 	case in.Besides != "":
-		return a, fault.Invalid(fault.Violation{Param: in.Besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
+		return a, fault.Invalid(fault.Violation{Param: in.Besides, Rule: "exactly_one",
+			Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
 	case in.ID == q.ApprovalID.String(): // the id of the question itself
 		return a, rpc.ReusedMessage()
 	}

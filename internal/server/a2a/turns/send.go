@@ -147,7 +147,8 @@ func awaitTask(c *call.Call, id uuid.UUID) (session.View, error) {
 	var rests bool
 	_, err = c.AwaitTurn(ctx, beginOf(v), id, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
-			if ev := &evs[i]; ev.Turn == id && (ev.Kind == event.KindInputRequired || ev.Kind == event.KindToolRequired || ev.Kind == event.KindConnect || ev.Kind == event.KindDone) {
+			if ev := &evs[i]; ev.Turn == id && (ev.Kind == event.KindInputRequired || ev.Kind == event.KindToolRequired ||
+				ev.Kind == event.KindConnect || ev.Kind == event.KindDone) {
 				if v, err = c.Read(id); err != nil {
 					return nil, err
 				}

@@ -131,7 +131,8 @@ func findPlace(c *call.Call, l *look) (upto int64, err error) {
 	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):
 		return 0, server.InvalidCursor("Last-Event-ID", "Last-Event-ID names no frame of this task.")
 	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
-		return 0, &rpc.Error{Code: rpc.Unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", About: map[string]string{"taskId": t.ID.String()}}
+		return 0, &rpc.Error{Code: rpc.Unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.",
+			About: map[string]string{"taskId": t.ID.String()}}
 	case l.from == fromCursor:
 		return l.cursor, nil
 	}

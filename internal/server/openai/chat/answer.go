@@ -38,7 +38,8 @@ func (s Service) Answer(w http.ResponseWriter, r *server.Request, in *Incoming, 
 		return err
 	}
 	if isOwnTask(r.Header, q.text) {
-		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set another task model in its settings.")
+		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set "+
+			"another task model in its settings.")
 	}
 	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {

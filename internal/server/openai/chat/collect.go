@@ -62,10 +62,12 @@ func (s Service) acceptedError(r *server.Request, q requestBody, rd server.Readi
 	case q.IdempotencyKey != "":
 		remedy += "send this very request again, with its Idempotency-Key."
 	case q.namesChat():
-		remedy += "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another."
+		remedy += "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by " +
+			"themselves. Without it the message may be taken for another."
 	default:
 		remedy += fmt.Sprintf("read it at %s . This chat has no name, so this request sent again is another message.", t.EventsURL)
 	}
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was accepted and the agent continues to work on it, but this server %s and cannot wait for the answer. To get it, %s", why, remedy)}
+		"The message was accepted and the agent continues to work on it, but this server %s and cannot wait for the answer. To get it, %s",
+		why, remedy)}
 }

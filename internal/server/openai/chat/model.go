@@ -46,5 +46,6 @@ func (s Service) resolveModel(r *server.Request, q requestBody, given map[string
 // other workspaces and for unknown names.
 func NoModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
-		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" or \"" + own.Slug + "/AGENT\" for each skill and agent."}
+		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug +
+			"/SKILL\" or \"" + own.Slug + "/AGENT\" for each skill and agent."}
 }

@@ -153,7 +153,8 @@ func (in *Incoming) keepUser() {
 		return
 	}
 	var text string
-	if json.Unmarshal(raw, &text) != nil || strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > request.MaxUser || !strictjson.IsText(raw) {
+	if json.Unmarshal(raw, &text) != nil || strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > request.MaxUser ||
+		!strictjson.IsText(raw) {
 		delete(in.Given, "user")
 	}
 }

@@ -81,7 +81,8 @@ func parseForcedCall(id string) (turn uuid.UUID, ok bool) {
 
 // followForcedCall starts a turn with the result of a call that was a structured answer: its turn
 // has ended.
-func (s Service) followForcedCall(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte, in, of uuid.UUID) (rd Reply, err error) {
+func (s Service) followForcedCall(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte, in, of uuid.UUID) (rd Reply,
+	err error) {
 	p, err := s.FindTurn(r.Context(), r.Caller, of)
 	switch {
 	case errors.Is(err, server.ErrNoTurn), err == nil && (p.Forced == nil || in != uuid.Nil && in != p.Session()):
@@ -92,7 +93,8 @@ func (s Service) followForcedCall(w http.ResponseWriter, r *server.Request, q re
 	if n := len(q.results); n > 1 { // the call is the only one of its answer
 		return rd, unknownCall(q.results[n-1].ToolUseID)
 	}
-	if q.Session, q.CallerID, q.Command = p.Session(), "", resultText(p.Forced.Name, q.results[0]); utf8.RuneCountInString(q.Command) > request.MaxCommand {
+	if q.Session, q.CallerID, q.Command = p.Session(), "", resultText(p.Forced.Name,
+		q.results[0]); utf8.RuneCountInString(q.Command) > request.MaxCommand {
 		var c request.Checks
 		c.Longer("/messages", "characters", request.MaxCommand)
 		return rd, c.Err()

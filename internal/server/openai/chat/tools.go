@@ -49,7 +49,8 @@ func (in *Incoming) parseTools(r *server.Request) (tools []turn.CallerTool, o tu
 	}
 	switch len(tools) {
 	case 0:
-		in.Add(fault.Violation{Param: "/tool_choice", Rule: "enum", Message: "tool_choice requires a call of a function that tools does not define."})
+		in.Add(fault.Violation{Param: "/tool_choice", Rule: "enum",
+			Message: "tool_choice requires a call of a function that tools does not define."})
 		return nil, o
 	case 1:
 		if _, ok := in.Given["response_format"]; ok {

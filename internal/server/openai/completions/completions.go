@@ -12,7 +12,8 @@ import (
 
 // understood are the fields of a completion that have a meaning here.
 var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format",
-	"tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "reasoning_effort"}
+	"tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed",
+	"reasoning_effort"}
 
 // Handler returns the handler, which responds to the last message of a conversation.
 func Handler(s chat.Service) chat.Handler {

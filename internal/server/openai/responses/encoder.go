@@ -143,7 +143,8 @@ func (p *Encoder) encodeCall(c chat.Call) []any {
 func callItemID(c chat.Call) string { return "fc_" + strings.TrimPrefix(c.ID, "call_") }
 
 func callItem(c chat.Call, status, arguments string) map[string]any {
-	return map[string]any{"type": "function_call", "id": callItemID(c), "call_id": c.ID, "name": c.Name, "arguments": arguments, "status": status}
+	return map[string]any{"type": "function_call", "id": callItemID(c), "call_id": c.ID, "name": c.Name, "arguments": arguments,
+		"status": status}
 }
 
 // outputItems returns the message and the calls so far. A final answer without calls always has a
@@ -249,6 +250,7 @@ func (p *Encoder) responseObject(status string) map[string]any {
 }
 
 func (p *Encoder) usage() map[string]any {
-	return map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion, "total_tokens": p.Tokens.Prompt + p.Tokens.Completion,
+	return map[string]any{"input_tokens": p.Tokens.Prompt, "output_tokens": p.Tokens.Completion,
+		"total_tokens":         p.Tokens.Prompt + p.Tokens.Completion,
 		"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // understood are the fields of a request that have a meaning here.
-var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "instructions",
+var understood = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id",
+	"instructions",
 	"tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_output_tokens", "reasoning", "background"}
 
 const idPrefix = "resp_"
@@ -84,7 +85,8 @@ func (in incoming) parseThread() (thread Thread) {
 		return thread
 	}
 	if follows {
-		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one", Message: "Send either previous_response_id or conversation, not both."})
+		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one",
+			Message: "Send either previous_response_id or conversation, not both."})
 	}
 	if name[0] == '{' {
 		name = request.OrEmptyText(request.ByName(request.Members(name))["id"])
@@ -98,7 +100,8 @@ func (in incoming) parseThread() (thread Thread) {
 func (in incoming) toCompletion(r *server.Request) (ok bool) {
 	input := in.Given["input"]
 	if len(input) == 0 || input[0] != '"' && input[0] != '[' {
-		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})
+		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.",
+			Expected: "string"})
 		return false
 	}
 	in.Keep(understood)
@@ -124,7 +127,8 @@ func (in incoming) toCompletion(r *server.Request) (ok bool) {
 		return true
 	}
 	about := request.ByName(request.Members(format))
-	in.Given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"], "json_schema": map[string]any{"schema": about["schema"]}})
+	in.Given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"],
+		"json_schema": map[string]any{"schema": about["schema"]}})
 	r.Names["response_format"], r.Names["response_schema"] = "text/format", "text/format/schema"
 	return true
 }

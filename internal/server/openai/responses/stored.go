@@ -134,7 +134,8 @@ func newStored(s chat.Service, r *server.Request, name string, rd server.Reading
 }
 
 // readStored reads a response as it is now, and the frames that its stream has sent so far.
-func readStored(s chat.Service, r *server.Request, name string, rd server.Reading) (enc *Encoder, frames []any, unfinished string, err error) {
+func readStored(s chat.Service, r *server.Request, name string, rd server.Reading) (enc *Encoder, frames []any, unfinished string,
+	err error) {
 	ctx, stop := context.WithTimeout(r.Context(), readTime)
 	defer stop()
 	rows, unfinished, err := s.ReadStored(ctx, r, rd)

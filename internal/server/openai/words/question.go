@@ -27,7 +27,8 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 		if barred {
 			without = fmt.Sprintf("or `%s` to end the turn. To continue without it, a key needs the scope secret.", stop)
 		}
-		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s an approver provides it with `parley secret provide %s`, or sends it to %s . "+
+		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s an approver provides it with `parley secret provide %s`, or "+
+			"sends it to %s . "+
 			"Then reply `%s %s`, %s", until, id, server.AbsoluteURL(base, ask.SecretURL), goOn, code, without)
 		return b.String()
 	}
@@ -35,17 +36,20 @@ func Question(ask event.InputRequired, base string, barred bool) string {
 	for i := range shown {
 		shown[i].Summary = markCode(shown[i].Summary)
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s %s`, or `%s %s` with an optional reason, until %s. ", render.Calls(shown), allow, code, deny, code, until)
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s %s`, or `%s %s` with an optional reason, until %s. ", render.Calls(shown),
+		allow, code, deny, code, until)
 	if needs := render.Approver(ask); needs != "" {
 		b.WriteString(needs + " ")
 	}
-	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` shows all of it and `parley approvals allow %[1]s` allows it, or a POST to %s .", id, server.AbsoluteURL(base, ask.DecideURL))
+	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` shows all of it and `parley approvals allow %[1]s` allows it, or a POST to %s "+
+		".", id, server.AbsoluteURL(base, ask.DecideURL))
 	return b.String()
 }
 
 // Connect returns the question for access to a tool server, with its link.
 func Connect(ask event.ConnectRequired, base string) string {
-	return fmt.Sprintf("**Access needed:** %s\n\nThen reply `%s %s`.", render.Connect(ask, server.AbsoluteURL(base, ask.ConnectURL)+" ."), goOn, session.CodeOf(ask.ApprovalID))
+	return fmt.Sprintf("**Access needed:** %s\n\nThen reply `%s %s`.", render.Connect(ask, server.AbsoluteURL(base, ask.ConnectURL)+" ."),
+		goOn, session.CodeOf(ask.ApprovalID))
 }
 
 // asCode turns quoted text of an agent into code, line by line, so that a chat that renders
