@@ -90,7 +90,7 @@ func (a *App) readLimits(p *page, view *limitsView) error {
 		measured("Storage", fmt.Sprintf("%s in files, %s in folders of sessions, %s in documents", sizeText(used.Files), sizeText(used.Folders), sizeText(used.Documents)),
 			used.Used(), ws.StorageQuota, sizeText, "PostgreSQL rejects the write that would exceed it"),
 		measured("Documents", "Wiki pages and other files of the knowledge", int64(documents), wiki.MaxDocuments, countText, "Fixed: a further document is rejected"),
-		measured("Documents, size", "Titles and sections are not counted", size, wiki.MaxTotal, sizeText, "Fixed: a larger document is rejected"),
+		measured("Documents, size", "Bytes of their texts", size, wiki.MaxTotal, sizeText, "Fixed: a larger document is rejected"),
 	)
 	return a.readTurnLimits(p, view)
 }
