@@ -179,7 +179,7 @@ func queries(k known) []query {
 	}
 	add("egress", func(ctx context.Context, q *db.Queries) error { return one(q.EgressRequests(ctx, w, nil, page)) })
 	add("keys", func(ctx context.Context, q *db.Queries) error { return one(q.APIKeysList(ctx, w)) })
-	add("wiki", func(ctx context.Context, q *db.Queries) error { return one(q.DocumentsList(ctx, w, "wiki/")) })
+	add("wiki", func(ctx context.Context, q *db.Queries) error { return one(q.DocumentsList(ctx, w, "wiki/", "", nil)) })
 	add("skills", func(ctx context.Context, q *db.Queries) error { return one(q.SkillsList(ctx, w)) })
 	add("allow-list", func(ctx context.Context, q *db.Queries) error { return one(q.AllowlistList(ctx, w)) })
 	add("workspaces", func(ctx context.Context, q *db.Queries) error { return one(q.WorkspacesList(ctx)) })
