@@ -62,6 +62,7 @@ type Conversation struct {
 	Prompt    string        // the model's input in place of the user's message; "": the message itself
 	Files     []string      // attached texts, each with its name
 	Images    []model.Image // likewise
+	Documents []model.File  // likewise; Files names them
 	History   []Past        // earlier turns, oldest first
 	Budget    int           // maximum number of tokens of earlier turns for the model
 	Log       []event.Event // this turn's rows so far, without text deltas

@@ -61,7 +61,7 @@ func (r *run) currentUnits(n int) []unit {
 	for _, f := range r.c.Files {
 		text += "\n\n" + f
 	}
-	units := []unit{{at: place{r.c.Turn, 0}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images}}}}
+	units := []unit{{at: place{r.c.Turn, 0}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images, Files: r.c.Documents}}}}
 	for i, s := range r.state.steps[:n] {
 		messages := r.stepMessages(s)
 		if correction := r.correctionAfter(i + 1); correction != "" {

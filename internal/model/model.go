@@ -78,6 +78,7 @@ type Message struct {
 	Role   Role
 	Text   string
 	Images []Image          // user only
+	Files  []File           // user only
 	Calls  []event.ToolCall // assistant only
 	CallID string           // tool only
 	Failed bool             // tool only: the call did not succeed
@@ -95,6 +96,13 @@ type Reasoning struct {
 // Image is a picture that the user attached.
 type Image struct {
 	MIME string // image/png, image/jpeg, image/gif or image/webp
+	Data []byte
+}
+
+// File is a document that the user attached. A provider without support for it sends a note instead.
+type File struct {
+	Name string
+	MIME string // application/pdf
 	Data []byte
 }
 

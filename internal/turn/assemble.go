@@ -184,6 +184,9 @@ func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached 
 			conv.Files = append(conv.Files, fmt.Sprintf("[attached: %s, %s, %d bytes; its content is not shown]", f.Filename, f.MIME, f.Size))
 		case strings.HasPrefix(f.MIME, "image/"):
 			conv.Images = append(conv.Images, model.Image{MIME: f.MIME, Data: f.Data})
+		case f.PDF():
+			conv.Documents = append(conv.Documents, model.File{Name: f.Filename, MIME: f.MIME, Data: f.Data})
+			conv.Files = append(conv.Files, fmt.Sprintf("[attached: %s, %s, %d bytes]", f.Filename, f.MIME, f.Size))
 		default:
 			text, err := json.Marshal(string(f.Data)) // as JSON, the data cannot be mistaken for anything else or end the block
 			if err != nil {

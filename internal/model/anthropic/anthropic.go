@@ -67,7 +67,7 @@ func (m *Model) Name() string { return m.service.FullName() }
 // be forced is instructed to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.service.WithReasoning(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
+		return m.service.ReplyOrPlain(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
 			return m.stream(ctx, req, m.requestParams(req))
 		})
 	}

@@ -117,6 +117,9 @@ func (m *Model) convertMessages(history []model.Message) []anthropic.MessagePara
 }
 
 func (m *Model) blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
+	if versionOf(m.service.Model) < readsFiles {
+		msg = provider.WithoutFiles(msg)
+	}
 	blank := strings.TrimSpace(msg.Text) == ""
 	if msg.Role == model.ToolRole {
 		result := anthropic.ToolResultBlockParam{ToolUseID: provider.CallID(msg.CallID)}
@@ -131,6 +134,11 @@ func (m *Model) blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
 	var out []anthropic.ContentBlockParamUnion
 	for _, i := range msg.Images {
 		out = append(out, anthropic.NewImageBlockBase64(i.MIME, base64.StdEncoding.EncodeToString(i.Data)))
+	}
+	for _, f := range msg.Files {
+		document := anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(f.Data)})
+		document.OfDocument.Title = param.NewOpt(f.Name)
+		out = append(out, document)
 	}
 	out = append(out, m.thinkingBlocks(msg, false, 0)...)
 	if !blank {

@@ -20,6 +20,7 @@ type version int
 
 // The first versions with a property.
 const (
+	readsFiles     version = 305 // it takes PDFs
 	thinksByBudget version = 307 // it takes a budget of tokens for thinking
 	thinksByEffort version = 406 // it decides how much it thinks, and takes no prefill
 	fixedSampling  version = 407 // it takes neither temperature nor top_p

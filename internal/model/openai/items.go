@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -63,6 +62,8 @@ type inputPart struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`
 	ImageURL string `json:"image_url,omitempty"`
+	Filename string `json:"filename,omitempty"`
+	FileData string `json:"file_data,omitempty"`
 }
 
 // encryptsReasoning reports whether OpenAI returns the reasoning of this model: the others reject
@@ -111,11 +112,14 @@ func (m *Model) inputItems(msg model.Message) (items []any) {
 		return []any{inputItem{Type: "function_call_output", CallID: provider.CallID(msg.CallID), Output: &text}}
 	}
 	var parts []inputPart
-	if msg.Text != "" || len(msg.Images) == 0 {
+	if msg.Text != "" || len(msg.Images)+len(msg.Files) == 0 {
 		parts = append(parts, inputPart{Type: "input_text", Text: msg.Text})
 	}
 	for _, i := range msg.Images {
-		parts = append(parts, inputPart{Type: "input_image", ImageURL: "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)})
+		parts = append(parts, inputPart{Type: "input_image", ImageURL: provider.DataURL(i.MIME, i.Data)})
+	}
+	for _, f := range msg.Files {
+		parts = append(parts, inputPart{Type: "input_file", Filename: f.Name, FileData: provider.DataURL(f.MIME, f.Data)})
 	}
 	return []any{inputItem{Type: "message", Role: "user", Content: parts}}
 }

@@ -69,7 +69,7 @@ func (m *Model) Name() string { return m.service.FullName() }
 // model has to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.service.WithReasoning(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
+		return m.service.ReplyOrPlain(req, func(req model.Request) iter.Seq2[model.Chunk, error] {
 			return m.ask(ctx, req, func() chatRequest { return m.requestParams(req) }, func() responseRequest { return m.responseParams(req) })
 		})
 	}

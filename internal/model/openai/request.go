@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"regexp"
 
@@ -68,6 +67,7 @@ func message(msg model.Message) chatMessage {
 		}
 		return chatMessage{Role: "tool", Content: text, ToolCallID: provider.CallID(msg.CallID)}
 	default:
+		msg = provider.WithoutFiles(msg) // servers differ; the Responses API takes them
 		if len(msg.Images) > 0 {
 			return chatMessage{Role: "user", Content: illustrated(msg)}
 		}
@@ -83,7 +83,7 @@ func illustrated(msg model.Message) []contentPart {
 	}
 	for _, i := range msg.Images {
 		parts = append(parts, contentPart{Type: "image_url", ImageURL: &imageURL{
-			URL: "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data),
+			URL: provider.DataURL(i.MIME, i.Data),
 		}})
 	}
 	return parts

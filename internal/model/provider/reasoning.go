@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/parley-server/parley/internal/model"
@@ -53,20 +55,35 @@ func (s Service) HasReasoning(msg model.Message) bool {
 	return false
 }
 
-// WithReasoning is the reply to a request, or to the same request without reasoning if the provider
-// does not accept the first one: items become invalid with the account or key that they belong to.
-func (s Service) WithReasoning(req model.Request, reply func(model.Request) iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
-	plain, any := req, false
+// ReplyOrPlain is the reply to a request, or to the same request without reasoning and files if the
+// provider does not accept the first one: reasoning becomes invalid with the account or key that it
+// belongs to, and a file can be broken or protected.
+func (s Service) ReplyOrPlain(req model.Request, reply func(model.Request) iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
+	plain, extras := req, false
 	plain.Messages = make([]model.Message, len(req.Messages))
 	for i, msg := range req.Messages {
-		any = any || s.HasReasoning(msg)
+		extras = extras || s.HasReasoning(msg) || len(msg.Files) > 0
 		msg.Reasoning = nil
-		plain.Messages[i] = msg
+		plain.Messages[i] = WithoutFiles(msg)
 	}
-	if !any {
+	if !extras {
 		return reply(req)
 	}
 	return FirstAccepted(reply(req), reply(plain))
+}
+
+// WithoutFiles returns a message in which a note stands for each file.
+func WithoutFiles(msg model.Message) model.Message {
+	for _, f := range msg.Files {
+		msg.Text += fmt.Sprintf("\n\n[The content of %q is not shown, because the model cannot read it.]", f.Name)
+	}
+	msg.Files = nil
+	return msg
+}
+
+// DataURL returns data as an address.
+func DataURL(mime string, data []byte) string {
+	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
 }
 
 // FirstAccepted is the first of replies that the provider accepts; each one makes its request in

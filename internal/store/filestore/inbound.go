@@ -21,7 +21,9 @@ const (
 	ReadText = 256 << 10
 	// ReadImage is for one image.
 	ReadImage = 5 << 20
-	// ReadImages is for all images together.
+	// ReadPDF is for one PDF.
+	ReadPDF = 10 << 20
+	// ReadImages is for all images and PDFs together.
 	ReadImages = 20 << 20
 )
 
@@ -31,7 +33,7 @@ type Inbound struct {
 	MIME     string
 	Size     int64
 	// Data is the content that a model can read: a text in UTF-8, with a last line that reports a
-	// truncation, or an image. Nil: none.
+	// truncation, an image or a PDF. Nil: none.
 	Data []byte
 }
 
@@ -44,11 +46,14 @@ func (f Inbound) Image() bool {
 	return false
 }
 
+// PDF reports whether the file is a PDF.
+func (f Inbound) PDF() bool { return f.MIME == "application/pdf" }
+
 // Text reports whether the file is some form of text.
 func (f Inbound) Text() bool { return isText(f.MIME) }
 
-// Inbound reads the files in the message of a turn, in its order: texts and images up to the
-// limits, and only the names of all others.
+// Inbound reads the files in the message of a turn, in its order: texts, images and PDFs up
+// to the limits, and only the names of all others.
 func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) {
 	rows, err := s.q.TurnFiles(ctx, turn)
 	if err != nil {
@@ -61,7 +66,7 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 		switch {
 		case f.Text():
 			err = s.readText(ctx, r, &f, &text)
-		case f.Image() && f.Size <= min(ReadImage, images):
+		case f.Size <= images && (f.Image() && f.Size <= ReadImage || f.PDF() && f.Size <= ReadPDF):
 			images -= f.Size
 			f.Data, err = io.ReadAll(contentOf(s.q, r).Reader(ctx))
 		}

@@ -124,19 +124,19 @@ func TestWhatAModelIsGiven(t *testing.T) {
 			}
 		case f.Image():
 			images += len(f.Data)
-		case f.Data != nil:
+		case f.Data != nil && !f.PDF():
 			t.Errorf("%s has content", f.Filename)
 		}
 	}
 	if texts > 256<<10+100 || images > 20<<20 {
 		t.Errorf("%d bytes of text, %d of images", texts, images)
 	}
-	for i, want := range []string{"Grüße", "caf\ufffd;1", "{}", ""} {
+	for i, want := range []string{"Grüße", "caf\ufffd;1", "{}", "%PDF-1.7"} {
 		if string(in[i].Data) != want {
 			t.Errorf("%s: %q", in[i].Filename, in[i].Data)
 		}
 	}
-	for i, there := range []bool{true, true, true, false, false, true, true, true, true, false, true, false} {
+	for i, there := range []bool{true, true, true, true, false, true, true, true, true, false, true, false} {
 		if f := in[i]; (f.Data != nil) != there || f.Size == 0 {
 			t.Errorf("%s: %d bytes", f.Filename, len(f.Data))
 		}

@@ -17,6 +17,7 @@ type Asked struct {
 	Schema json.RawMessage // schema of that answer, or of the first tool
 	Text   string          // text of the last message
 	Images []model.Image   // in the last message
+	Files  []model.File    // likewise
 	Inputs []string        // inputs of the calls in all messages
 	// Reasoning are the items in all messages, those with a wrong signature as "invalid".
 	Reasoning []string
@@ -104,6 +105,7 @@ func anthropicAsked(body []byte) Asked {
 				Thinking  string          `json:"thinking"`
 				Signature string          `json:"signature"`
 				Input     json.RawMessage `json:"input"`
+				Title     string          `json:"title"`
 				Source    struct {
 					MediaType string `json:"media_type"`
 					Data      string `json:"data"`
@@ -129,6 +131,8 @@ func anthropicAsked(body []byte) Asked {
 			switch b.Type {
 			case "image":
 				a.Images = append(a.Images, parsePicture(b.Source.MediaType, b.Source.Data))
+			case "document":
+				a.Files = append(a.Files, model.File{Name: b.Title, MIME: b.Source.MediaType, Data: parsePicture("", b.Source.Data).Data})
 			case "tool_use":
 				a.Inputs = append(a.Inputs, string(b.Input))
 			case "thinking":

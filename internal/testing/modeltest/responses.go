@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
+
+	"github.com/parley-server/parley/internal/model"
 )
 
 // Responses starts a server of OpenAI's Responses API. Its base URL is URL+"/v1".
@@ -121,6 +123,8 @@ func (a *Asked) addParts(content json.RawMessage) {
 	var parts []struct {
 		Text     string `json:"text"`
 		ImageURL string `json:"image_url"`
+		Filename string `json:"filename"`
+		FileData string `json:"file_data"`
 	}
 	a.Text, a.Images = "", nil
 	if json.Unmarshal(content, &a.Text) != nil {
@@ -130,6 +134,9 @@ func (a *Asked) addParts(content json.RawMessage) {
 		a.Text += p.Text
 		if mime, data, ok := strings.Cut(strings.TrimPrefix(p.ImageURL, "data:"), ";base64,"); ok {
 			a.Images = append(a.Images, parsePicture(mime, data))
+		}
+		if mime, data, ok := strings.Cut(strings.TrimPrefix(p.FileData, "data:"), ";base64,"); ok {
+			a.Files = append(a.Files, model.File{Name: p.Filename, MIME: mime, Data: parsePicture("", data).Data})
 		}
 	}
 }

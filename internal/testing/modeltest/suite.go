@@ -82,6 +82,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("OutputOfAnySchema", s.outputWrapped)
 	t.Run("ToolsOfAnySchema", s.toolWrapped)
 	t.Run("ImagesTravelWithTheirMessage", s.testImages)
+	t.Run("FilesTravelOrAreNamed", s.testFiles)
 	t.Run("CutRepliesAreRetryableErrors", s.testCutConnections)
 	t.Run("BrokenStreamsAreRetryableErrors", s.testBrokenFrames)
 	t.Run("FailuresInsideTheStream", s.testErrorInside)

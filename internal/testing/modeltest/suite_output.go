@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,6 +162,33 @@ func (s Suite) testImages(t *testing.T) {
 		asked := s.Asked(script.Requests()[0].Body)
 		if diff := cmp.Diff(pictures, asked.Images); diff != "" || asked.Text != text {
 			t.Errorf("the text is %q, images differ (-want +got):\n%s", asked.Text, diff)
+		}
+	}
+}
+
+// testFiles sends a file as such, or a note in its place: where the protocol has no files, and where
+// the provider rejects this one.
+func (s Suite) testFiles(t *testing.T) {
+	t.Parallel()
+	const note = `[The content of "paper.pdf" is not shown`
+	req := askText("Summarize.")
+	req.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff")}}
+	rejected := Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error","message":"the PDF is protected"}}`}
+	script := &Script{Replies: []Reply{{Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}}}
+	m := s.startModel(t, script)
+	for range 2 {
+		if got, err := Read(m.Generate(t.Context(), req)); err != nil || got.Text != "Done." {
+			t.Fatalf("received %+v, %v", got, err)
+		}
+	}
+	for i, r := range script.Requests() {
+		asked := s.Asked(r.Body)
+		if s.Reasons && i < 2 {
+			if diff := cmp.Diff(req.Messages[0].Files, asked.Files); diff != "" || asked.Text != "Summarize." {
+				t.Errorf("request %d: the text is %q, files differ (-want +got):\n%s", i, asked.Text, diff)
+			}
+		} else if asked.Files != nil || !strings.Contains(asked.Text, note) {
+			t.Errorf("request %d: %d files, the text is %q", i, len(asked.Files), asked.Text)
 		}
 	}
 }

@@ -1,0 +1,40 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/anthropic"
+	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// TestPDFReachesTheModel attaches a PDF, which the provider gets as a document.
+func TestPDFReachesTheModel(t *testing.T) {
+	t.Parallel()
+	const content = "%PDF-1.7\nHello"
+	script := modeltest.Say("Done.")
+	srv := modeltest.Anthropic(script)
+	t.Cleanup(srv.Close)
+	m := anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", BaseURL: srv.URL, HTTPClient: srv.Client()})
+	s := startTurns(t, nil, func(cfg *turn.Config) {
+		cfg.Model = func(context.Context, uuid.UUID, string) (model.Model, error) { return m, nil }
+	})
+	var tk ticket
+	decode(t, s.get(t, call{method: "POST", path: "files", body: fmt.Sprintf(`{"filename":"paper.pdf","mime":"application/pdf","size":%d}`, len(content))}).Data, &tk)
+	if r := s.get(t, call{method: "PUT", path: strings.TrimPrefix(tk.Upload.URL, s.URL), key: "-", body: content, header: []string{"Content-Type", "application/pdf"}}); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.text)
+	}
+	s.say(t, "Summarize.", fmt.Sprintf(`"attachments":[{"file_id":%q}]`, tk.FileID)).rest()
+	asked := modeltest.AnthropicSuite(nil).Asked(script.Requests()[0].Body)
+	want := []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte(content)}}
+	if diff := cmp.Diff(want, asked.Files); diff != "" || !strings.Contains(asked.Text, "[attached: paper.pdf, application/pdf, 14 bytes]") {
+		t.Errorf("the text is %q, files differ (-want +got):\n%s", asked.Text, diff)
+	}
+}
