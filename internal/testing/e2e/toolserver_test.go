@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -67,6 +68,37 @@ func TestToolServersOfTheOfficialSDKs(t *testing.T) {
 	var asked int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE status = 'allowed'`).Scan(&asked); err != nil || asked != 3 {
 		t.Errorf("%d calls were approved, want one rename and two describe; %v", asked, err)
+	}
+}
+
+// TestToolServersPage runs the server of docs/guides/tool-servers.md, and the commands that add it.
+func TestToolServersPage(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs Node.js")
+	page, err := os.ReadFile("../../../docs/guides/tool-servers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dir, documented = "../../../compat/mcp", "http://localhost:9101/mcp"
+	install(t, dir)
+	var code, commands string
+	for _, e := range example.FindAllStringSubmatch(string(page), -1) {
+		switch {
+		case e[1] == "js":
+			code = e[2]
+		case strings.Contains(e[2], "tools add customers"):
+			commands = e[2]
+		}
+	}
+	url := startToolServer(t, dir, "env", "PORT=0", "node", "--input-type=module", "-e", code)
+	w := newWorld(t)
+	w.env = []string{"PARLEY_EGRESS_ALLOW=" + pinOf(t, url)}
+	s := w.serve(t, w.env)
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "admin", "--scope", "all")
+	cmd := exec.Command("bash", "-ec", `parley() { "$PARLEY" "$@"; }`+"\n"+strings.ReplaceAll(commands, documented, url))
+	cmd.Env = append(environ(), "PARLEY="+binary, "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key, "PARLEY_WORKSPACE=w")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "Ada") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
