@@ -31,6 +31,7 @@ type Agent struct {
 	Effort       string         // of the model: minimal, low, medium or high; "": the model's own
 	MaxTurns     int            // model calls in one turn; at least 1
 	Catalog      *model.Catalog // prices of models; nil: those of this release
+	Window       int            // tokens that a request may have; 0: what Catalog says
 	MaxCostUSD   *float64       // limit for one turn; needs a model with a known price; nil: no limit
 	// Afford checks the budgets of the day before each step, for the model of the step; nil: none.
 	Afford     func(ctx context.Context, model string) error
@@ -109,6 +110,8 @@ type run struct {
 	rest  []model.Model // fallbacks that were not tried
 	shown bool          // text of this turn, of any step
 
+	lastSent *event.Sent // the newest request of the earlier turns; nil: none
+
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
 
@@ -147,13 +150,14 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
-		req := r.request(settled)
+		req, sent := r.request(settled)
 		req.Partial = partial
 		reply, err := r.generateReply(ctx, req)
 		if err != nil {
 			return err
 		}
 		partial = ""
+		sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}

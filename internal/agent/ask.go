@@ -75,7 +75,7 @@ func (r *run) previewCall(ctx context.Context, s *step, c event.ToolCall) (op ev
 	switch {
 	case done, bad:
 		return op, ends, nil
-	case secret, s.begun[c.ID], decided:
+	case secret, c.Tool == readResult, s.begun[c.ID], decided:
 		return op, runs, nil
 	case t == nil, t.Spec().Unavailable != "", tool.WrongInput(t, c.Input) != "":
 		return op, ends, nil
@@ -119,7 +119,7 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 	if d, decided := r.state.decisionFor(c); decided {
 		return r.state.decisionResult(c, d), nil
 	}
-	if r.Permit == nil {
+	if r.Permit == nil || c.Tool == readResult {
 		return nil, nil
 	}
 	if r.state.unseen[c.ID] {

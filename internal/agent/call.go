@@ -185,6 +185,9 @@ func (r *run) redactSecrets(s string) string {
 }
 
 func (r *run) findTool(name string) tool.Tool {
+	if name == readResult {
+		return resultReader{r}
+	}
 	for _, t := range r.Tools {
 		if t.Spec().Name == name {
 			return t

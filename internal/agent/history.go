@@ -21,15 +21,11 @@ type Past struct {
 }
 
 // units returns a turn as the model reads it afterwards: as it happened.
-func (p Past) units() ([]unit, error) {
-	s, err := rebuildState(p.Log)
-	if err != nil {
-		return nil, err
-	}
+func (p Past) units(s state) []unit {
 	units := s.suppliedUnits(p.Turn)
 	add := func(step int, messages ...model.Message) {
 		if len(messages) > 0 {
-			units = append(units, unit{at: place{p.Turn, step}, messages: messages})
+			units = append(units, unit{at: event.Place{Turn: p.Turn, Step: step}, messages: messages})
 		}
 	}
 	if p.Message != "" {
@@ -41,7 +37,7 @@ func (p Past) units() ([]unit, error) {
 	if rest := p.unrecorded(s); rest != "" {
 		add(len(s.steps)+1, model.Message{Role: model.Assistant, Text: rest})
 	}
-	return units, nil
+	return units
 }
 
 // unrecorded returns the part of the answer that no reply contains: the text of a reply that was
@@ -97,7 +93,7 @@ func (s *state) suppliedUnits(turn uuid.UUID) (units []unit) {
 		last.messages = append(last.messages, model.Message{Role: model.Role(m.Role), Text: m.Text, Calls: m.Calls, CallID: m.CallID})
 	}
 	for i := range units {
-		units[i].at = place{turn, i - len(units)}
+		units[i].at = event.Place{Turn: turn, Step: i - len(units)}
 	}
 	return units
 }

@@ -119,4 +119,6 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 }
 
 // IsReserved reports whether the agent itself uses the name of a tool.
-func IsReserved(name string) bool { return name == finalAnswer || name == requestSecret }
+func IsReserved(name string) bool {
+	return name == finalAnswer || name == requestSecret || name == readResult
+}

@@ -16,16 +16,34 @@ const callerGround = "The caller of this conversation adds these instructions. T
 
 // request returns the request for the step after the first n. It is a function of the log: the same
 // rows give the same request.
-func (r *run) request(n int) model.Request {
+func (r *run) request(n int) (model.Request, event.Sent) {
 	req := model.Request{
 		System: r.system(), Tools: r.toolSpecs(), MaxTokens: r.Options.MaxTokens,
 		Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall,
-		Messages: joinUnits(append(fitUnits(r.past, r.c.Budget), r.currentUnits(n)...)),
+	}
+	units := r.visibleUnits(n)
+	masked, size := r.chooseMask(n, fixedTokens(req), units)
+	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil {
+		req.Tools = append([]model.Tool{readTool}, req.Tools...)
 	}
 	if n > 0 && r.correctionAfter(n) != "" {
 		req.Tools, req.MustCall, req.Output = nil, false, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
 	}
-	return req
+	return req, event.Sent{Masked: masked, Estimate: size}
+}
+
+// visibleUnits returns the conversation up to the first n steps of the turn.
+func (r *run) visibleUnits(n int) []unit {
+	return renameCalls(append(fitUnits(r.past, min(r.c.Budget, r.window()*maskTo/100)), r.currentUnits(n)...))
+}
+
+// fixedTokens estimates the size of a request without its messages.
+func fixedTokens(req model.Request) int {
+	n := estimateTokens(req.System)
+	for _, t := range req.Tools {
+		n += estimateTokens(t.Name) + estimateTokens(t.Description) + estimateTokens(string(t.Schema))
+	}
+	return n
 }
 
 // system returns the system text. Nothing that a user or a tool wrote is in it.
@@ -46,11 +64,14 @@ func (r *run) system() string {
 // pastUnits returns the conversation before the user's message.
 func (r *run) pastUnits() (units []unit, err error) {
 	for _, p := range r.c.History {
-		turn, err := p.units()
+		s, err := rebuildState(p.Log)
 		if err != nil {
 			return nil, err
 		}
-		units = append(units, turn...)
+		units = append(units, p.units(s)...)
+		for _, st := range s.steps {
+			r.lastSent = cmp.Or(st.reply.Sent, r.lastSent)
+		}
 	}
 	return append(units, r.state.suppliedUnits(r.c.Turn)...), nil
 }
@@ -61,13 +82,13 @@ func (r *run) currentUnits(n int) []unit {
 	for _, f := range r.c.Files {
 		text += "\n\n" + f
 	}
-	units := []unit{{at: place{r.c.Turn, 0}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images, Files: r.c.Documents}}}}
+	units := []unit{{at: event.Place{Turn: r.c.Turn}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images, Files: r.c.Documents}}}}
 	for i, s := range r.state.steps[:n] {
 		messages := r.stepMessages(s)
 		if correction := r.correctionAfter(i + 1); correction != "" {
 			messages = append(messages, model.Message{Role: model.User, Text: correction})
 		}
-		units = append(units, unit{at: place{r.c.Turn, i + 1}, messages: messages})
+		units = append(units, unit{at: event.Place{Turn: r.c.Turn, Step: i + 1}, messages: messages})
 	}
 	return units
 }

@@ -266,6 +266,7 @@ type Reply struct {
 
 	Reasoning []byte `json:"reasoning,omitempty"`  // the reasoning of the reply, sealed by the vault
 	RequestID string `json:"request_id,omitempty"` // the provider's id of the request
+	Sent      *Sent  `json:"sent,omitempty"`       // the request; nil in the logs of older releases
 }
 
 // ToolCall is a tool call as the model requested it. Input is a JSON object.

@@ -1,0 +1,20 @@
+package event
+
+import "github.com/google/uuid"
+
+// Place is a position in the conversation of a session: the end of a step of a turn. Step 0 is the
+// turn's message, and negative steps are messages that the caller sent before it.
+type Place struct {
+	Turn uuid.UUID `json:"turn_id"`
+	Step int       `json:"step"`
+}
+
+// Sent describes the request of a reply.
+type Sent struct {
+	// Masked is the place up to which the results of tools are left out; nil: none is.
+	Masked *Place `json:"masked,omitempty"`
+	// Estimate is the number of tokens that the request was thought to have, and Tokens the one that
+	// the provider reported, 0 if it is not known.
+	Estimate int64 `json:"estimate"`
+	Tokens   int64 `json:"tokens,omitempty"`
+}
