@@ -28,7 +28,7 @@ func TestUnconfirmedWriteIsInterrupted(t *testing.T) {
 		switch {
 		case conn == 0 && c.Direction == faultproxy.ToServer && bytes.Contains(c.Data, []byte(content)):
 			conn = c.Conn
-		case c.Conn == conn && c.Direction == faultproxy.ToClient:
+		case c.Conn == conn && c.Direction == faultproxy.ToClient && bytes.Contains(c.Data, []byte("COMMIT\x00")):
 			return faultproxy.ResetAfter(0)
 		}
 		return faultproxy.Forward

@@ -28,7 +28,7 @@ func TestLimitsAreChanged(t *testing.T) {
 	p := w.signIn(t, account.NewUser{Email: "olga@halden.example", Name: "Olga Berg"}, apikey.Owner)
 	address := w.URL + "/w/demo/limits"
 	p.Go(address)
-	p.See("tr", "1 of 10,000")              // documents
+	p.See("tr", "1 of 100,000")             // documents
 	p.See("tr", "key TestLimitsAreChanged") // the messages of its minute
 	p.See("tr", "of 1,000")                 // the budget
 
