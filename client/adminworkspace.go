@@ -33,6 +33,7 @@ type Workspace struct {
 	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
 
 	FallbackModels []string `json:"fallback_models"` // answer in place of an agent's model that fails
+	SearchLanguage string   `json:"search_language"` // of the documents, such as german
 
 	Storage *Storage `json:"storage,omitempty"` // in lists
 
@@ -75,6 +76,7 @@ type WorkspaceChange struct {
 	CallerParameters   *bool
 
 	FallbackModels *[]string
+	SearchLanguage *string
 }
 
 func (c WorkspaceChange) body() object {
@@ -97,6 +99,7 @@ func (c WorkspaceChange) body() object {
 	put(o, "caller_instructions", c.CallerInstructions)
 	put(o, "caller_parameters", c.CallerParameters)
 	put(o, "fallback_models", c.FallbackModels)
+	put(o, "search_language", c.SearchLanguage)
 	return o
 }
 

@@ -283,8 +283,9 @@ SET name = COALESCE($1, name),
     caller_instructions = COALESCE($14, caller_instructions),
     caller_parameters = COALESCE($15, caller_parameters),
     fallback_models = COALESCE($16::text[], fallback_models),
+    search_language = COALESCE($17, search_language),
     updated_at = now()
-WHERE id = $17 AND ($18::timestamptz IS NULL OR updated_at = $18)
+WHERE id = $18 AND ($19::timestamptz IS NULL OR updated_at = $19)
 RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
 `
 
@@ -305,6 +306,7 @@ type WorkspaceUpdateParams struct {
 	CallerInstructions *bool
 	CallerParameters   *bool
 	FallbackModels     []string
+	SearchLanguage     *string
 	ID                 uuid.UUID
 	Seen               *time.Time
 }
@@ -329,6 +331,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.CallerInstructions,
 		arg.CallerParameters,
 		arg.FallbackModels,
+		arg.SearchLanguage,
 		arg.ID,
 		arg.Seen,
 	)

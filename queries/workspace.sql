@@ -35,6 +35,7 @@ SET name = COALESCE(sqlc.narg('name'), name),
     caller_instructions = COALESCE(sqlc.narg('caller_instructions'), caller_instructions),
     caller_parameters = COALESCE(sqlc.narg('caller_parameters'), caller_parameters),
     fallback_models = COALESCE(sqlc.narg('fallback_models')::text[], fallback_models),
+    search_language = COALESCE(sqlc.narg('search_language'), search_language),
     updated_at = now()
 WHERE id = @id AND (sqlc.narg('seen')::timestamptz IS NULL OR updated_at = sqlc.narg('seen'))
 RETURNING *;

@@ -16,7 +16,7 @@ import (
 
 // configuration is a file with every section.
 const configuration = `parley: 1
-workspace: {name: Sales team, max_running: 7, messages_per_minute: 0, calls_per_minute: server, separate_approver: true}
+workspace: {name: Sales team, max_running: 7, messages_per_minute: 0, calls_per_minute: server, separate_approver: true, search_language: german}
 agents:
   default: {instructions: You help the sales team., rules: {bash: deny}}
   support:

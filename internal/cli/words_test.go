@@ -110,6 +110,7 @@ func TestEveryViolationHasALine(t *testing.T) {
 		want []string
 	}{
 		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "Unknown model"}},
+		{[]string{"workspace", "update", "test", "--search-language", "klingon"}, []string{`"klingon" is not a language of the search. Use arabic, danish, `}},
 		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"Unknown scope chatt. Did you mean chat?", "Unknown scope nope. The scopes are all, chat, "}},
 		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)}, []string{"caller_id: ", "command: "}},
 	} {
@@ -133,7 +134,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	}
 	sh.must("workspace", "create", "one", "--max-running", "3", "--instructions-file", "kind.md")
 	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7", "--history-tokens", "0", "--name", "The one",
-		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100")
+		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100", "--search-language", "german")
 	sh.must("workspace", "update", "one", "--open-streams", "-1")
 	sh.must("workspace", "update", "one", "--storage-quota", "7")
 	if err := os.WriteFile(filepath.Join(sh.dir, "large.md"), []byte(strings.Repeat("x", 1<<20)), 0o600); err != nil {
@@ -153,6 +154,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 		"slug": "one", "name": "The one", "instructions": "Be kind.", "model": "openai/gpt-5-mini",
 		"max_response_seconds": 61.0, "max_turns": 7.0, "max_running": 3.0, "history_tokens": 0.0,
 		"messages_per_minute": 600.0, "calls_per_minute": 0.0, "open_streams": nil, "storage_quota": 7.0 * (1 << 20),
+		"search_language": "german",
 	} {
 		if got := list.Data[0][name]; got != want {
 			t.Errorf("%s is %v", name, got)

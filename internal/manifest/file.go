@@ -62,6 +62,7 @@ type Workspace struct {
 	CallerParameters   *bool   `yaml:"caller_parameters,omitempty"`
 
 	FallbackModels *[]string `yaml:"fallback_models,omitempty"`
+	SearchLanguage *string   `yaml:"search_language,omitempty"`
 }
 
 // Limit is a limit of each key: a number, or -1 for the server's own, which the file calls server.

@@ -88,10 +88,11 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	owner.Fill("#f-name", "Support <b>desk</b>")
 	owner.See("label", "The sender may not allow").MustClick()
 	owner.See("label", "Callers may send instructions").MustClick()
+	owner.Choose("[name=search_language]", "german")
 	owner.Press("button", "Save settings")
 	owner.See(".note", "Saved")
 	if ws, err := w.Workspaces.Find(t.Context(), "demo"); err != nil || ws.Name != "Support <b>desk</b>" || !ws.SeparateApprover || ws.AdminPatterns ||
-		ws.CallerInstructions || !ws.CallerParameters {
+		ws.CallerInstructions || !ws.CallerParameters || ws.SearchLanguage != "german" {
 		t.Errorf("stored %+v, %v", ws, err)
 	}
 	other.Press("button", "Save settings")

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,11 +14,23 @@ import (
 
 // workspaceView is the page of the settings of a workspace.
 type workspaceView struct {
-	Form   *form
-	Ask    string // asks before the agents are stopped or the workspace is deleted
-	Delete *form
-	Replay time.Duration // retention, which the server sets
-	Audit  time.Duration
+	Form      *form
+	Languages []option
+	Ask       string // asks before the agents are stopped or the workspace is deleted
+	Delete    *form
+	Replay    time.Duration // retention, which the server sets
+	Audit     time.Duration
+}
+
+var searchLanguages = languageOptions()
+
+// languageOptions labels the languages of the search by their English names.
+func languageOptions() (list []option) {
+	for _, l := range workspace.SearchLanguages {
+		list = append(list, option{l, strings.ToUpper(l[:1]) + l[1:]})
+	}
+	list[slices.Index(workspace.SearchLanguages, "simple")].Label = "No language"
+	return list
 }
 
 func (a *App) workspacePage(w http.ResponseWriter, p *page) error {
@@ -27,7 +40,7 @@ func (a *App) workspacePage(w http.ResponseWriter, p *page) error {
 func (a *App) showWorkspace(w http.ResponseWriter, p *page, status int, view workspaceView) error {
 	if view.Form == nil {
 		ws := p.Workspace
-		view.Form = emptyForm("name", ws.Name, "seen", strconv.FormatInt(ws.UpdatedAt.UnixMicro(), 10))
+		view.Form = emptyForm("name", ws.Name, "search_language", ws.SearchLanguage, "seen", strconv.FormatInt(ws.UpdatedAt.UnixMicro(), 10))
 		for rule, on := range map[string]bool{"separate_approver": ws.SeparateApprover, "admin_patterns": ws.AdminPatterns,
 			"caller_instructions": ws.CallerInstructions, "caller_parameters": ws.CallerParameters} {
 			if on {
@@ -41,6 +54,7 @@ func (a *App) showWorkspace(w http.ResponseWriter, p *page, status int, view wor
 	if ask := p.URL.Query().Get("ask"); ask == "pause" && p.Can("admin") && p.Workspace.Paused.At == nil {
 		view.Ask = ask
 	}
+	view.Languages = searchLanguages
 	view.Replay, view.Audit = a.srv.Sessions.ReplayWindow(), a.srv.Sessions.AuditRetention()
 	return a.renderStatus(w, p, status, "workspace", view)
 }
@@ -77,9 +91,10 @@ func (a *App) saveWorkspace(w http.ResponseWriter, p *page, f *form) error {
 	_, err = a.srv.Workspaces.Update(p.Context(), p.Workspace.ID, workspace.Change{
 		Seen: new(time.UnixMicro(seen)), Name: new(strings.TrimSpace(f.Value("name"))),
 		SeparateApprover: new(f.Has("rule", "separate_approver")), AdminPatterns: new(f.Has("rule", "admin_patterns")),
-		CallerInstructions: new(f.Has("rule", "caller_instructions")), CallerParameters: new(f.Has("rule", "caller_parameters"))})
+		CallerInstructions: new(f.Has("rule", "caller_instructions")), CallerParameters: new(f.Has("rule", "caller_parameters")),
+		SearchLanguage: new(f.Value("search_language"))})
 	if err != nil {
-		if err := f.take(err, "name"); err != nil {
+		if err := f.take(err, "name", "search_language"); err != nil {
 			return err
 		}
 		return a.showWorkspace(w, p, http.StatusUnprocessableEntity, workspaceView{Form: f})

@@ -16,11 +16,12 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	var w struct {
 		Instructions      string
 		Model             *string
-		MaxTurns          int  `json:"max_turns"`
-		MessagesPerMinute *int `json:"messages_per_minute"`
+		MaxTurns          int    `json:"max_turns"`
+		MessagesPerMinute *int   `json:"messages_per_minute"`
+		SearchLanguage    string `json:"search_language"`
 	}
-	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0}`, &w, "X-Request-Id", "mine")
-	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 {
+	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0,"search_language":"german"}`, &w, "X-Request-Id", "mine")
+	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 || w.SearchLanguage != "german" {
 		t.Errorf("changed to %+v", w)
 	}
 	s.must(t, "PATCH ", `{"model":null,"messages_per_minute":null}`, nil)
@@ -30,6 +31,8 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	}
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":null}`)
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":100000}`)
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":null}`)
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":"klingon"}`)
 
 	var log []struct {
 		Action string
@@ -38,7 +41,8 @@ func TestWorkspaceIsChanged(t *testing.T) {
 			RequestID               string `json:"request_id"`
 		}
 		Before, After struct {
-			MaxTurns int `json:"max_turns"`
+			MaxTurns       int    `json:"max_turns"`
+			SearchLanguage string `json:"search_language"`
 		}
 	}
 	s.must(t, "GET admin-log?object=workspaces&actor="+s.Key[4:12], "", &log)
@@ -46,7 +50,8 @@ func TestWorkspaceIsChanged(t *testing.T) {
 		t.Fatalf("logged %+v", log)
 	}
 	first := log[1]
-	if a := first.Actor; a.Kind != "key" || a.ID != s.Key[4:12] || a.Name == "" || a.Address != "127.0.0.1" || a.RequestID != "mine" || first.Before.MaxTurns == 7 || first.After.MaxTurns != 7 {
+	if a := first.Actor; a.Kind != "key" || a.ID != s.Key[4:12] || a.Name == "" || a.Address != "127.0.0.1" || a.RequestID != "mine" || first.Before.MaxTurns == 7 || first.After.MaxTurns != 7 ||
+		first.Before.SearchLanguage != "english" || first.After.SearchLanguage != "german" {
 		t.Errorf("logged %+v", first)
 	}
 	s.must(t, "GET /api/v1/admin/log?limit=1", "", &log)

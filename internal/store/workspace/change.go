@@ -44,6 +44,8 @@ type Change struct {
 	CallerParameters   *bool // messages may have parameters of the model
 
 	FallbackModels *[]string // full names, the first one first
+
+	SearchLanguage *string // language of the documents, one of SearchLanguages
 }
 
 const (
@@ -67,6 +69,7 @@ func (c Change) Violations() []fault.Violation {
 		wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
 	}
 	vs = append(vs, c.fallbackViolations()...)
+	vs = append(vs, c.languageViolations()...)
 	for _, n := range []struct {
 		param    string
 		value    *int
@@ -122,7 +125,7 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: narrowInt(c.HistoryTokens), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
 		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
-		FallbackModels: c.fallbackParam(),
+		FallbackModels: c.fallbackParam(), SearchLanguage: c.SearchLanguage,
 	}
 }
 

@@ -48,6 +48,8 @@ type Workspace struct {
 
 	FallbackModels []string // answer in place of an agent's model that fails, in this order
 
+	SearchLanguage string // one of SearchLanguages
+
 	Budgeted     bool // it has budgets
 	HasProviders bool // it has providers of models of its own
 }
@@ -60,7 +62,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,
-		FallbackModels: r.FallbackModels, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
+		FallbackModels: r.FallbackModels, SearchLanguage: r.SearchLanguage, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
 	}
 }
 

@@ -50,9 +50,10 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 		Name: new(" "), Instructions: new("\x00"), Model: new("gpt"),
 		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-1),
 		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2), StorageQuota: new(-1),
+		SearchLanguage: new("klingon"),
 	}
 	_, err := s.Add(t.Context(), "No Slug", bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 12 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 13 {
 		t.Errorf("add: %v", err)
 	}
 	w, err := s.Add(t.Context(), "acme", workspace.Change{MaxTurns: new(200), MaxResponseSeconds: new(3600)})
@@ -60,7 +61,7 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 		t.Fatalf("add: %+v, %v", w, err)
 	}
 	_, err = s.Update(t.Context(), w.ID, bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 11 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 12 {
 		t.Errorf("update: %v", err)
 	}
 	if after, err := s.Find(t.Context(), "acme"); err != nil || !cmp.Equal(w, after) {
@@ -68,6 +69,31 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	}
 	if _, err := s.Add(t.Context(), "acme", workspace.Change{}); fault.From(err) == nil {
 		t.Errorf("added twice: %v", err)
+	}
+}
+
+// TestSearchLanguagesAreThoseOfTheDatabase sets every language, and compares the list with the
+// constraint of the column.
+func TestSearchLanguagesAreThoseOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := workspace.New(pool)
+	w, err := s.Create(t.Context(), "acme", "Acme", "")
+	if err != nil || w.SearchLanguage != "english" {
+		t.Fatalf("created %+v, %v", w, err)
+	}
+	for _, language := range workspace.SearchLanguages {
+		if got, err := s.Update(t.Context(), w.ID, workspace.Change{SearchLanguage: &language}); err != nil || got.SearchLanguage != language {
+			t.Errorf("%s: %+v, %v", language, got, err)
+		}
+	}
+	var listed []string
+	if err := pool.QueryRow(t.Context(), `SELECT array_agg(m[1] ORDER BY m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''([a-z]+)''', 'g') m
+		WHERE conname = 'workspaces_search_language_check'`).Scan(&listed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(listed, workspace.SearchLanguages); diff != "" {
+		t.Errorf("the database and SearchLanguages differ:\n%s", diff)
 	}
 }
 
