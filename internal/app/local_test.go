@@ -56,7 +56,9 @@ func TestUnknownPathsOfOpenAIClientsNameWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, base := range map[string]string{"/openai/v1/embeddings": "/openai/v1", "/openai/v1": "/openai/v1", "/openai/chat/completions": "/openai/v1", "/v1/completions": "/v1"} {
+	for path, base := range map[string]string{
+		"/openai/v1/embeddings": "/openai/v1", "/openai/v1": "/openai/v1", "/openai/chat/completions": "/openai/v1", "/v1/audio/speech": "/v1",
+	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
