@@ -156,6 +156,80 @@ func (q *Queries) DocumentsAreStale(ctx context.Context, workspaceID *uuid.UUID)
 	return column_1, err
 }
 
+const documentsFolder = `-- name: DocumentsFolder :many
+WITH below AS (
+    SELECT d.path, substr(d.path, length($5::text) + 1) AS rest, d.title, octet_length(d.content) AS size, d.version, d.updated_at
+    FROM documents d WHERE d.workspace_id = $1 AND starts_with(d.path, $5::text)
+), listed AS (
+    SELECT split_part(rest, '/', 1) AS name, strpos(rest, '/') = 0 AS document, max(title) AS title, count(*) AS documents, sum(size) AS size,
+           max(version) AS version, max(updated_at) AS updated_at, sum(count(*)) OVER () AS all_documents, sum(sum(size)) OVER () AS all_size
+    FROM below GROUP BY 1, 2
+)
+SELECT name::text AS name, document::bool AS document, title::text AS title, documents, size::bigint AS size, version::int AS version,
+       updated_at::timestamptz AS updated_at, all_documents::bigint AS all_documents, all_size::bigint AS all_size
+FROM listed
+WHERE (document, name COLLATE "C") > ($2::bool, $3::text)
+ORDER BY document, name COLLATE "C" LIMIT $4::int
+`
+
+type DocumentsFolderParams struct {
+	WorkspaceID   uuid.UUID
+	AfterDocument bool
+	After         string
+	Most          int32
+	Folder        string
+}
+
+type DocumentsFolderRow struct {
+	Name         string
+	Document     bool
+	Title        string
+	Documents    int64
+	Size         int64
+	Version      int32
+	UpdatedAt    time.Time
+	AllDocuments int64
+	AllSize      int64
+}
+
+// DocumentsFolder is a page of a folder: the folders in it, each with what is below it, and then its
+// documents. The last two columns are about the whole folder.
+func (q *Queries) DocumentsFolder(ctx context.Context, arg DocumentsFolderParams) ([]DocumentsFolderRow, error) {
+	rows, err := q.db.Query(ctx, documentsFolder,
+		arg.WorkspaceID,
+		arg.AfterDocument,
+		arg.After,
+		arg.Most,
+		arg.Folder,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DocumentsFolderRow
+	for rows.Next() {
+		var i DocumentsFolderRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Document,
+			&i.Title,
+			&i.Documents,
+			&i.Size,
+			&i.Version,
+			&i.UpdatedAt,
+			&i.AllDocuments,
+			&i.AllSize,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const documentsList = `-- name: DocumentsList :many
 SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
 WHERE workspace_id = $1 AND starts_with(path, $2::text) AND path COLLATE "C" > $3::text
@@ -221,6 +295,60 @@ func (q *Queries) DocumentsMeasure(ctx context.Context, workspaceID uuid.UUID, p
 	var i DocumentsMeasureRow
 	err := row.Scan(&i.Documents, &i.Bytes, &i.Size)
 	return i, err
+}
+
+const documentsNear = `-- name: DocumentsNear :many
+(SELECT b.path FROM documents b
+ WHERE b.workspace_id = $1 AND starts_with(b.path, $2::text)
+   AND b.path COLLATE "C" < $3::text AND b.path COLLATE "C" >= $2::text
+ ORDER BY b.path COLLATE "C" DESC LIMIT $4::int)
+UNION
+(SELECT a.path FROM documents a
+ WHERE a.workspace_id = $1 AND starts_with(a.path, $2::text) AND a.path COLLATE "C" >= $3::text
+ ORDER BY a.path COLLATE "C" LIMIT $4::int)
+UNION
+(SELECT found.path FROM (
+    SELECT d.path, translate(lower(d.path COLLATE "C"), '-_/', '   ') AS name, translate(lower($5::text COLLATE "C"), '-_/', '   ') AS unknown
+    FROM documents d WHERE d.workspace_id = $1 AND starts_with(d.path, $2::text)) found
+ WHERE strpos(found.name, found.unknown) > 0 OR strpos(found.unknown, found.name) > 0
+ LIMIT $4::int)
+`
+
+type DocumentsNearParams struct {
+	WorkspaceID uuid.UUID
+	Prefix      string
+	Path        string
+	Most        int32
+	Name        string
+}
+
+// DocumentsNear are paths that may be meant by an unknown one: those around it in the order of paths,
+// and those that contain the name or are part of it, whatever the case of ASCII letters and the blanks.
+// most bounds each of the three parts. The third one reads all paths, 0.3 s for 100,000.
+func (q *Queries) DocumentsNear(ctx context.Context, arg DocumentsNearParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, documentsNear,
+		arg.WorkspaceID,
+		arg.Prefix,
+		arg.Path,
+		arg.Most,
+		arg.Name,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var path string
+		if err := rows.Scan(&path); err != nil {
+			return nil, err
+		}
+		items = append(items, path)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const documentsPage = `-- name: DocumentsPage :many

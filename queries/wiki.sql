@@ -33,6 +33,42 @@ SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM
 WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text) AND path COLLATE "C" > sqlc.arg(after)::text
 ORDER BY path COLLATE "C" LIMIT sqlc.narg(most)::int;
 
+-- name: DocumentsNear :many
+-- DocumentsNear are paths that may be meant by an unknown one: those around it in the order of paths,
+-- and those that contain the name or are part of it, whatever the case of ASCII letters and the blanks.
+-- most bounds each of the three parts. The third one reads all paths, 0.3 s for 100,000.
+(SELECT b.path FROM documents b
+ WHERE b.workspace_id = sqlc.arg(workspace_id) AND starts_with(b.path, sqlc.arg(prefix)::text)
+   AND b.path COLLATE "C" < sqlc.arg(path)::text AND b.path COLLATE "C" >= sqlc.arg(prefix)::text
+ ORDER BY b.path COLLATE "C" DESC LIMIT sqlc.arg(most)::int)
+UNION
+(SELECT a.path FROM documents a
+ WHERE a.workspace_id = sqlc.arg(workspace_id) AND starts_with(a.path, sqlc.arg(prefix)::text) AND a.path COLLATE "C" >= sqlc.arg(path)::text
+ ORDER BY a.path COLLATE "C" LIMIT sqlc.arg(most)::int)
+UNION
+(SELECT found.path FROM (
+    SELECT d.path, translate(lower(d.path COLLATE "C"), '-_/', '   ') AS name, translate(lower(sqlc.arg(name)::text COLLATE "C"), '-_/', '   ') AS unknown
+    FROM documents d WHERE d.workspace_id = sqlc.arg(workspace_id) AND starts_with(d.path, sqlc.arg(prefix)::text)) found
+ WHERE strpos(found.name, found.unknown) > 0 OR strpos(found.unknown, found.name) > 0
+ LIMIT sqlc.arg(most)::int);
+
+-- name: DocumentsFolder :many
+-- DocumentsFolder is a page of a folder: the folders in it, each with what is below it, and then its
+-- documents. The last two columns are about the whole folder.
+WITH below AS (
+    SELECT d.path, substr(d.path, length(sqlc.arg(folder)::text) + 1) AS rest, d.title, octet_length(d.content) AS size, d.version, d.updated_at
+    FROM documents d WHERE d.workspace_id = $1 AND starts_with(d.path, sqlc.arg(folder)::text)
+), listed AS (
+    SELECT split_part(rest, '/', 1) AS name, strpos(rest, '/') = 0 AS document, max(title) AS title, count(*) AS documents, sum(size) AS size,
+           max(version) AS version, max(updated_at) AS updated_at, sum(count(*)) OVER () AS all_documents, sum(sum(size)) OVER () AS all_size
+    FROM below GROUP BY 1, 2
+)
+SELECT name::text AS name, document::bool AS document, title::text AS title, documents, size::bigint AS size, version::int AS version,
+       updated_at::timestamptz AS updated_at, all_documents::bigint AS all_documents, all_size::bigint AS all_size
+FROM listed
+WHERE (document, name COLLATE "C") > (sqlc.arg(after_document)::bool, sqlc.arg(after)::text)
+ORDER BY document, name COLLATE "C" LIMIT sqlc.arg(most)::int;
+
 -- name: DocumentsPage :many
 -- DocumentsPage is a page of the documents below a path, for grep.
 SELECT path, content FROM documents

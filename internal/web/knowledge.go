@@ -67,59 +67,51 @@ func (a *App) showKnowledge(w http.ResponseWriter, p *page, status int, view kno
 	if view.Form == nil {
 		view.Form = emptyForm("folder", strings.TrimSuffix(view.Folder, "/"))
 	}
-	entries, err := a.Wiki.List(p.Context(), p.Workspace.ID, view.Folder)
+	list, err := a.Wiki.FolderPage(p.Context(), p.Workspace.ID, view.Folder, entryAfter(q.Get("after")), documentsOnPage+1)
 	if err != nil {
 		return err
 	}
-	view.arrange(entries, q.Get("after"))
+	view.show(list, q.Get("after"))
 	return a.renderStatus(w, p, status, "knowledge", view)
 }
 
-// arrange puts the folders of a folder before its documents, and chooses those after a name.
-func (v *knowledgeView) arrange(entries []wiki.Entry, after string) {
-	var folders, documents []documentRow
-	at := make(map[string]int)
-	for _, e := range entries {
-		v.Count++
-		v.Size += int64(e.Size)
-		name, rest, below := strings.Cut(strings.TrimPrefix(e.Path, v.Folder), "/")
-		if !below {
-			documents = append(documents, documentRow{Name: name, Path: e.Path, Title: e.Title, Size: int64(e.Size), Version: e.Version, Changed: e.UpdatedAt})
-			continue
-		}
-		i, known := at[name]
-		if !known {
-			i, at[name] = len(folders), len(folders)
-			folders = append(folders, documentRow{Name: name, Folder: e.Path[:len(e.Path)-len(rest)]})
-		}
-		folders[i].Count++
-		folders[i].Size += int64(e.Size)
-		if e.UpdatedAt.After(folders[i].Changed) {
-			folders[i].Changed = e.UpdatedAt
-		}
-	}
+// show adds a page of the folder after an entry. It has one entry more if another page follows.
+func (v *knowledgeView) show(list wiki.Folder, after string) {
+	v.Count, v.Size = list.Documents, list.Size
 	here := "?folder=" + url.QueryEscape(v.Folder)
 	if after != "" {
 		v.First = here
 	}
-	for _, row := range append(folders, documents...) {
-		if row.key() <= after {
-			continue
-		}
-		if n := len(v.List); n == documentsOnPage {
-			v.Older = here + "&after=" + url.QueryEscape(v.List[n-1].key())
-			break
+	if entries := list.Entries; len(entries) > documentsOnPage {
+		list.Entries = entries[:documentsOnPage]
+		v.Older = here + "&after=" + url.QueryEscape(afterEntry(entries[documentsOnPage-1]))
+	}
+	for _, e := range list.Entries {
+		row := documentRow{Name: e.Name, Title: e.Title, Count: e.Documents, Size: e.Size, Version: e.Version, Changed: e.UpdatedAt}
+		if e.Document {
+			row.Path = v.Folder + e.Name
+		} else {
+			row.Folder = v.Folder + e.Name + "/"
 		}
 		v.List = append(v.List, row)
 	}
 }
 
-// key orders the rows of a folder: PostgreSQL returns paths in the order of their bytes.
-func (r documentRow) key() string {
-	if r.Folder != "" {
-		return "1" + r.Name
+// afterEntry returns the parameter for the page after an entry: 1 and the name of a folder, or 2 and
+// the name of a document.
+func afterEntry(e wiki.FolderEntry) string {
+	if e.Document {
+		return "2" + e.Name
 	}
-	return "2" + r.Name
+	return "1" + e.Name
+}
+
+// entryAfter is the reverse of afterEntry. The zero value is before the first entry.
+func entryAfter(s string) wiki.FolderEntry {
+	if s == "" {
+		return wiki.FolderEntry{}
+	}
+	return wiki.FolderEntry{Document: s[0] == '2', Name: s[1:]}
 }
 
 // parentsOf returns the folders above a path and, for a folder, the folder itself.

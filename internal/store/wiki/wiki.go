@@ -135,7 +135,7 @@ func (s *Store) findPage(ctx context.Context, workspace uuid.UUID, name string) 
 }
 
 func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) error {
-	paths, err := s.Paths(ctx, workspace)
+	paths, err := s.Paths(ctx, workspace, name)
 	if err != nil {
 		return err
 	}
@@ -166,32 +166,4 @@ func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (con
 func (s *Store) File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error) {
 	d, found, err := s.findPage(ctx, workspace, path)
 	return d.Content, found, err
-}
-
-// Pages returns the names of all wiki pages, sorted by their paths.
-func (s *Store) Pages(ctx context.Context, workspace uuid.UUID) ([]string, error) {
-	paths, err := s.Paths(ctx, workspace)
-	if err != nil {
-		return nil, err
-	}
-	var pages []string
-	for _, p := range paths {
-		if page, ok := PageOf(p); ok {
-			pages = append(pages, page)
-		}
-	}
-	return pages, nil
-}
-
-// Paths returns the paths of all documents, sorted.
-func (s *Store) Paths(ctx context.Context, workspace uuid.UUID) ([]string, error) {
-	entries, err := s.List(ctx, workspace, "")
-	if err != nil {
-		return nil, err
-	}
-	paths := make([]string, len(entries))
-	for i, e := range entries {
-		paths[i] = e.Path
-	}
-	return paths, nil
 }

@@ -176,7 +176,7 @@ func TestKnowledgeStaysInItsWorkspace(t *testing.T) {
 	if err == nil || err.Error() != unknown.Error() {
 		t.Errorf("Get of another workspace's document: %v; of an unknown one: %v", err, unknown)
 	}
-	if paths, err := s.Paths(t.Context(), ours); err != nil || len(paths) > 0 {
+	if paths, err := s.Paths(t.Context(), ours, "secret.md"); err != nil || len(paths) > 0 {
 		t.Errorf("Paths: %q, %v", paths, err)
 	}
 }

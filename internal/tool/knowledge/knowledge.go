@@ -37,10 +37,11 @@ type Knowledge interface {
 	WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error)
 	// File returns the content of a document; found is false if it does not exist.
 	File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error)
-	// Pages returns the names of all wiki pages.
-	Pages(ctx context.Context, workspace uuid.UUID) ([]string, error)
-	// Paths returns the paths of all documents.
-	Paths(ctx context.Context, workspace uuid.UUID) ([]string, error)
+	// Pages returns names of wiki pages that may be meant by an unknown one, at most some hundred.
+	// Without pages there are none.
+	Pages(ctx context.Context, workspace uuid.UUID, unknown string) ([]string, error)
+	// Paths is Pages for the paths of documents.
+	Paths(ctx context.Context, workspace uuid.UUID, unknown string) ([]string, error)
 	// Search returns the passages that answer a query best, best first, at most limit of them, in
 	// the documents with a path that begins with prefix.
 	Search(ctx context.Context, workspace uuid.UUID, query, prefix string, limit int) ([]search.Hit, error)
@@ -74,8 +75,8 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	return tool.Decode(input, into)
 }
 
-// unknownName returns the result for an unknown name, with similar names or all names. kind begins
-// the sentence.
+// unknownName returns the result for an unknown name, with similar names or some that exist. kind
+// begins the sentence.
 func unknownName(kind, name string, near, all []string) tool.Result {
 	msg := fmt.Sprintf("%s %q does not exist.", kind, shortName(name))
 	switch {

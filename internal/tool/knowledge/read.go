@@ -76,7 +76,7 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{}, fmt.Errorf("read document: %w", err)
 	}
 	if !found {
-		paths, err := t.k.Paths(ctx, call.Workspace)
+		paths, err := t.k.Paths(ctx, call.Workspace, in.Path)
 		if err != nil {
 			return tool.Result{}, fmt.Errorf("list documents: %w", err)
 		}

@@ -62,7 +62,7 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		}
 		return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: page, Source: "wiki_read"}}}, nil
 	}
-	pages, err := t.k.Pages(ctx, call.Workspace)
+	pages, err := t.k.Pages(ctx, call.Workspace, page)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("list wiki pages: %w", err)
 	}
