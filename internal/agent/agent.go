@@ -76,6 +76,7 @@ type Failure struct {
 	Code    event.Code
 	Message string
 	Final   bool // sending the message again cannot help, although it can for others with this code
+	tooLong bool // the request is longer than the model's context
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
@@ -111,6 +112,7 @@ type run struct {
 	shown bool          // text of this turn, of any step
 
 	lastSent *event.Sent // the newest request of the earlier turns; nil: none
+	limit    int         // tokens of a request that the model has rejected as too long; 0: none
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -130,6 +132,7 @@ func (r *run) work(ctx context.Context) error {
 		return err
 	}
 	r.chooseModel()
+	r.limit = r.state.learnedWindow()
 	if r.past, err = r.pastUnits(); err != nil {
 		return err
 	}
@@ -150,14 +153,11 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
-		req, sent := r.request(settled)
-		req.Partial = partial
-		reply, err := r.generateReply(ctx, req)
+		reply, err := r.requestReply(ctx, settled, partial)
 		if err != nil {
 			return err
 		}
 		partial = ""
-		sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}
@@ -165,6 +165,27 @@ func (r *run) work(ctx context.Context) error {
 			return err
 		}
 		r.state.steps = append(r.state.steps, &step{reply: reply})
+	}
+}
+
+// requestReply requests the reply of the step after the first n. A request that is too long for the
+// model is shortened as if its size were the model's window.
+func (r *run) requestReply(ctx context.Context, n int, partial string) (event.Reply, error) {
+	for req, sent := r.request(n); ; {
+		req.Partial = partial
+		reply, err := r.generateReply(ctx, req)
+		if err == nil {
+			sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
+			return reply, nil
+		}
+		if f, ok := errors.AsType[*Failure](err); !ok || !f.tooLong {
+			return reply, err
+		}
+		before := sent.Estimate
+		r.limit = min(r.window(), int(r.scaleBefore(n).apply(int(before))))
+		if req, sent = r.request(n); sent.Estimate >= before {
+			return reply, err
+		}
 	}
 }
 

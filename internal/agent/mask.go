@@ -25,7 +25,15 @@ const (
 
 // window returns the tokens that a request may have.
 func (r *run) window() int {
-	return cmp.Or(r.Window, r.Catalog.Window(r.model.Name()))
+	return cmp.Or(r.limit, r.Window, r.Catalog.Window(r.model.Name()))
+}
+
+// learnedWindow returns the limit that the newest request of the turn had; 0: none.
+func (s *state) learnedWindow() int {
+	if last := s.lastStep(); last != nil && last.reply.Sent != nil {
+		return last.reply.Sent.Window
+	}
+	return 0
 }
 
 // chooseMask returns the place up to which results are masked in the request for the step after the

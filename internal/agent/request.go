@@ -29,7 +29,7 @@ func (r *run) request(n int) (model.Request, event.Sent) {
 	if n > 0 && r.correctionAfter(n) != "" {
 		req.Tools, req.MustCall, req.Output = nil, false, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
 	}
-	return req, event.Sent{Masked: masked, Estimate: size}
+	return req, event.Sent{Masked: masked, Estimate: size, Window: r.limit}
 }
 
 // visibleUnits returns the conversation up to the first n steps of the turn.

@@ -17,4 +17,6 @@ type Sent struct {
 	// the provider reported, 0 if it is not known.
 	Estimate int64 `json:"estimate"`
 	Tokens   int64 `json:"tokens,omitempty"`
+	// Window is the limit of the turn's requests since the model rejected a longer one; 0: the model's.
+	Window int `json:"window,omitempty"`
 }
