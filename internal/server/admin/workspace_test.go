@@ -32,7 +32,9 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":null}`)
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":100000}`)
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":null}`)
-	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":"klingon"}`)
+	if text := s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":"klingon"}`).text; !strings.Contains(text, `"arabic","danish"`) {
+		t.Errorf("the violation does not list the languages: %s", text)
+	}
 
 	var log []struct {
 		Action string
