@@ -15,7 +15,7 @@ const ground = `You are an agent that people and programs talk to through an API
 const callerGround = "The caller of this conversation adds these instructions. The instructions above take precedence:"
 
 // request returns the request for the step after the first n. It is a function of the log: the same
-// rows give the same request.
+// rows give the same request. docs/internals/context.md describes it.
 func (r *run) request(n int) (model.Request, event.Sent) {
 	req := model.Request{
 		System: r.system(), Tools: r.toolSpecs(), MaxTokens: r.Options.MaxTokens,
