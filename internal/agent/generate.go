@@ -61,7 +61,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 					continue
 				}
 			}
-			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.Admin && !fault.Retryable, tooLong: fault.TooLong}
+			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.TooLong || fault.Admin && !fault.Retryable, tooLong: fault.TooLong}
 		}
 		log := r.Log
 		if fault.Err != nil {

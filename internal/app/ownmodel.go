@@ -89,11 +89,11 @@ func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Ru
 			return nil, fmt.Errorf("open the key of the provider %s: %w", t.provider.Name, err)
 		}
 		if err != nil || len(opened[0].Value.Reveal()) == 0 {
-			return nil, notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s --host %[3]s", t.provider.Name, name, to.Host)
+			return nil, notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s %[3]s", t.provider.Name, name, vault.HostFlags(to))
 		}
 		c := opened[0]
 		if !c.MayReach(to) {
-			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s --host %[3]s", t.provider.Name, name, to.Host)
+			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s %[3]s", t.provider.Name, name, vault.HostFlags(to))
 		}
 		cfg.Redact = redact.New(redact.Secret{Name: c.Name, Value: c.Value.Reveal()})
 		cfg.Credentials = []egress.Credential{{Name: c.Name, Version: c.Version, Placeholder: keyStand, Value: c.Value, Hosts: c.Hosts, AllowHTTP: c.AllowHTTP}}

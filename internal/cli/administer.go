@@ -38,10 +38,10 @@ func (c *command) administerServer(work administerWork) func(*cobra.Command, []s
 	return c.administerIn(func(context.Context, *adminTarget, []string) (string, error) { return "", nil }, work)
 }
 
-// administerTools is administer for a command that may call a tool server: where a server of Parley is
-// known, it makes the calls, because it may reach hosts that this process cannot.
-func (c *command) administerTools(work administerWork) func(*cobra.Command, []string) error {
-	return c.administerOn(c.openToolTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) { return on.chosenWorkspace(ctx) }, work)
+// administerOutside is administer for a command that may call a tool server or a model: where a server
+// of Parley is known, it makes the calls, with its own settings and the hosts that only it reaches.
+func (c *command) administerOutside(work administerWork) func(*cobra.Command, []string) error {
+	return c.administerOn(c.openOutsideTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) { return on.chosenWorkspace(ctx) }, work)
 }
 
 // openTarget finds the target of a command.
@@ -101,9 +101,9 @@ func (c *command) openAdminTarget(ctx context.Context, cmd *cobra.Command) (*adm
 	return on, err
 }
 
-// openToolTarget is openAdminTarget, but prefers the server of serve --dev to its database for the
+// openOutsideTarget is openAdminTarget, but prefers the server of serve --dev to its database for the
 // workspace of its key: only that process reaches the demo's tool servers.
-func (c *command) openToolTarget(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) {
+func (c *command) openOutsideTarget(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) {
 	cfg, err := c.loadSettings(cmd)
 	if err != nil {
 		return nil, err

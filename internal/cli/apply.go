@@ -47,7 +47,7 @@ administrator makes at the same time is not overwritten: the command stops there
 		}
 		return nil
 	}
-	work := c.administerTools(func(ctx context.Context, a *administration, _ []string) error { return c.applyFile(ctx, a, f) })
+	work := c.administerOutside(func(ctx context.Context, a *administration, _ []string) error { return c.applyFile(ctx, a, f) })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if schema {
 			_, err := io.WriteString(c.Stdout, manifest.Schema)

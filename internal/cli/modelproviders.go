@@ -101,7 +101,7 @@ func (c *command) modelsTest() *cobra.Command {
 		Example: `  parley models test openai/gpt-5-mini
   parley models test vllm/llama-3.3-70b --json`,
 		Args: exactArguments("MODEL"),
-		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			t, err := a.TestModel(ctx, args[0])
 			if err != nil {
 				return err
@@ -124,7 +124,7 @@ the next model of the list answers, for the rest of the turn.`,
 		Example: `  parley models fallback
   parley models fallback anthropic/claude-sonnet-4-5 openai/gpt-5-mini
   parley models fallback --none`,
-		Args: atLeastArguments(0, "MODEL"),
+		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
 		if len(args) == 0 && !none {

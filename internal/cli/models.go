@@ -33,7 +33,7 @@ func (c *command) modelsList() *cobra.Command {
   parley models list --used --json`,
 		Args: nothing,
 	}
-	cmd.RunE = c.administer(func(ctx context.Context, a *administration, _ []string) error {
+	cmd.RunE = c.administerOutside(func(ctx context.Context, a *administration, _ []string) error {
 		list, err := a.Models(ctx)
 		if err != nil {
 			return err

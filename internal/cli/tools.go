@@ -67,7 +67,7 @@ func (c *command) toolsList() *cobra.Command {
 		Example: `  parley tools list
   parley tools list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.administerTools(func(ctx context.Context, a *administration, _ []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, _ []string) error {
 			list, err := a.ToolServers(ctx)
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func (c *command) toolsShow() *cobra.Command {
 		Example: `  parley tools show crm
   parley tools show crm --json`,
 		Args: exactArguments("SERVER"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			s, err := a.ToolServer(ctx, args[0])
 			if err != nil {
 				return err

@@ -30,7 +30,7 @@ sent as a bearer token. A server with --oauth has its tools after parley tools c
 		Args: exactArguments("NAME"),
 	}
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check(cmd) }
-	cmd.RunE = c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+	cmd.RunE = c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 		s.Name, s.Timeout, s.Headers = args[0], int(f.timeout/time.Second), make(map[string]string)
 		if err := c.readTools(f, &s); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (c *command) toolsRefresh() *cobra.Command {
 		Example: `  parley tools refresh crm
   parley tools refresh crm --json`,
 		Args: exactArguments("SERVER"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			s, err := a.RefreshToolServer(ctx, args[0])
 			if err != nil {
 				return err
@@ -120,7 +120,7 @@ func (c *command) toolsTest() *cobra.Command {
   parley tools test crm find --input @input.json`,
 		Args: exactArguments("SERVER", "TOOL"),
 	}
-	cmd.RunE = c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+	cmd.RunE = c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 		text, err := c.flagArgument(input)
 		if err != nil {
 			return err

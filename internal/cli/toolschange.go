@@ -17,7 +17,7 @@ func (c *command) toolsAccept() *cobra.Command {
 		Example: `  parley tools show crm
   parley tools accept crm find`,
 		Args: exactArguments("SERVER", "TOOL"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			t, err := findOwnTool(ctx, a, args)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (c *command) toolsLabel() *cobra.Command {
 		Example: `  parley tools label crm find read_only
   parley tools label crm rename changes`,
 		Args: exactArguments("SERVER", "TOOL", "read_only|changes"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			if _, err := a.UpdateOwnTool(ctx, args[0], args[1], client.OwnToolChange{Label: &args[2]}); err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (c *command) toolsEnable(enabled bool) *cobra.Command {
 		Short:   map[bool]string{true: "allow the agent to use a tool or a server again", false: "deny the agent a tool or a server"}[enabled],
 		Example: "  parley tools " + word + " crm\n  parley tools " + word + " crm rename",
 		Args:    atLeastArguments(1, "SERVER", "TOOL"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			var err error
 			if len(args) > 1 {
 				_, err = a.UpdateOwnTool(ctx, args[0], args[1], client.OwnToolChange{Enabled: &enabled})
@@ -101,7 +101,7 @@ func (c *command) toolsRemove() *cobra.Command {
 		Example: `  parley tools remove crm
   parley tools remove crm --workspace sales`,
 		Args: exactArguments("SERVER"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			if err := a.DeleteToolServer(ctx, args[0]); err != nil {
 				return err
 			}

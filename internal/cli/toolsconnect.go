@@ -24,7 +24,7 @@ listed, and accepted the first time.`,
 		Example: `  parley tools connect tracker
   parley tools connect tracker --scope tickets:write`,
 		Args: exactArguments("SERVER"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			before, err := a.Connections(ctx, args[0])
 			if err != nil {
 				return err
@@ -96,7 +96,7 @@ func (c *command) toolsDisconnect() *cobra.Command {
 		Example: `  parley tools disconnect tracker
   parley tools disconnect tracker 0192f0aa-0000-7000-8000-000000000009`,
 		Args: atLeastArguments(1, "SERVER", "CONNECTION"),
-		RunE: c.administerTools(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			list, err := a.Connections(ctx, args[0])
 			if err != nil {
 				return err

@@ -158,8 +158,11 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 		return exitError(exit)
 	}
 	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or read the server's log."}
-	if v.failed.Recoverable {
+	switch {
+	case v.failed.Recoverable:
 		p.Do = "Send the message again."
+	case v.failed.Code == string(event.ModelError): // its message says what to do
+		p.Do = ""
 	}
 	if v.failed.Code == string(event.SessionGone) {
 		p.What, p.Why = "These events do not exist.", "They are past their retention, the session was erased, or the id belongs to another session."

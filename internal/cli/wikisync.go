@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -81,9 +82,10 @@ func extraNote(n int) string {
 func markdownFiles(dir, to string) (map[string]string, error) {
 	files := make(map[string]string)
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err // d is nil for a directory that does not exist
+		}
 		switch hidden := strings.HasPrefix(d.Name(), ".") && name != dir; {
-		case err != nil:
-			return err
 		case hidden && d.IsDir():
 			return filepath.SkipDir
 		case hidden || d.IsDir() || filepath.Ext(name) != ".md":
@@ -114,6 +116,10 @@ func (c *command) writeChanged(ctx context.Context, a *administration, files map
 		content, err := os.ReadFile(files[path])
 		if err != nil {
 			return done, unreadableError(err)
+		}
+		if !utf8.Valid(content) {
+			return done, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s is not text in UTF-8.", files[path]),
+				Why: "Documents are text in UTF-8.", Do: "Convert it, and run the command again: it sends the rest."}
 		}
 		d, exists := stored[path]
 		if exists && d.Size == len(content) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,5 +63,21 @@ func TestSyncSendsOnlyChanges(t *testing.T) {
 	}
 	if got := sh.must("wiki", "show", "manuals/extra.md"); got != "extra" {
 		t.Errorf("the document is %q", got)
+	}
+}
+
+// TestSyncRejectsWhatIsNoText checks a directory that does not exist, and a file that is not text.
+func TestSyncRejectsWhatIsNoText(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	if _, errs, code := sh.run("wiki", "sync", "nowhere"); code != 2 || !strings.Contains(errs, "no such file or directory") {
+		t.Errorf("a directory that does not exist: %d %s", code, errs)
+	}
+	if err := os.Mkdir(filepath.Join(sh.dir, "book"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fileOf(t, sh, "book/a.md", "\xff\xfe")
+	if _, errs, code := sh.run("wiki", "sync", "book"); code != 2 || !strings.Contains(errs, "a.md is not text in UTF-8") {
+		t.Errorf("bytes: %d %s", code, errs)
 	}
 }

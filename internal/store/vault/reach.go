@@ -21,3 +21,11 @@ func (c Credential) MayReach(u *url.URL) bool {
 	}
 	return false
 }
+
+// HostFlags returns the flags of parley secrets set that let a credential reach u.
+func HostFlags(u *url.URL) string {
+	if u.Scheme == "http" {
+		return "--host " + u.Host + " --allow-http"
+	}
+	return "--host " + u.Host
+}
