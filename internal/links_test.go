@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 var (
@@ -83,7 +85,7 @@ func filesBelow(t *testing.T, extensions ...string) (files []string) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
-		t.Skipf("not a checkout of git: %v", err)
+		need.Missing(t, "not a checkout of git: %v", err)
 	}
 	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		dirs := strings.Split(filepath.Dir(path), "/")

@@ -296,9 +296,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 // TestDevModeAsRootHasASandbox starts as root without a setting for the users of commands.
 func TestDevModeAsRootHasASandbox(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("the test is not root")
-	}
+	need.Root(t)
 	if _, err := osexec.LookPath("bwrap"); err != nil {
 		need.Missing(t, "bubblewrap is not installed")
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // TestDevEnvMustBeOwnClosedAndLocal checks that a foreign folder cannot direct a command, and the
@@ -29,9 +31,7 @@ func TestDevEnvMustBeOwnClosedAndLocal(t *testing.T) {
 		"world-written": {server.URL, "is open to other users (mode 0666)", func(_ *testing.T, path string) error { return os.Chmod(path, 0o666) }},
 		"readable":      {server.URL, "is open to other users (mode 0644)", func(_ *testing.T, path string) error { return os.Chmod(path, 0o644) }},
 		"another's": {server.URL, "belongs to the user id 65534", func(t *testing.T, path string) error {
-			if os.Getuid() != 0 {
-				t.Skip("needs root")
-			}
+			need.Root(t)
 			return os.Chown(path, 65534, 65534)
 		}},
 		"a directory":    {server.URL, "is not a regular file", func(_ *testing.T, path string) error { return remake(path) }},

@@ -20,9 +20,7 @@ const nobody = 65534
 func asRoot(t *testing.T) {
 	t.Helper()
 	available(t)
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	need.Root(t)
 }
 
 func TestRootHandsDownToAnOrdinaryUser(t *testing.T) {

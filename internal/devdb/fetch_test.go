@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // programsArchive has three shell scripts that know their version, packed as the
@@ -138,12 +139,18 @@ func TestPinnedSumsAreSums(t *testing.T) {
 	}
 }
 
+// downloads skips a test that downloads PostgreSQL, unless that is asked for or every test must run.
+func downloads(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PARLEY_TEST_FETCH") == "" && !need.All() {
+		t.Skip("set PARLEY_TEST_FETCH to download PostgreSQL")
+	}
+}
+
 // TestPinnedFilesAreServed downloads and unpacks every version for this machine when asked to.
 func TestPinnedFilesAreServed(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PARLEY_TEST_FETCH") == "" {
-		t.Skip("set PARLEY_TEST_FETCH to download PostgreSQL")
-	}
+	downloads(t)
 	for _, major := range []int{15, 16, 17, 18} {
 		if err := devdb.FetchPlatform(t.Context(), t.TempDir(), "linux-amd64", major); err != nil {
 			t.Errorf("%d: %v", major, err)
@@ -199,9 +206,7 @@ func TestNothingInstalledAndNothingToFetch(t *testing.T) {
 // TestFetchedPostgresWorks downloads the real programs when asked to.
 func TestFetchedPostgresWorks(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PARLEY_TEST_FETCH") == "" {
-		t.Skip("set PARLEY_TEST_FETCH to download PostgreSQL")
-	}
+	downloads(t)
 	u := user(t, newDir(t), fetching(t))
 	t.Log(u.Progress)
 	if u.Error != "" || !strings.HasPrefix(query(t, u.DSN, "SHOW server_version"), u.Version) {

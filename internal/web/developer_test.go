@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // use reads the sessions of the workspace demo with a key.
@@ -135,7 +136,7 @@ func TestSnippetsRun(t *testing.T) {
 func run(t *testing.T, env string, argv ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(argv[0]); err != nil {
-		t.Skip("no " + argv[0])
+		need.Missing(t, "no %s", argv[0])
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
@@ -18,7 +19,7 @@ func TestFrameworks(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat(filepath.Join(dir, venv, "installed")); err != nil {
-				t.Skip("the frameworks are not installed: make packages-frameworks; only this check needs them, and they are never required")
+				need.Package(t, "frameworks", "the frameworks are not installed: make packages-frameworks; only this check needs them")
 			}
 			w := newWorld(t)
 			cmd := exec.Command(filepath.Join(venv, "bin", "python"), script)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/testing/need"
 )
 
 // TestGeneratedClients generates clients from the document that a server serves, compiles or
@@ -41,7 +43,7 @@ func TestGeneratedClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, err := runIn(t, dir, env, []string{"go", "mod", "download"}); err != nil {
-			t.Skipf("the modules of oapi-codegen are not available (%v):\n%s", err, out)
+			need.Missing(t, "the modules of oapi-codegen are not available (%v):\n%s", err, out)
 		}
 		steps(t, dir, []string{"go", "generate", "."}, []string{"go", "vet", "./..."}, []string{"go", "run", "."})
 	})
@@ -101,6 +103,6 @@ func installPython(t *testing.T, dir string, env []string) {
 		return
 	}
 	if out, err := runIn(t, "../../..", env, []string{"make", "packages-python"}); err != nil {
-		t.Skipf("the packages of compat/python cannot be installed (%v); only this check needs them, and they are never required:\n%s", err, out)
+		need.Package(t, "python", "the packages of compat/python, which only this check needs, cannot be installed (%v):\n%s", err, out)
 	}
 }

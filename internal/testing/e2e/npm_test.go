@@ -9,20 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 var installing sync.Mutex // two tests may install the same packages
 
 // install installs the packages of a folder of compat if npm is available, and returns npm. Parley
-// itself needs nothing from npm, so the packages are never required.
+// itself needs nothing from npm.
 func install(t *testing.T, dir string) string {
 	t.Helper()
 	slow.Test(t, "runs npm")
-	const why = "; it is needed for this check alone, and never required"
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		t.Skip("no npm: install Node.js 20.19 or newer" + why)
+		need.Package(t, "npm", "no npm: install Node.js 20.19 or newer, for this check alone")
 	}
 	installing.Lock()
 	defer installing.Unlock()
@@ -32,7 +32,7 @@ func install(t *testing.T, dir string) string {
 		cmd := exec.CommandContext(ctx, npm, "ci", "--fetch-retries=1", "--fetch-timeout=20000")
 		cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("npm cannot install the packages (%v)%s:\n%s", err, why, out)
+			need.Package(t, "npm", "npm cannot install the packages of this check (%v):\n%s", err, out)
 		}
 	}
 	return npm

@@ -3,6 +3,8 @@ package need
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,4 +19,23 @@ func Missing(t testing.TB, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// Package is Missing for packages of a registry, of which a run may leave out some: those that
+// PARLEY_TEST_WITHOUT names, such as "npm frameworks".
+func Package(t testing.TB, name, format string, args ...any) {
+	t.Helper()
+	if slices.Contains(strings.Fields(os.Getenv("PARLEY_TEST_WITHOUT")), name) {
+		t.Skipf(format, args...)
+	}
+	Missing(t, format, args...)
+}
+
+// Root skips a test that only root can run. The rights are not a part that a machine lacks: the tests
+// of the sandbox run again as an ordinary user, with every test required.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run this test")
+	}
 }

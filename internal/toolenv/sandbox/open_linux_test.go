@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -48,9 +49,7 @@ func TestWithoutBubblewrapThereIsNoSandbox(t *testing.T) {
 
 func TestRootNeedsAnotherUser(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("the test is not root")
-	}
+	need.Root(t)
 	for _, none := range []sandbox.UserRange{{}, {First: -1, Last: 5}} {
 		s, err := sandbox.Open(t.Context(), sandbox.Config{Users: none})
 		if err == nil {
@@ -65,9 +64,7 @@ func TestRootNeedsAnotherUser(t *testing.T) {
 
 func TestDirectoryMustBeReachable(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("the test is not root")
-	}
+	need.Root(t)
 	closed := t.TempDir() // below a directory of the test's user alone
 	s, err := sandbox.Open(t.Context(), sandbox.Config{Users: commandUsers, Dir: closed})
 	if err == nil {

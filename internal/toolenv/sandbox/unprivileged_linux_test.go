@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
@@ -20,9 +21,7 @@ import (
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs many commands")
-	if os.Geteuid() != 0 {
-		t.Skip("the test is not root")
-	}
+	need.Root(t)
 	open(t, sandbox.Config{}) // skips the test without a sandbox
 	dir := passable(t)
 	exe, err := os.Executable()

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
@@ -24,9 +25,7 @@ func owner(t *testing.T, path string) int {
 // command.
 func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("the test is not root")
-	}
+	need.Root(t)
 	s := open(t, sandbox.Config{Users: sandbox.UserRange{First: 64100, Last: 64101}})
 	first, other := folder(t, s), folder(t, s)
 	same, sent := folder(t, s), folder(t, s)

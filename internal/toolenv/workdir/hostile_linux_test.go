@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -136,9 +137,7 @@ func as(t *testing.T, uid uintptr, fn func()) {
 // another user are skipped.
 func TestFilesWithoutRights(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be two users")
-	}
+	need.Root(t)
 	w := newWorld(t, workdir.Options{})
 	const uid = 61234
 	base, err := os.MkdirTemp("", "workdir") // t.TempDir is accessible to root only
