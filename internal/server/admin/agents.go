@@ -115,7 +115,7 @@ func (s *api) publishAgent(ctx context.Context, c *call) (any, error) {
 func (s *api) checkDraftCost(ctx context.Context, c *call) error {
 	a, err := s.findAgent(ctx, c)
 	if err != nil || !a.HasDraft {
-		return err // Publish reports that there is no draft
+		return err // Publish reports a missing draft
 	}
 	v, err := s.Agents.Version(ctx, a, agent.Draft)
 	if err != nil {

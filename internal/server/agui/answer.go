@@ -126,7 +126,7 @@ func decisionOf(asked session.Approval, rs resume, c server.Caller, param string
 		a.Outcome = event.Denied
 	case secret && a.Outcome != "":
 		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "unknown",
-			Message: "This interrupt asks for a secret, and that is no answer to it. " +
+			Message: "This interrupt asks for a secret, and this value does not answer it. " +
 				"Send the value to its secret_url and resolve it without a payload, or cancel it to continue without the secret."})
 	case secret:
 		a.Outcome = event.Provided

@@ -106,7 +106,7 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 	if err := in.Err(); err != nil {
 		return q, err
 	}
-	if q.results != nil { // they are no message
+	if q.results != nil { // tool results alone are not a message
 		q.text = "?"
 	}
 	if err := s.resolveModel(r, q, in.Given); err != nil {

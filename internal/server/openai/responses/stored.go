@@ -93,7 +93,7 @@ func Cancel(s chat.Service) chat.Handler {
 	})
 }
 
-// Delete returns the handler that deletes the responses of a turn: their ids are no longer known.
+// Delete returns the handler that deletes the responses of a turn. Their ids become unknown.
 func Delete(s chat.Service) chat.Handler {
 	return storedHandler(s, func(w http.ResponseWriter, r *server.Request, name string, rd server.Reading) error {
 		ctx, stop := s.Brief(context.WithoutCancel(r.Context()))
