@@ -79,8 +79,21 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		m.ask(ctx, req, func() chatRequest { return m.forcedRequest(req, form) }, func() responseRequest { return m.forcedResponse(req, form) }))
 }
 
-// stream makes one request of Chat Completions and yields the reply.
-func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
+// incoming is the reply to one request while it arrives, in either API.
+type incoming interface {
+	// next reads an event and returns the part of it that is yielded at once. It returns io.EOF at
+	// the end of the reply.
+	next(s *chunkStream) (model.Chunk, error)
+	// limits returns what the reply has used of its limits.
+	limits() *provider.Bound
+	// outcome returns nil if the reply is complete. err is what ended the stream, nil at its end.
+	outcome(ctx context.Context, m *Model, err error) error
+	// finalChunks returns the calls, the reasoning and the usage of a complete reply.
+	finalChunks() []model.Chunk
+}
+
+// stream makes one request and yields the reply.
+func (m *Model) stream(ctx context.Context, path string, body any, newReply func() incoming) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -88,17 +101,19 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r := newReply(req)
-		stream, err := m.client.openStream(inner, "chat/completions", body)
+		r := newReply()
+		stream, err := m.client.openStream(inner, path, body)
 		if err == nil {
 			defer stream.Close()
-			r.requestID = stream.requestID
 			var stopped bool
-			if stopped, err = m.readText(stream, r, yield); stopped {
+			if stopped, err = m.readReply(stream, r, yield); stopped {
 				return
 			}
 		}
-		if err := m.outcome(ctx, err, r); err != nil {
+		if reported, ok := errors.AsType[*reportedError](err); ok {
+			err = m.service.Reported(reported.data)
+		}
+		if err := r.outcome(ctx, m, err); err != nil {
 			yield(model.Chunk{}, err)
 			return
 		}
@@ -110,42 +125,28 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 	}
 }
 
-// readText reads a stream to its end, or to the error that ends it, and yields the text. It reports
+// readReply reads a reply to its end, or to the error that ends it, and yields the text. It reports
 // stopped when nothing more may be yielded.
-func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error) bool) (stopped bool, err error) {
+func (m *Model) readReply(s *chunkStream, r incoming, yield func(model.Chunk, error) bool) (stopped bool, err error) {
 	for {
-		chunk, err := s.nextChunk()
+		c, err := r.next(s)
 		if err == io.EOF {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		text := r.addChunk(chunk)
-		if err := m.service.Exceeded(&r.bound); err != nil {
+		if err := m.service.Exceeded(r.limits()); err != nil {
 			yield(model.Chunk{}, err)
 			return true, nil
 		}
-		if text != "" && !yield(model.Chunk{Text: text}, nil) {
+		if c.Text+c.Summary != "" && !yield(c, nil) {
 			return true, nil
 		}
 	}
 }
 
-// outcome decides whether the reply is complete. It is complete once the server sent a finish
-// reason, even if the connection broke before the usage arrived: a retry would repeat a complete
-// answer.
-func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
-	if reported, ok := errors.AsType[*reportedError](err); ok {
-		err = m.service.Reported(reported.data)
-	}
-	switch {
-	case ctx.Err() == nil && r.finish == "error": // some gateways end a reply this way if it failed upstream
-		return m.service.Reported(nil)
-	case ctx.Err() == nil && r.finish != "":
-		return nil
-	case err == nil:
-		err = m.service.Lost(io.ErrUnexpectedEOF)
-	}
-	return m.service.Outcome(ctx, err)
+// chat makes one request of Chat Completions and yields the reply.
+func (m *Model) chat(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
+	return m.stream(ctx, "chat/completions", body, func() incoming { return newReply(req) })
 }

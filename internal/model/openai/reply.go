@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
@@ -30,6 +32,33 @@ type call struct {
 
 func newReply(req model.Request) *reply {
 	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
+}
+
+// next implements incoming.
+func (r *reply) next(s *chunkStream) (model.Chunk, error) {
+	r.requestID = s.requestID
+	chunk, err := s.nextChunk()
+	if err != nil {
+		return model.Chunk{}, err
+	}
+	return model.Chunk{Text: r.addChunk(chunk)}, nil
+}
+
+func (r *reply) limits() *provider.Bound { return &r.bound }
+
+// outcome decides whether the reply is complete. It is complete once the server sent a finish
+// reason, even if the connection broke before the usage arrived: a retry would repeat a complete
+// answer.
+func (r *reply) outcome(ctx context.Context, m *Model, err error) error {
+	switch {
+	case ctx.Err() == nil && r.finish == "error": // some gateways end a reply this way if it failed upstream
+		return m.service.Reported(nil)
+	case ctx.Err() == nil && r.finish != "":
+		return nil
+	case err == nil:
+		err = m.service.Lost(io.ErrUnexpectedEOF)
+	}
+	return m.service.Outcome(ctx, err)
 }
 
 // addChunk adds a chunk and returns the text in it.

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -82,6 +83,28 @@ type response struct {
 
 func (m *Model) newResponse(req model.Request) *response {
 	return &response{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
+}
+
+// next implements incoming. Only the last event completes a reply, and none follows it.
+func (r *response) next(s *chunkStream) (model.Chunk, error) {
+	r.requestID = s.requestID
+	if r.status != "" {
+		return model.Chunk{}, io.EOF
+	}
+	ev, err := s.nextEvent()
+	if err != nil {
+		return model.Chunk{}, err
+	}
+	return r.addEvent(ev), nil
+}
+
+func (r *response) limits() *provider.Bound { return &r.bound }
+
+func (r *response) outcome(ctx context.Context, m *Model, err error) error {
+	if err == nil && r.status == "" {
+		err = m.service.Lost(io.ErrUnexpectedEOF)
+	}
+	return m.service.Outcome(ctx, err)
 }
 
 // addEvent adds an event and returns the text in it, or the summary of reasoning.

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"net/http"
 
@@ -18,7 +17,7 @@ const minOutput = 16
 // has it and it has the caller's options; else in Chat Completions.
 func (m *Model) ask(ctx context.Context, req model.Request, chat func() chatRequest, responses func() responseRequest) iter.Seq2[model.Chunk, error] {
 	if !m.responses || m.lacksResponses.Load() || len(req.Options.Stop) > 0 || req.Options.Seed != nil || req.MaxTokens > 0 && req.MaxTokens < minOutput {
-		return m.stream(ctx, req, chat())
+		return m.chat(ctx, req, chat())
 	}
 	return func(yield func(model.Chunk, error) bool) {
 		begun := false
@@ -34,7 +33,7 @@ func (m *Model) ask(ctx context.Context, req model.Request, chat func() chatRequ
 			}
 		}
 		if missing != nil {
-			m.chatInstead(m.stream(ctx, req, chat()), missing, yield)
+			m.chatInstead(m.chat(ctx, req, chat()), missing, yield)
 		}
 	}
 }
@@ -56,67 +55,7 @@ func (m *Model) chatInstead(reply iter.Seq2[model.Chunk, error], missing error, 
 
 // respond makes one request of the Responses API and yields the reply.
 func (m *Model) respond(ctx context.Context, req model.Request, body responseRequest) iter.Seq2[model.Chunk, error] {
-	return func(yield func(model.Chunk, error) bool) {
-		if m.unusable != nil {
-			yield(model.Chunk{}, m.unusable)
-			return
-		}
-		inner, cancel := context.WithCancel(ctx)
-		defer cancel()
-		r := m.newResponse(req)
-		stream, err := m.client.openStream(inner, "responses", body)
-		if err == nil {
-			defer stream.Close()
-			r.requestID = stream.requestID
-			var stopped bool
-			if stopped, err = m.readEvents(stream, r, yield); stopped {
-				return
-			}
-		}
-		if err := m.responseOutcome(ctx, err, r); err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		for _, c := range r.finalChunks() {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
-}
-
-// readEvents reads a stream to the end of the reply, or to the error that ends it, and yields the
-// text. It reports stopped when nothing more may be yielded.
-func (m *Model) readEvents(s *chunkStream, r *response, yield func(model.Chunk, error) bool) (stopped bool, err error) {
-	for r.status == "" {
-		ev, err := s.nextEvent()
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		c := r.addEvent(ev)
-		if err := m.service.Exceeded(&r.bound); err != nil {
-			yield(model.Chunk{}, err)
-			return true, nil
-		}
-		if c.Text+c.Summary != "" && !yield(c, nil) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// responseOutcome decides whether the reply is complete: only its last event completes it.
-func (m *Model) responseOutcome(ctx context.Context, err error, r *response) error {
-	if reported, ok := errors.AsType[*reportedError](err); ok {
-		err = m.service.Reported(reported.data)
-	}
-	if err == nil && r.status == "" {
-		err = m.service.Lost(io.ErrUnexpectedEOF)
-	}
-	return m.service.Outcome(ctx, err)
+	return m.stream(ctx, "responses", body, func() incoming { return m.newResponse(req) })
 }
 
 // nativeResponse requests a value of a schema by the format of the text.
