@@ -77,6 +77,7 @@ func (c Config) listProblems() []string {
 		min, max time.Duration
 	}{
 		{"PARLEY_TURN_LEASE", c.TurnLease, 500 * time.Millisecond, 10 * time.Minute},
+		{"PARLEY_DRAIN", c.Drain, 0, time.Hour},
 		{"PARLEY_SSE_KEEPALIVE", c.SSEKeepAlive, 10 * time.Millisecond, 5 * time.Minute},
 		{"PARLEY_SSE_WRITE_TIMEOUT", c.SSEWriteTimeout, 10 * time.Millisecond, time.Hour},
 		{"PARLEY_SIGNED_URL_TTL", c.SignedURLTTL, time.Minute, filestore.MaxTTL},

@@ -38,6 +38,7 @@ type Config struct {
 	Prices        string `env:"PARLEY_PRICES" doc:"A file, in YAML or JSON, with prices, context windows and limits of models. Its entries replace those of this release; see docs/guides/models.md."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
+	Drain           time.Duration `env:"PARLEY_DRAIN" envDefault:"30s" doc:"How long a stopping server lets running model calls and tool calls end before it hands their turns over. A second signal hands them over at once. The supervisor must wait 10 seconds longer before it kills the process."`
 	ApprovalWindow  time.Duration `env:"PARLEY_APPROVAL_WINDOW" envDefault:"10m" doc:"How long a turn waits for an approval or a secret before it counts as denied."`
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`

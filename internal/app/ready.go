@@ -13,14 +13,15 @@ import (
 // readyTimeout bounds each check of ready. It is shorter than the time limit of /readyz.
 const readyTimeout = 2 * time.Second
 
-// checkReady reports whether this process can work, for load balancers: whether a commit reaches
-// the disk, whether it receives notifications from the other replicas, and whether it runs turns.
+// checkReady reports whether this process can work, for load balancers: whether it stays, whether a
+// commit reaches the disk, whether it receives notifications from the other replicas, and whether it runs turns.
 // The first failure is a fault that names it.
 func (s *service) checkReady(ctx context.Context) error {
 	checks := []struct {
 		lacks string
 		check func(context.Context) error
 	}{
+		{"it is stopping", s.isStaying},
 		{"it cannot write to its database", s.canWrite},
 		{"it receives no notifications from the other replicas", s.isListening},
 		{"it does not run turns", func(context.Context) error { return s.turns.Working() }},
@@ -59,6 +60,13 @@ func (s *service) canWrite(ctx context.Context) error {
 	}
 	if readOnly == "on" {
 		return errors.New("the database is read-only")
+	}
+	return nil
+}
+
+func (s *service) isStaying(context.Context) error {
+	if s.stopping.Load() {
+		return errors.New("running turns are handed over")
 	}
 	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/parley-server/parley/internal/turn"
 )
 
-// The stop takes at most 15 s: a supervisor kills the process after that.
+// The stop takes at most PARLEY_DRAIN and 10 s: a supervisor kills the process after that.
 const (
-	drainTime = 8 * time.Second // for running tools
-	handOver  = drainTime + time.Second
-	closeTime = 3 * time.Second // for running requests
+	handOver  = turn.HardStop + time.Second // after PARLEY_DRAIN
+	closeTime = 3 * time.Second             // for running requests
 	storeTime = 2 * time.Second
 )
 
@@ -58,13 +59,20 @@ func (s *service) runParts(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		s.Log.InfoContext(ctx, "stopping")
+		s.Log.InfoContext(ctx, "stopping", "drain", s.Config.Drain)
 	case err = <-failed:
 		s.Log.ErrorContext(ctx, "a part failed, stopping", "err", err)
 	}
-	// The order matters: while turns are handed over, their streams still show it, and accepted
-	// events are still written.
-	err = errors.Join(err, turns.stopTask(handOver))
+	// The order matters: while turns finish their steps, their streams still show it, and accepted
+	// events are still written. Clients that do not ask /readyz learn from their responses that they
+	// must connect again.
+	s.stopping.Store(true)
+	if web != nil {
+		s.server.SetKeepAlivesEnabled(false)
+	}
+	drained := s.handOverWhenHurried()
+	err = errors.Join(err, turns.stopTask(s.Config.Drain+handOver))
+	drained()
 	if web != nil {
 		err = errors.Join(err, limits.stopTask(storeTime)) // frees its streams' places for the replicas to which their readers reconnect
 		endStreams()
@@ -77,6 +85,21 @@ func (s *service) runParts(ctx context.Context) error {
 	}
 	s.Log.InfoContext(base, "stopped")
 	return err
+}
+
+// handOverWhenHurried ends the drain when its supervisor is in a hurry. The caller calls drained at
+// the end of the drain.
+func (s *service) handOverWhenHurried() (drained func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-s.Hurry:
+			s.turns.HandOverNow()
+		case <-end:
+		}
+	}()
+	return func() { close(end); <-ended }
 }
 
 // awaitListening waits briefly for the listening connection, so that the first call of /readyz

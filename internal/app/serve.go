@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,6 +51,9 @@ type Options struct {
 	Out   io.Writer        // receives the progress of the start in development mode; nil discards it
 	Log   *slog.Logger     // nil discards
 	Ready func(url string) // called when requests are served; may be nil
+	// Hurry ends the drain after the end of Serve's context: running turns are handed over at once;
+	// nil: the drain takes its time.
+	Hurry <-chan struct{}
 	// Turns changes options that have no setting, before the turns run. For the bench; may be nil.
 	Turns func(*turn.Config)
 }
@@ -85,6 +89,7 @@ type service struct {
 	box        *sandbox.Sandbox // nil: no commands
 	runner     *toolenv.Runner
 	turns      *turn.Service
+	stopping   atomic.Bool // another process must serve new requests
 
 	listener net.Listener // nil: this process serves no requests
 	server   *http.Server

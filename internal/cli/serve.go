@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -17,8 +18,9 @@ func (c *command) serveCommand() *cobra.Command {
 		Example: `  parley serve --dev                                      try it: private PostgreSQL, demo workspace, built-in model
   OPENAI_API_KEY=sk-… parley serve --dev                  the same with a real model
   DATABASE_URL=… PARLEY_VAULT_KEY_FILE=… parley serve     for real`,
-		Long: `Runs the server until Ctrl-C or SIGTERM. Then it hands running turns over to other servers, or to its
-next start, and ends streams so that clients reconnect. A second Ctrl-C ends it at once.`,
+		Long: `Runs the server until Ctrl-C or SIGTERM. Then running model calls and tool calls end, for at most
+PARLEY_DRAIN, other servers or the next start continue the turns, and streams end so that clients
+reconnect. A second Ctrl-C or SIGTERM hands the turns over at once. A third ends the server at once.`,
 		Args:        nothing,
 		Annotations: map[string]string{ownOutput: "a server logs"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +32,20 @@ next start, and ends streams so that clients reconnect. A second Ctrl-C ends it 
 			if dev {
 				opt.DevDir = c.devDir()
 			}
-			ctx, stop := c.interruptContext(cmd.Context())
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			hurry := make(chan struct{})
+			opt.Hurry = hurry
+			stop := c.onInterrupt(func(before int) {
+				switch {
+				case before == 0:
+					cancel()
+				case before == 1:
+					close(hurry)
+				case c.Exit != nil:
+					c.Exit(exitInterrupted)
+				}
+			})
 			defer stop()
 			err = app.Serve(ctx, opt)
 			if ctx.Err() != nil && cmd.Context().Err() == nil && err == nil {

@@ -21,10 +21,10 @@ import (
 
 // newAgent makes the agent of a turn, its conversation, and the run of its tools, which the caller
 // closes.
-func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *attempt) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
-	m, fallbacks, err := s.modelsOf(ctx, claimed)
+	m, fallbacks, err := s.modelsOf(ctx, claimed, a)
 	if err != nil {
 		return nil, conv, nil, err
 	}

@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -125,42 +124,4 @@ func (s *Service) haltAttempt(turn uuid.UUID) *attempt {
 		a.cancel(eventlog.ErrLeaseLost)
 	}
 	return a
-}
-
-// handOver stops claiming turns and hands the running ones over.
-func (s *Service) handOver() error {
-	if s.cfg.Workers == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
-	defer cancel()
-	draining := make(chan struct{})
-	go func() {
-		defer close(draining)
-		// A turn that is claimed while River stops is handed over in the next round.
-		for ctx.Err() == nil {
-			for _, a := range s.listAttempts() {
-				a.stopBetweenTools()
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	}()
-	err := s.river.Stop(ctx)
-	cancel()
-	<-draining
-	if errors.Is(err, context.DeadlineExceeded) {
-		for _, a := range s.listAttempts() {
-			a.cancel(errDrain)
-		}
-		hard, stop := context.WithTimeout(context.Background(), 3*time.Second)
-		defer stop()
-		err = s.river.StopAndCancel(hard)
-	}
-	if err != nil {
-		return errors.Join(errors.New("stop River"), err)
-	}
-	return nil
 }

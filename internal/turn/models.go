@@ -15,10 +15,10 @@ import (
 
 // modelsOf returns the model of a turn, and those that answer in place of one that fails. A fallback
 // model that this process cannot call is left out.
-func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed) (m model.Model, fallbacks []model.Model, err error) {
+func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed, a *attempt) (m model.Model, fallbacks []model.Model, err error) {
 	id := claimed.Turn.WorkspaceID
 	name := cmp.Or(claimed.Agent.Model, s.cfg.DefaultModel)
-	if m, err = s.openModel(ctx, id, name); err != nil {
+	if m, err = s.openModel(ctx, id, name, a); err != nil {
 		if pgerr.IsTransient(err) {
 			return nil, nil, err
 		}
@@ -33,7 +33,7 @@ func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed) (m mode
 		return nil, nil, err
 	}
 	for _, name := range names {
-		other, err := s.openModel(ctx, id, name)
+		other, err := s.openModel(ctx, id, name, a)
 		if err != nil {
 			s.log.WarnContext(ctx, "fallback model left out", "workspace", id, "model", name, "err", err)
 		} else if other.Name() != m.Name() {
@@ -43,10 +43,10 @@ func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed) (m mode
 	return m, fallbacks, nil
 }
 
-func (s *Service) openModel(ctx context.Context, workspace uuid.UUID, name string) (model.Model, error) {
+func (s *Service) openModel(ctx context.Context, workspace uuid.UUID, name string, a *attempt) (model.Model, error) {
 	m, err := s.cfg.Model(ctx, workspace, name)
 	if err != nil {
 		return nil, err
 	}
-	return sharedModel{m, s.modelCalls, workspace}, nil
+	return sharedModel{m, s.modelCalls, workspace, a}, nil
 }

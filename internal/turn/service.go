@@ -96,7 +96,7 @@ type Config struct {
 	// Default: Workers.
 	ModelCalls int
 	Lease      time.Duration // how long a silent worker keeps its turn; default 10 s
-	Grace      time.Duration // how long a stopping process waits for tools; default 10 s
+	Grace      time.Duration // how long a stopping process waits for the steps of its turns; default 10 s
 
 	// FetchCooldown is the minimum time between two fetches of jobs, far less than River's own 100
 	// ms: a user waits for the turn to start. FetchPoll is how long a fetch waits after a lost
@@ -122,6 +122,7 @@ type Service struct {
 	modelCalls *fair.Places  // one for each reply in progress
 	unplaced   atomic.Bool   // turns may wait without a job until a place is free
 	freed      chan struct{} // holds a value when a place may be free
+	hurried    chan struct{} // closed by HandOverNow
 	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
 	reaped     atomic.Int64  // when a step of the reaper last succeeded, in Unix nanoseconds
 
@@ -169,7 +170,7 @@ func New(cfg Config) (*Service, error) {
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
 
-	s.freed = make(chan struct{}, 1)
+	s.freed, s.hurried = make(chan struct{}, 1), make(chan struct{})
 	s.clock = clock{cfg.Pulse}
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	failures := outage.New(cfg.Log, "River")
@@ -212,7 +213,7 @@ func (s *Service) Window() time.Duration { return s.cfg.Window }
 const maxTurnTime = time.Hour
 
 // Run works on turns, renews leases and searches for dead workers until ctx ends. Then it hands its
-// running turns over: a running tool may finish within the grace period.
+// running turns over: a running step may finish within the grace period.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

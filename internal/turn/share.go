@@ -19,11 +19,12 @@ const spareWorkers = 8
 // still help: a workspace gets only a share of them.
 func jobsAtOnce(workers int) int { return min(workers+spareWorkers, river.QueueNumWorkersMax) }
 
-// sharedModel is a model that takes a place for each reply.
+// sharedModel is the model of an attempt. It takes a place for each reply.
 type sharedModel struct {
 	model.Model
 	places    *fair.Places
 	workspace uuid.UUID
+	attempt   *attempt
 }
 
 // Generate implements model.Model. It waits until the workspace may have a place.
@@ -35,6 +36,17 @@ func (m sharedModel) Generate(ctx context.Context, req model.Request) iter.Seq2[
 			return
 		}
 		defer release()
-		m.Model.Generate(ctx, req)(yield)
+		if err := m.attempt.beginModelCall(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		for chunk, err := range m.Model.Generate(ctx, req) {
+			if err != nil {
+				m.attempt.failModelCall()
+			}
+			if !yield(chunk, err) {
+				return
+			}
+		}
 	}
 }

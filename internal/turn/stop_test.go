@@ -100,13 +100,13 @@ func (m endless) Generate(context.Context, model.Request) iter.Seq2[model.Chunk,
 }
 
 // TestStopWhileTheLogIsBusy stops a process whose turn waits for its text to be committed. The turn
-// is handed over at once, and its stored text is a prefix of the model's text.
+// is handed over after the grace period, and its stored text is a prefix of the model's text.
 func TestStopWhileTheLogIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))
 	m := endless{written: make(chan int), stopped: make(chan struct{})}
 	w.model = m
-	r := w.replica(t, nil)
+	r := w.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
 	st := w.start(t, r, "go")
 	wait.Receive(t, "the written deltas", m.written) // the turn runs
 

@@ -36,36 +36,8 @@ type attempt struct {
 	mu       sync.Mutex
 	renewed  time.Time        // when the lease was last known to be valid, local clock
 	writer   *eventlog.Writer // nil before the first event
-	inTool   bool
+	inStep   bool             // see drain.go
 	draining bool
-}
-
-// stopBetweenTools stops the attempt as soon as no tool is running.
-func (a *attempt) stopBetweenTools() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.draining = true
-	if !a.inTool {
-		a.cancel(errDrain)
-	}
-}
-
-// noteEvents follows the events of the attempt: a stopping process waits between tool_use and
-// tool_result.
-func (a *attempt) noteEvents(bodies []event.Body) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, b := range bodies {
-		switch b.Kind() {
-		case event.KindToolUse:
-			a.inTool = true
-		case event.KindToolResult:
-			a.inTool = false
-			if a.draining {
-				a.cancel(errDrain)
-			}
-		}
-	}
 }
 
 // runTurn claims a turn and runs it. Afterwards its place is free.
@@ -126,7 +98,7 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	t := claimed.Turn
 	e.Trigger = session.Complete
-	ag, conv, run, err := s.newAgent(ctx, claimed)
+	ag, conv, run, err := s.newAgent(ctx, claimed, a)
 	if err != nil {
 		return e, w, err
 	}

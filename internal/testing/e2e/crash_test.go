@@ -15,7 +15,6 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
-	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // expected returns the text of `@text n deltas of 12 bytes`, as the guide writes it without a
@@ -197,47 +196,6 @@ func TestFrozenWorkerWritesNothing(t *testing.T) {
 	if nodes := w.nodes(t, session); nodes != 2 {
 		t.Errorf("the turn ran on %d nodes, want 2", nodes)
 	}
-}
-
-// TestStoppedServerHandsOver sends SIGTERM to the server that runs the turn and serves the reader.
-func TestStoppedServerHandsOver(t *testing.T) {
-	t.Parallel()
-	w := newPatientWorld(t)
-	first := w.serve(t, nil)
-	want := w.expected(t, first, 300)
-	release := w.hold(t)
-	session, _ := w.start(t, first, "@call grep {\"pattern\":\"x\"}\n@text 300 deltas of 12 bytes at 100/s")
-	var second *server
-	texts := 0
-	var frames []frame
-	cursor := ""
-	err := w.stream(t.Context(), w.events(first, session, ""), func(f frame) bool {
-		if f.Event != "open" {
-			frames, cursor = append(frames, f), f.ID
-		}
-		switch f.Event {
-		case "tool_use":
-			second = w.serve(t, nil)
-			release()
-		case "text":
-			if texts++; texts == 20 {
-				first.signal(syscall.SIGTERM)
-			}
-		}
-		return true
-	})
-	if err == nil {
-		t.Fatal("the stopping server ended the stream like a complete one")
-	}
-	wait.Receive(t, "the end of the connection", first.gone)
-	if code := first.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the stopped server exited with %d", code)
-	}
-	rest, err := w.follow(t.Context(), session, cursor, nil, second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.agree(t, session, append(frames, rest...), want)
 }
 
 // TestTwoHundredReaders attaches readers at random moments of a long turn, which disconnect and

@@ -61,6 +61,8 @@ type Reply struct {
 	// Hold sends nothing more after so many frames and waits for the client to disconnect; 0:
 	// never. Call CloseClientConnections before Close if it stays connected.
 	Hold int
+	// Resume makes a held reply continue when it is closed.
+	Resume <-chan struct{}
 }
 
 // Call is a tool call with its input as the model wrote it, valid JSON or not.

@@ -24,9 +24,9 @@ func (s *Script) sendReply(w http.ResponseWriter, r *http.Request, reply Reply) 
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
 	_ = out.Flush() // headers first, like real servers; a client that has left is noticed at the first frame
-	all := reply.Frames
+	all, rest := reply.Frames, []string(nil)
 	if stop := cmp.Or(reply.Cut, reply.Hold); stop > 0 {
-		all = all[:min(stop, len(all))]
+		all, rest = all[:min(stop, len(all))], all[min(stop, len(all)):]
 	}
 	sent := true
 	for _, frame := range all {
@@ -38,8 +38,17 @@ func (s *Script) sendReply(w http.ResponseWriter, r *http.Request, reply Reply) 
 	case reply.Cut > 0:
 		resetConnection(out)
 	case reply.Hold > 0 && sent:
-		<-r.Context().Done()
-		s.signalLeft()
+		select {
+		case <-r.Context().Done():
+			s.signalLeft()
+		case <-reply.Resume:
+			for _, frame := range rest {
+				if !writeFrame(w, out, frame, reply) {
+					s.signalLeft()
+					break
+				}
+			}
+		}
 	case !sent:
 		s.signalLeft()
 	}
