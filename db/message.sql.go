@@ -13,16 +13,23 @@ import (
 )
 
 const historyBefore = `-- name: HistoryBefore :many
-SELECT p.turn_id, p.kind, p.content, p.data FROM (
-    (SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
-     WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint
-     ORDER BY m.first_seq DESC LIMIT $4)
-    UNION ALL
-    (SELECT e.turn_id, e.seq, e.kind, '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
-     WHERE s.id = $1::uuid AND NOT e.delta AND e.turn_id <> $2::uuid
-       AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output')
-       AND e.at >= s.created_at - make_interval(secs => $5::float8))
-) p
+WITH said AS MATERIALIZED (
+    SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+    WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint
+    ORDER BY m.first_seq DESC LIMIT $4
+), records AS MATERIALIZED (
+    SELECT e.turn_id, e.seq, e.kind, e.data FROM sessions s JOIN events e ON e.session_id = s.id
+    WHERE s.id = $1::uuid AND NOT e.delta AND e.turn_id <> $2::uuid
+      AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
+      AND e.at >= s.created_at - make_interval(secs => $5::float8)
+), begins AS (
+    SELECT coalesce((SELECT m.seq FROM records c JOIN said m ON m.kind = 'user' AND m.turn_id = (c.data->'upto'->>'turn_id')::uuid
+                     WHERE c.kind = 'compacted' AND c.turn_id IN (SELECT turn_id FROM said)
+                     ORDER BY c.seq DESC LIMIT 1), 0) AS seq
+)
+SELECT p.turn_id, p.kind, p.content, p.data
+FROM (SELECT turn_id, seq, kind, content, data FROM said UNION ALL SELECT turn_id, seq, kind, '', data FROM records) p, begins
+WHERE p.seq >= begins.seq
 ORDER BY p.seq
 `
 
@@ -42,8 +49,9 @@ type HistoryBeforeRow struct {
 }
 
 // HistoryBefore is a session's history before a turn: its newest messages, and the records from which
-// the steps of its turns are rebuilt, oldest first. Records of turns without a message here are of
-// later turns, or of older ones than the messages.
+// the steps of its turns are rebuilt, oldest first. It begins with the turn in which the part of the
+// newest summary ends. Records of turns without a message here are of later turns, or of older ones
+// than the messages.
 func (q *Queries) HistoryBefore(ctx context.Context, arg HistoryBeforeParams) ([]HistoryBeforeRow, error) {
 	rows, err := q.db.Query(ctx, historyBefore,
 		arg.SessionID,

@@ -41,16 +41,24 @@ ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 
 -- name: HistoryBefore :many
 -- HistoryBefore is a session's history before a turn: its newest messages, and the records from which
--- the steps of its turns are rebuilt, oldest first. Records of turns without a message here are of
--- later turns, or of older ones than the messages.
-SELECT p.turn_id, p.kind, p.content, p.data FROM (
-    (SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
-     WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint
-     ORDER BY m.first_seq DESC LIMIT sqlc.arg(n))
-    UNION ALL
-    (SELECT e.turn_id, e.seq, e.kind, '', e.data FROM sessions s JOIN events e ON e.session_id = s.id
-     WHERE s.id = sqlc.arg(session_id)::uuid AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
-       AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output')
-       AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8))
-) p
+-- the steps of its turns are rebuilt, oldest first. It begins with the turn in which the part of the
+-- newest summary ends. Records of turns without a message here are of later turns, or of older ones
+-- than the messages.
+WITH said AS MATERIALIZED (
+    SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+    WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint
+    ORDER BY m.first_seq DESC LIMIT sqlc.arg(n)
+), records AS MATERIALIZED (
+    SELECT e.turn_id, e.seq, e.kind, e.data FROM sessions s JOIN events e ON e.session_id = s.id
+    WHERE s.id = sqlc.arg(session_id)::uuid AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
+      AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
+      AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8)
+), begins AS (
+    SELECT coalesce((SELECT m.seq FROM records c JOIN said m ON m.kind = 'user' AND m.turn_id = (c.data->'upto'->>'turn_id')::uuid
+                     WHERE c.kind = 'compacted' AND c.turn_id IN (SELECT turn_id FROM said)
+                     ORDER BY c.seq DESC LIMIT 1), 0) AS seq
+)
+SELECT p.turn_id, p.kind, p.content, p.data
+FROM (SELECT * FROM said UNION ALL SELECT turn_id, seq, kind, '', data FROM records) p, begins
+WHERE p.seq >= begins.seq
 ORDER BY p.seq;

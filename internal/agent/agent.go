@@ -53,6 +53,8 @@ type Agent struct {
 	EndUnanswered bool
 	// Await lets the result of a call be posted; nil: only while the turn waits for it.
 	Await func(ctx context.Context, toolUseID string) error
+	// FindResult returns the complete result of a call of the session that a summary covers; nil: none.
+	FindResult func(ctx context.Context, toolUseID string) (output string, ok bool, err error)
 }
 
 // Conversation is the input of a turn.
@@ -65,7 +67,7 @@ type Conversation struct {
 	Images    []model.Image // likewise
 	Documents []model.File  // likewise; Files names them
 	History   []Past        // earlier turns, oldest first
-	Budget    int           // maximum number of tokens of earlier turns for the model
+	Budget    int           // maximum number of tokens of earlier turns for the model; negative: as many as fit its window
 	Log       []event.Event // this turn's rows so far, without text deltas
 	Shown     bool          // text was shown up to the last whole reply in Log
 	Tail      string        // text that was shown after it
@@ -111,8 +113,11 @@ type run struct {
 	rest  []model.Model // fallbacks that were not tried
 	shown bool          // text of this turn, of any step
 
-	lastSent *event.Sent // the newest request of the earlier turns; nil: none
-	limit    int         // tokens of a request that the model has rejected as too long; 0: none
+	lastSent   *event.Sent // the newest request of the earlier turns; nil: none
+	compaction *compaction // stands for the oldest units; nil: none
+	limit      int         // tokens of a request that the model has rejected as too long; 0: none
+	rejected   *rejection  // of the step's request; nil: none
+	hidden     bool        // the model's text is not a part of the answer
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -153,7 +158,17 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.checkBudget(ctx); err != nil {
 			return err
 		}
-		reply, err := r.requestReply(ctx, settled, partial)
+		req, sent := r.request(settled)
+		if done, err := r.compact(ctx, settled, sent); err != nil {
+			return err
+		} else if done {
+			continue
+		}
+		req.Partial = partial
+		reply, err := r.requestReply(ctx, settled, req, sent)
+		if errors.Is(err, errTooLong) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -161,46 +176,54 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}
-		if reply, err = storedReply(reply); err != nil {
+		if reply, err = storedBody(reply); err != nil {
 			return err
 		}
 		r.state.steps = append(r.state.steps, &step{reply: reply})
 	}
 }
 
-// requestReply requests the reply of the step after the first n. A request that is too long for the
-// model is shortened as if its size were the model's window.
-func (r *run) requestReply(ctx context.Context, n int, partial string) (event.Reply, error) {
-	for req, sent := r.request(n); ; {
-		req.Partial = partial
-		reply, err := r.generateReply(ctx, req)
-		if err == nil {
-			sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
-			return reply, nil
-		}
-		if f, ok := errors.AsType[*Failure](err); !ok || !f.tooLong {
-			return reply, err
-		}
-		before := sent.Estimate
-		r.limit = min(r.window(), int(r.scaleBefore(n).apply(int(before))))
-		if req, sent = r.request(n); sent.Estimate >= before {
-			return reply, err
-		}
-	}
+// rejection is a request that was too long for the model.
+type rejection struct {
+	estimate int64
+	failure  *Failure
 }
 
-// storedReply returns a reply as it is read from the log: its JSON may differ from the model's. The
+// errTooLong reports that a request was rejected, and that a shorter one can be tried.
+var errTooLong = errors.New("the request is too long")
+
+// requestReply requests the reply of the step after the first n. The size of a request that is too
+// long for the model counts as its window from then on.
+func (r *run) requestReply(ctx context.Context, n int, req model.Request, sent event.Sent) (event.Reply, error) {
+	if r.rejected != nil && sent.Estimate >= r.rejected.estimate {
+		return event.Reply{}, r.rejected.failure
+	}
+	reply, err := r.generateReply(ctx, req)
+	if f, ok := errors.AsType[*Failure](err); ok && f.tooLong {
+		r.rejected = &rejection{sent.Estimate, f}
+		r.limit = min(r.window(), int(r.scaleBefore(n).apply(int(sent.Estimate))))
+		return reply, errTooLong
+	}
+	if err != nil {
+		return reply, err
+	}
+	r.rejected = nil
+	sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
+	return reply, nil
+}
+
+// storedBody returns an event as it is read from the log: its JSON may differ from the model's. The
 // next request must not depend on whether the turn was interrupted.
-func storedReply(reply event.Reply) (event.Reply, error) {
-	data, err := event.Encode(reply)
+func storedBody[B event.Body](b B) (B, error) {
+	data, err := event.Encode(b)
 	if err != nil {
-		return reply, err
+		return b, err
 	}
-	stored, err := event.Decode(event.KindReply, data)
+	stored, err := event.Decode(b.Kind(), data)
 	if err != nil {
-		return reply, err
+		return b, err
 	}
-	return stored.(event.Reply), nil
+	return stored.(B), nil
 }
 
 // checkBudget fails if the turn, or its workspace, key or user today, has used up its limits.
@@ -225,8 +248,8 @@ func (r *run) checkCost(ctx context.Context, name string) error {
 		return &Failure{Code: event.BudgetExceeded, Message: UnknownPrice(name, "the turn")}
 	}
 	spent := 0.0
-	for _, s := range r.state.steps {
-		if c := s.reply.Usage.CostUSD; c != nil {
+	for _, used := range r.state.usages() {
+		if c := used.CostUSD; c != nil {
 			spent += *c
 		}
 	}

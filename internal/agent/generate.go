@@ -29,7 +29,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	shown := len(req.Partial)
 	var used model.Usage
 	for attempt := 1; ; attempt++ {
-		if req.Output != nil {
+		if req.Output != nil || r.hidden {
 			text.Reset() // half an answer in JSON is useless
 		}
 		req.Partial = text.String()

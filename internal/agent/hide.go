@@ -26,7 +26,7 @@ func (r *run) isStructuredAnswer(req model.Request, text string) bool {
 // visibleLength returns how much of a reply can be shown; shown bytes are visible already.
 func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	switch {
-	case req.Output != nil:
+	case req.Output != nil, r.hidden:
 		return shown
 	case shown == 0 && strings.TrimSpace(text) == "": // it may be the whole reply, which then has no text
 		return shown
@@ -48,7 +48,7 @@ func (r *run) visibleLength(req model.Request, text string, shown int) int {
 // showRest shows the held-back text of a complete reply that is not the answer.
 func (r *run) showRest(req model.Request, text string, shown int) error {
 	rest := text[shown:]
-	if rest == "" || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) || r.Output != nil && r.Output.containsAnswer(rest) {
+	if rest == "" || r.hidden || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) || r.Output != nil && r.Output.containsAnswer(rest) {
 		return nil
 	}
 	return r.showText(rest, shown == 0)

@@ -29,17 +29,22 @@ func (r *run) window() int {
 }
 
 // learnedWindow returns the limit that the newest request of the turn had; 0: none.
-func (s *state) learnedWindow() int {
+func (s *state) learnedWindow() (limit int) {
 	if last := s.lastStep(); last != nil && last.reply.Sent != nil {
-		return last.reply.Sent.Window
+		limit = last.reply.Sent.Window
 	}
-	return 0
+	for _, c := range s.compactions { // it only falls
+		if c.Window != 0 && (limit == 0 || c.Window < limit) {
+			limit = c.Window
+		}
+	}
+	return limit
 }
 
 // chooseMask returns the place up to which results are masked in the request for the step after the
 // first n, and the estimated size of that request.
 func (r *run) chooseMask(n, fixed int, units []unit) (*event.Place, int64) {
-	masked, scale := placeOf(units, r.maskBefore(n)), r.scaleBefore(n)
+	masked := placeOf(units, r.maskBefore(n))
 	size, past, history := fixed, 0, 0
 	for i, u := range units {
 		tokens := u.maskedTokens(i <= masked)
@@ -48,10 +53,11 @@ func (r *run) chooseMask(n, fixed int, units []unit) (*event.Place, int64) {
 			past, history = i+1, history+tokens
 		}
 	}
-	exceeds := func(percent int) bool { return scale.apply(size) > int64(r.window())*int64(percent)/100 }
-	for mask := exceeds(maskAbove) || history > r.c.Budget; mask && masked+1 < len(units); masked++ {
+	exceeds := func(percent int) bool { return r.exceedsWindow(n, int64(size), percent) }
+	crowded := func(percent int) bool { return r.c.Budget >= 0 && history > r.c.Budget*percent/maskAbove }
+	for mask := exceeds(maskAbove) || crowded(maskAbove); mask && masked+1 < len(units); masked++ {
 		next := masked + 1
-		if !(exceeds(maskTo) && next < len(units)-keptUnits) && !(history > r.c.Budget/maskAbove*maskTo && next < past) {
+		if !(exceeds(maskTo) && next < len(units)-keptUnits) && !(crowded(maskTo) && next < past) {
 			break
 		}
 		saved := units[next].maskedTokens(false) - units[next].maskedTokens(true)

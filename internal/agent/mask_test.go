@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,8 +24,12 @@ import (
 // reports the tokens that a provider would count.
 type researcher struct {
 	steps    int
+	words    int // characters of the text before each call
 	requests []model.Request
 }
+
+// isSummary reports whether a request is for a summary.
+func isSummary(req model.Request) bool { return strings.HasPrefix(req.System, "You summarize") }
 
 func (*researcher) Name() string { return "test/researcher" }
 
@@ -32,13 +37,22 @@ func (m *researcher) Generate(_ context.Context, req model.Request) iter.Seq2[mo
 	m.requests = append(m.requests, req)
 	step := 0
 	for _, msg := range req.Messages {
-		if msg.Role == model.Assistant {
-			step++
+		for _, c := range msg.Calls {
+			if n, err := strconv.Atoi(strings.TrimPrefix(c.ID, "call_")); err == nil {
+				step = n + 1
+			} else {
+				step = m.steps + 1
+			}
 		}
 	}
 	c := model.Chunk{Stop: model.StopTools, Usage: &model.Usage{InputTokens: sizeOf(req), OutputTokens: 20}}
 	switch {
+	case isSummary(req):
+		c.Text, c.Stop = fmt.Sprintf("Summary of %d entries.", strings.Count(req.Messages[0].Text, "\n")), model.StopEnd
+	case m.steps == 0:
+		c.Text, c.Stop = "Yes.", model.StopEnd
 	case step < m.steps:
+		c.Text = strings.Repeat("I read on. ", m.words/11)
 		c.Call = &event.ToolCall{ID: fmt.Sprint("call_", step), Tool: "fetch", Input: json.RawMessage(`{}`)}
 	case step == m.steps:
 		c.Call = &event.ToolCall{ID: "read", Tool: "read_tool_result", Input: json.RawMessage(`{"tool_use_id":"call_0","offset":12000}`)}
@@ -73,7 +87,15 @@ func research(t *testing.T, m *researcher, size int, again bool) *journal {
 	t.Helper()
 	j := &journal{}
 	j.write(t, []event.Body{event.Message{Content: "read everything"}})
-	a := &agent.Agent{Model: m, Tools: []tool.Tool{fetch{size}}, MaxTurns: 100, Window: 32_000, Log: slog.New(slog.DiscardHandler),
+	find := func(_ context.Context, id string) (output string, ok bool, err error) {
+		for _, o := range bodiesOf[event.ToolOutput](t, j.log) {
+			if o.ToolUseID == id {
+				return o.Output, true, nil
+			}
+		}
+		return "", false, nil
+	}
+	a := &agent.Agent{Model: m, FindResult: find, Tools: []tool.Tool{fetch{size}}, MaxTurns: 100, Window: 32_000, Log: slog.New(slog.DiscardHandler),
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: name == "read_tool_result"}, nil // it needs no permission
 		}}

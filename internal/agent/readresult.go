@@ -35,12 +35,15 @@ func (t resultReader) Spec() tool.Spec {
 }
 
 // Call implements tool.Tool.
-func (t resultReader) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (t resultReader) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in readInput
 	if wrong := tool.Decode(call.Input, &in); wrong != "" {
 		return tool.Reject(wrong), nil
 	}
-	text, ok := t.r.findResult(in.ToolUseID)
+	text, ok, err := t.r.findResult(ctx, in.ToolUseID)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	if !ok {
 		return tool.Reject(fmt.Sprintf("No call %q has a result in this conversation. Use the id from the line that stands for the result.", in.ToolUseID)), nil
 	}
@@ -57,13 +60,16 @@ func (t resultReader) Call(_ context.Context, call tool.Call) (tool.Result, erro
 }
 
 // findResult returns the complete result of a call by the id that the model sees.
-func (r *run) findResult(id string) (string, bool) {
+func (r *run) findResult(ctx context.Context, id string) (output string, ok bool, err error) {
 	for _, u := range r.visibleUnits(len(r.state.steps)) {
 		for _, m := range u.messages {
 			if m.Role == model.ToolRole && m.CallID == id {
-				return m.Text, true
+				return m.Text, true, nil
 			}
 		}
 	}
-	return "", false
+	if r.FindResult == nil || r.compaction == nil {
+		return "", false, nil
+	}
+	return r.FindResult(ctx, id)
 }

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
@@ -23,7 +26,7 @@ func (r *run) request(n int) (model.Request, event.Sent) {
 	}
 	units := r.visibleUnits(n)
 	masked, size := r.chooseMask(n, fixedTokens(req), units)
-	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil {
+	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil {
 		req.Tools = append([]model.Tool{readTool}, req.Tools...)
 	}
 	if n > 0 && r.correctionAfter(n) != "" {
@@ -32,9 +35,15 @@ func (r *run) request(n int) (model.Request, event.Sent) {
 	return req, event.Sent{Masked: masked, Estimate: size, Window: r.limit}
 }
 
-// visibleUnits returns the conversation up to the first n steps of the turn.
+// visibleUnits returns the conversation up to the first n steps of the turn: the newest summary and
+// the units after it. Of the earlier turns, those that fit the budget.
 func (r *run) visibleUnits(n int) []unit {
-	return renameCalls(append(fitUnits(r.past, min(r.c.Budget, r.window()*maskTo/100)), r.currentUnits(n)...))
+	units := r.compaction.apply(append(slices.Clone(r.past), r.currentUnits(n)...))
+	if r.c.Budget >= 0 {
+		begin := slices.IndexFunc(units, func(u unit) bool { return u.at.Turn == r.c.Turn && u.at.Step >= 0 })
+		units = units[begin-len(fitUnits(units[:begin], r.c.Budget)):]
+	}
+	return renameCalls(units)
 }
 
 // fixedTokens estimates the size of a request without its messages.
@@ -69,11 +78,20 @@ func (r *run) pastUnits() (units []unit, err error) {
 			return nil, err
 		}
 		units = append(units, p.units(s)...)
+		r.noteCompactions(s, p.Turn)
 		for _, st := range s.steps {
 			r.lastSent = cmp.Or(st.reply.Sent, r.lastSent)
 		}
 	}
+	r.noteCompactions(r.state, r.c.Turn)
 	return append(units, r.state.suppliedUnits(r.c.Turn)...), nil
+}
+
+// noteCompactions sets the newest summary of the conversation to that of a turn, if it wrote one.
+func (r *run) noteCompactions(s state, turn uuid.UUID) {
+	if n := len(s.compactions); n > 0 {
+		r.compaction = &compaction{s.compactions[n-1], turn}
+	}
 }
 
 // currentUnits returns the user's message and the first n steps of the turn.

@@ -45,6 +45,7 @@ type journal struct {
 	log   []event.Event
 	shown bool
 	tail  string
+	text  string // all that was shown
 }
 
 func (j *journal) write(t *testing.T, bodies []event.Body) {
@@ -52,6 +53,7 @@ func (j *journal) write(t *testing.T, bodies []event.Body) {
 	for _, b := range bodies {
 		if text, ok := b.(event.Text); ok {
 			j.tail += text.Text
+			j.text += text.Text
 			continue
 		}
 		if b.Kind() == event.KindReply {

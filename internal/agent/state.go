@@ -17,6 +17,9 @@ type state struct {
 	message  event.Message
 	supplied event.Supplied
 	steps    []*step
+
+	compactions []event.Compacted
+
 	fallback string // name of the model that answers in place of the agent's; "": none
 
 	asked    map[string]question          // by the id of the call that needs the answer
@@ -66,6 +69,8 @@ func rebuildState(log []event.Event) (state, error) {
 			s.message = b
 		case event.ModelFallback:
 			s.fallback = b.To
+		case event.Compacted:
+			s.compactions = append(s.compactions, b)
 		case event.Reply:
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:
@@ -126,6 +131,17 @@ func (s *state) decisionFor(c event.ToolCall) (event.Decision, bool) {
 	}
 	d, ok := s.answered[q.id]
 	return d, ok
+}
+
+// usages returns what each request of the turn used.
+func (s *state) usages() (all []event.Usage) {
+	for _, st := range s.steps {
+		all = append(all, st.reply.Usage)
+	}
+	for _, c := range s.compactions {
+		all = append(all, c.Usage)
+	}
+	return all
 }
 
 func (s *state) lastStep() *step {

@@ -90,6 +90,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolReply](data)
 	case KindFallback:
 		return decode[ModelFallback](data)
+	case KindCompacted:
+		return decode[Compacted](data)
 	case KindToolAgain:
 		return decode[ToolAgain](data)
 	case KindFeedback:

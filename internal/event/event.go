@@ -46,6 +46,7 @@ const (
 	KindToolReply  Kind = "tool_reply"     // a result was posted
 	KindToolAgain  Kind = "tool_again"     // a call that had no effect begins again
 	KindFallback   Kind = "model_fallback" // another model answers from here on
+	KindCompacted  Kind = "compacted"      // a summary stands for the oldest part of the conversation
 	KindFeedback   Kind = "feedback"       // a reader rated the answer of a turn that had ended
 )
 
@@ -53,7 +54,7 @@ const (
 func (k Kind) Public() bool {
 	switch k {
 	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
-		KindToolLater, KindToolReply, KindToolAgain, KindFallback, KindFeedback:
+		KindToolLater, KindToolReply, KindToolAgain, KindFallback, KindCompacted, KindFeedback:
 		return false
 	}
 	return true
@@ -304,6 +305,7 @@ func (ToolLater) Kind() Kind          { return KindToolLater }
 func (ToolReply) Kind() Kind          { return KindToolReply }
 func (ToolAgain) Kind() Kind          { return KindToolAgain }
 func (ModelFallback) Kind() Kind      { return KindFallback }
+func (Compacted) Kind() Kind          { return KindCompacted }
 func (ConnectRequired) Kind() Kind    { return KindConnect }
 func (Text) Kind() Kind               { return KindText }
 func (ToolUse) Kind() Kind            { return KindToolUse }

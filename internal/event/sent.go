@@ -20,3 +20,16 @@ type Sent struct {
 	// Window is the limit of the turn's requests since the model rejected a longer one; 0: the model's.
 	Window int `json:"window,omitempty"`
 }
+
+// Compacted records that a summary stands for the oldest part of the conversation in the requests
+// that follow. The message of the turn that wrote it stays.
+type Compacted struct {
+	Upto    Place  `json:"upto"`              // the last place that the summary covers
+	Summary string `json:"summary,omitempty"` // "": the model gave none, so the part is left out
+	// TokensBefore and TokensAfter estimate the size of the next request without and with it.
+	TokensBefore int64  `json:"tokens_before"`
+	TokensAfter  int64  `json:"tokens_after"`
+	Model        string `json:"model"` // that wrote the summary
+	Usage        Usage  `json:"usage"` // of the summary's request
+	Window       int    `json:"window,omitempty"`
+}

@@ -3,9 +3,11 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
@@ -95,4 +97,16 @@ func (s *Store) History(ctx context.Context, t Turn) (past []Past, err error) {
 		}
 	}
 	return past, nil
+}
+
+// FindResult returns the complete result of a call of a session; ok is false if it has none.
+func (s *Store) FindResult(ctx context.Context, session uuid.UUID, toolUseID string) (output string, ok bool, err error) {
+	output, err = s.q.EventResult(ctx, session, eventlog.Skew.Seconds(), toolUseID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("find a result: %w", err)
+	}
+	return output, true, nil
 }

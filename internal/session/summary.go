@@ -57,6 +57,8 @@ func (s *summary) addEvent(seq int64, body event.Body) {
 		case s.References[i].Source == "grep" || s.References[i].Source == "search": // it found lines, and b is the document
 			s.References[i] = b
 		}
+	case event.Compacted:
+		s.Usage = addUsage(s.Usage, b.Usage)
 	case event.Reply:
 		s.Replies = append(s.Replies, seq)
 		s.Usage = addUsage(s.Usage, b.Usage)

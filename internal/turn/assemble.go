@@ -84,6 +84,9 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	ag.Await = func(ctx context.Context, toolUseID string) error {
 		return s.cfg.Sessions.AwaitCalls(ctx, t, event.InputResult, toolUseID)
 	}
+	ag.FindResult = func(ctx context.Context, toolUseID string) (string, bool, error) {
+		return s.cfg.Sessions.FindResult(ctx, t.SessionID, toolUseID)
+	}
 	return ag, conv, run, nil
 }
 

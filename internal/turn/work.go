@@ -126,6 +126,10 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 				return e, w, err
 			}
 			return e, w, s.parkTurn(ctx, t, a, b)
+		case event.Compacted:
+			if err := s.countReply(ctx, claimed, b.Usage); err != nil {
+				return e, w, err
+			}
 		case event.Reply:
 			if err := s.countReply(ctx, claimed, b.Usage); err != nil {
 				return e, w, err
