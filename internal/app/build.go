@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -60,7 +61,8 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.pulse = pulse.New(s.pool)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
-	s.skills = skill.New(s.pool)
+	s.skills, s.agents = skill.New(s.pool), agent.New(s.pool)
+	s.agents.Accept = cfg.checkCost
 	s.toolset, s.modelset = toolset.NewStore(s.pool), modelset.New(s.pool)
 	err = s.retryStep(ctx, func(ctx context.Context) error {
 		s.secrets, err = s.openVault(ctx)

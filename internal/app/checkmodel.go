@@ -3,21 +3,24 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// modelCheck rejects models that no provider has. The store of workspaces does not know the
-// providers.
+// modelCheck rejects models that no provider has, and a model of the default agent whose cost cannot
+// be limited. The store of workspaces knows neither providers nor prices.
 type modelCheck struct {
-	cfg  Config
-	own  *modelset.Store // nil: workspaces have no providers of their own
-	here bool            // this process calls the models: it must have their providers
+	cfg    Config
+	own    *modelset.Store // nil: workspaces have no providers of their own
+	agents *agent.Store    // nil: agents have no limits
+	here   bool            // this process calls the models: it must have their providers
 }
 
 // Check rejects a change with such models, together with every other violation of the change. id is
@@ -32,36 +35,54 @@ func (m modelCheck) Check(ctx context.Context, id uuid.UUID, c workspace.Change)
 			named = append(named, fault.Violation{Param: fmt.Sprintf("/fallback_models/%d", i), Message: name})
 		}
 	}
-	var wrong []fault.Violation
-	for _, n := range named {
-		has, err := m.hasOwn(ctx, id, n.Message)
+	var own []string
+	if m.own != nil && id != uuid.Nil && len(named) > 0 {
+		list, err := m.own.List(ctx, id)
 		if err != nil {
 			return err
 		}
-		if v, ok := m.violation(n.Param, n.Message); ok && !has {
+		own = modelset.Names(list)
+	}
+	var wrong []fault.Violation
+	for _, n := range named {
+		if v, ok := m.violation(n.Param, n.Message, own); ok {
 			wrong = append(wrong, v)
 		}
 	}
 	if len(wrong) == 0 {
-		return nil
+		return m.checkDefaultAgent(ctx, id, c)
 	}
 	c.Model, c.FallbackModels = nil, nil
 	return fault.Invalid(append(wrong, c.Violations()...)...)
 }
 
-// hasOwn reports whether a provider of the workspace has a model.
-func (m modelCheck) hasOwn(ctx context.Context, id uuid.UUID, full string) (bool, error) {
-	provider, name, _ := strings.Cut(full, "/")
-	if m.own == nil || id == uuid.Nil || name == "" || !modelset.IsName(provider) {
-		return false, nil
+// checkDefaultAgent rejects a model of the workspace for a default agent with a limit in US dollars
+// if the price of the model is not known.
+func (m modelCheck) checkDefaultAgent(ctx context.Context, id uuid.UUID, c workspace.Change) error {
+	if m.agents == nil || id == uuid.Nil || c.Model == nil {
+		return nil
 	}
-	_, found, err := m.own.Find(ctx, id, provider)
-	return found, err
+	a, err := m.agents.Find(ctx, id, "")
+	if err != nil {
+		return err
+	}
+	v, err := m.agents.Version(ctx, a, agent.Published)
+	if err != nil {
+		return err
+	}
+	if v.Definition.Model = c.Model; *c.Model == "" {
+		v.Definition.Model = nil
+	}
+	return m.cfg.checkCost(v.Definition)
 }
 
-// violation returns what is wrong with a model of the server's providers.
-func (m modelCheck) violation(param, full string) (v fault.Violation, wrong bool) {
-	name, err := parseModel(full)
+// violation returns the violation of a model that neither the workspace's own providers nor those of
+// the server have.
+func (m modelCheck) violation(param, full string, own []string) (v fault.Violation, wrong bool) {
+	if provider, name, _ := strings.Cut(full, "/"); name != "" && slices.Contains(own, provider) {
+		return v, false
+	}
+	name, err := parseModel(full, own...)
 	if err != nil {
 		text := strings.ToUpper(err.Error()[:1]) + strings.TrimRight(err.Error()[1:], "?.") + "."
 		return fault.Violation{Param: param, Rule: "format", Message: text}, true
@@ -73,6 +94,10 @@ func (m modelCheck) violation(param, full string) (v fault.Violation, wrong bool
 	for _, name := range m.cfg.OfferedModels() {
 		v.Allowed = append(v.Allowed, name)
 	}
-	v.Message = fmt.Sprintf("This server has no provider %s, so it cannot call %q. Its models are %s.", name.provider, name, strings.Join(m.cfg.OfferedModels(), ", "))
+	others := ""
+	for _, name := range own {
+		others += " and " + name + "/NAME"
+	}
+	v.Message = fmt.Sprintf("Neither this server nor the workspace has a provider %s, so %q cannot be called. The models are %s%s. parley models set adds a provider.", name.provider, full, strings.Join(m.cfg.OfferedModels(), ", "), others)
 	return v, true
 }

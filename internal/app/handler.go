@@ -15,7 +15,6 @@ import (
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/adminlog"
-	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
@@ -26,7 +25,7 @@ import (
 func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
 		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Accounts: s.accounts,
-		Turns: s.turns, Skills: s.skills, Agents: agent.New(s.pool), Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
+		Turns: s.turns, Skills: s.skills, Agents: s.agents, Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
 		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, CORSOrigins: s.Config.CORSOrigins, Local: s.DevDir != "", Log: s.Log, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
 	})
@@ -42,7 +41,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
 	stores := admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: modelCheck{s.Config, s.modelset, true}.Check, Modelset: s.modelset, TestModel: s.models.testModel, CheckCost: s.Config.checkCost, Catalog: s.Config.catalog, DefaultModel: s.defaultModel(), System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner, s.connector), Connector: s.connector, HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
+		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: modelCheck{s.Config, s.modelset, s.agents, true}.Check, Modelset: s.modelset, TestModel: s.models.testModel, Catalog: s.Config.catalog, DefaultModel: s.defaultModel(), System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner, s.connector), Connector: s.connector, HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
 		Rehearse: replan.RehearseOn(s.pool), Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
 	}
 	pages, err := web.New(srv, web.Stores{Stores: stores, Folders: workdir.New(s.pool, workdir.Options{}), Models: s.Config.OfferedModels(), Provider: s.Config.identityProvider()})

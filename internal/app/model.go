@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/model/anthropic"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
@@ -36,9 +38,15 @@ const builtInProvider = "builtin"
 
 var modelProviders = []string{"openai", "anthropic", "ollama", builtInProvider}
 
-func parseModel(full string) (modelName, error) {
+// parseModel parses the name of a model of the server. own are the names of the workspace's providers,
+// for its error.
+func parseModel(full string, own ...string) (modelName, error) {
 	provider, name, ok := strings.Cut(full, "/")
 	m := modelName{provider, name}
+	known := slices.Concat(own, modelProviders)
+	if name == "" && slices.Contains(known, provider) {
+		return m, fmt.Errorf("%q is a provider, not a model; write %s/NAME", full, provider)
+	}
 	switch provider {
 	case "openai", "anthropic", "ollama":
 		if ok && name != "" {
@@ -50,10 +58,16 @@ func parseModel(full string) (modelName, error) {
 		}
 		return m, fmt.Errorf("unknown model %q; the built-in one is builtin/guide", full)
 	}
-	if near := search.Nearest(provider, modelProviders, 1); len(near) > 0 && near[0] != provider {
+	if near := search.Nearest(provider, known, 1); len(near) > 0 && near[0] != provider {
 		return m, fmt.Errorf("unknown model %q; did you mean %s/%s?", full, near[0], name)
 	}
-	return m, fmt.Errorf("unknown model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
+	forms := []string{"openai/NAME", "anthropic/NAME", "ollama/NAME"}
+	for _, name := range slices.Backward(own) {
+		if form := name + "/NAME"; !slices.Contains(forms, form) {
+			forms = append([]string{form}, forms...)
+		}
+	}
+	return m, fmt.Errorf("unknown model %q; a model's name is %s or builtin/guide. parley models set adds a provider", full, strings.Join(forms, ", "))
 }
 
 // DefaultModel returns the model of workspaces that name none, and the reason for it.
@@ -97,13 +111,20 @@ func (m *models) Model(ctx context.Context, id uuid.UUID, full string) (model.Mo
 	if err != nil {
 		return nil, err
 	}
-	if provider, name, _ := strings.Cut(full, "/"); ws.HasProviders && name != "" {
-		p, found, err := m.own.store.Find(ctx, id, provider)
-		if found || err != nil {
-			return m.own.open(id, p, name), err
+	if !ws.HasProviders {
+		return m.ofServer(full)
+	}
+	list, err := m.own.store.List(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	provider, name, _ := strings.Cut(full, "/")
+	for _, p := range list {
+		if p.Name == provider && name != "" {
+			return m.own.open(id, p, name), nil
 		}
 	}
-	return m.ofServer(full)
+	return m.ofServer(full, modelset.Names(list)...)
 }
 
 // Fallbacks returns the names of the models that answer in place of one that fails.
@@ -112,14 +133,14 @@ func (m *models) Fallbacks(ctx context.Context, id uuid.UUID) ([]string, error) 
 	return ws.FallbackModels, err
 }
 
-// ofServer returns a model of the server's providers.
-func (m *models) ofServer(full string) (model.Model, error) {
+// ofServer returns a model of the server's providers. own is for parseModel.
+func (m *models) ofServer(full string, own ...string) (model.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if opened, ok := m.open[full]; ok {
 		return opened, nil
 	}
-	opened, err := m.makeModel(full)
+	opened, err := m.makeModel(full, own...)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +148,8 @@ func (m *models) ofServer(full string) (model.Model, error) {
 	return opened, nil
 }
 
-func (m *models) makeModel(full string) (model.Model, error) {
-	name, err := parseModel(full)
+func (m *models) makeModel(full string, own ...string) (model.Model, error) {
+	name, err := parseModel(full, own...)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +169,7 @@ func (m *models) makeModel(full string) (model.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama"}), nil
+		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", KeyName: "the server, which Parley sends no key", URLName: "OLLAMA_HOST"}), nil
 	}
 	return m.guide()
 }

@@ -42,10 +42,14 @@ func (o ownProviders) open(workspace uuid.UUID, p modelset.Provider, name string
 		key = keyStand
 	}
 	client := &http.Client{Transport: &providerTransport{o, workspace, p}}
-	if p.Kind == modelset.Anthropic {
-		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name})
+	keyName, urlName := "the credential "+p.Credential, p.BaseURL+" of the provider "+p.Name
+	if p.Credential == "" {
+		keyName = "parley models set, because the provider has no credential"
 	}
-	return openai.New(openai.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name})
+	if p.Kind == modelset.Anthropic {
+		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name, KeyName: keyName, URLName: urlName})
+	}
+	return openai.New(openai.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name, KeyName: keyName, URLName: urlName})
 }
 
 // providerTransport sends the requests of one provider. It reads the key for each request, so that a

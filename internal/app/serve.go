@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -76,6 +77,7 @@ type service struct {
 	workspaces *workspace.Store
 	wiki       *wiki.Store
 	skills     *skill.Store
+	agents     *agent.Store
 	toolset    *toolset.Store
 	modelset   *modelset.Store
 	models     *models

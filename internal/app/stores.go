@@ -89,6 +89,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
 	s.Accounts = account.New(s.pool, nil)
 	s.Skills, s.Agents, s.Permissions = skill.New(s.pool), agent.New(s.pool), permission.New(s.pool)
+	s.Agents.Accept = cfg.checkCost
 	s.Budgets, s.Toolset, s.Modelset = budget.New(s.pool), toolset.NewStore(s.pool), modelset.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})

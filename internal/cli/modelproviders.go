@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,10 @@ that are left out have their defaults: openai and anthropic have their own addre
 				*to.field = to.value
 			}
 		}
+		if cmd.Flags().Changed("kind") && kind != "openai" && kind != "anthropic" {
+			return usageError(cmd, fmt.Sprintf("--kind %q is not a protocol.", shortText(kind, 40)),
+				"--kind takes openai or anthropic. Most other providers have an address that is compatible with openai: --kind openai --url URL")
+		}
 		if cmd.Flags().Changed("timeout") {
 			change.Timeout = new(int(timeout / time.Second))
 		}
@@ -75,14 +80,27 @@ that are left out have their defaults: openai and anthropic have their own addre
 }
 
 func (c *command) modelsUnset() *cobra.Command {
-	return withWorkspace(&cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:     "unset PROVIDER",
 		Aliases: []string{"delete", "remove"},
 		Short:   "remove a provider of models from the workspace",
+		Long:    "It asks first if agents or the fallback models name models of the provider.",
 		Example: `  parley models unset vllm
-  parley models unset openai --workspace sales`,
+  parley models unset openai --workspace sales
+  parley models unset vllm --yes      without asking`,
 		Args: exactArguments("PROVIDER"),
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			users, err := usersOfProvider(ctx, a, args[0])
+			if err != nil {
+				return err
+			}
+			if len(users) > 0 {
+				used := plainLine(args[0]) + " is used by " + strings.Join(users, ", ") + "."
+				if err := c.requireConsent(yes, used+" Remove it?", "Nothing was removed. "+used); err != nil {
+					return err
+				}
+			}
 			if err := a.DeleteModelProvider(ctx, args[0]); isNotFound(err) {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The workspace has no such provider.", Do: "See parley models providers."}
 			} else if err != nil {
@@ -90,7 +108,31 @@ func (c *command) modelsUnset() *cobra.Command {
 			}
 			return c.printDone(object{"name": args[0]}, "Removed the provider %s.", args[0])
 		}),
-	})
+	}
+	yesFlag(cmd, &yes)
+	return withWorkspace(cmd)
+}
+
+// usersOfProvider lists the agents that name a model of a provider, and the fallback models of the
+// workspace if they do.
+func usersOfProvider(ctx context.Context, a *administration, provider string) (users []string, err error) {
+	agents, err := a.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ag := range agents {
+		if strings.HasPrefix(orEmpty(ag.Model), provider+"/") {
+			users = append(users, "the agent "+ag.Name)
+		}
+	}
+	w, err := a.Workspace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(w.FallbackModels, func(name string) bool { return strings.HasPrefix(name, provider+"/") }) {
+		users = append(users, "the fallback models")
+	}
+	return users, nil
 }
 
 func (c *command) modelsTest() *cobra.Command {

@@ -14,3 +14,51 @@ func TestFallbackModelsAreAList(t *testing.T) {
 		t.Errorf("the list: %s", out)
 	}
 }
+
+// TestUnpricedModelsNeedNoLimit checks each command that gives an agent a model and a limit in US
+// dollars, on the database: the limit of a model without a known price could not be kept.
+func TestUnpricedModelsNeedNoLimit(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("agent", "edit", "--model", "ollama/llama3.2")
+	sh.must("agent", "publish")
+	sh.must("agent", "edit", "--model", "openai/gpt-5-mini", "--max-cost", "0.5")
+	sh.must("agent", "publish")
+	for _, command := range [][]string{
+		{"agent", "create", "support", "--model", "ollama/llama3.2", "--max-cost", "1"},
+		{"agent", "edit", "--model", "ollama/llama3.2"},
+		{"workspace", "update", "test", "--model", "ollama/llama3.2"},
+	} {
+		if _, errs, code := sh.run(command...); code != 2 || !strings.Contains(errs, "price of the model ollama/llama3.2 is not known") || !strings.Contains(errs, "PARLEY_PRICES") {
+			t.Errorf("%q: exit code %d, %s", command, code, errs)
+		}
+	}
+	if out := sh.must("agent", "list", "--json"); strings.Contains(out, "support") || !strings.Contains(out, "gpt-5-mini") {
+		t.Errorf("the agents are %s", out)
+	}
+}
+
+// TestRemovedProvidersAndSecretsNameTheirUsers checks that the commands ask before they break agents,
+// and that the errors of names know the workspace's providers.
+func TestRemovedProvidersAndSecretsNameTheirUsers(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("secrets", "set", "LAB_KEY", "--host", "localhost:9977", "--allow-http", "--no-value")
+	sh.must("models", "set", "lab", "--url", "http://localhost:9977/v1", "--secret", "LAB_KEY")
+	sh.must("agent", "create", "support", "--model", "lab/llama")
+	sh.must("models", "fallback", "lab/other")
+	for command, want := range map[string]string{
+		"models unset lab":                         "used by the agent support, the fallback models",
+		"secrets delete LAB_KEY":                   "used by the model provider lab",
+		"agent create sales --model lab":           `write lab/NAME`,
+		"agent create sales --model lap/llama":     "did you mean lab/llama",
+		"agent create sales --model nothing/llama": "a model's name is lab/NAME, openai/NAME",
+		"models set gemini --kind gemini":          `--kind "gemini" is not a protocol`,
+	} {
+		if _, errs, code := sh.run(strings.Fields(command)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", command, code, errs)
+		}
+	}
+	sh.must("models", "unset", "lab", "--yes")
+	sh.must("secrets", "delete", "LAB_KEY", "--yes")
+}

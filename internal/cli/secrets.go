@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
@@ -163,7 +165,15 @@ func (c *command) secretsRemove() *cobra.Command {
 			if _, err := registered(ctx, a, args[0], "See parley secrets list."); err != nil {
 				return err
 			}
-			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
+			users, err := usersOfSecret(ctx, a, args[0])
+			if err != nil {
+				return err
+			}
+			used := ""
+			if len(users) > 0 {
+				used = " " + args[0] + " is used by " + strings.Join(users, ", ") + "."
+			}
+			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?%s", args[0], used), "Nothing was removed."+used); err != nil {
 				return err
 			}
 			if err := a.DeleteCredential(ctx, args[0]); err != nil {
@@ -175,4 +185,27 @@ func (c *command) secretsRemove() *cobra.Command {
 	workspaceFlag(cmd)
 	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// usersOfSecret lists the providers of models and the tool servers that name a secret.
+func usersOfSecret(ctx context.Context, a *administration, name string) (users []string, err error) {
+	providers, err := a.ModelProviders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range providers {
+		if orEmpty(p.Credential) == name {
+			users = append(users, "the model provider "+p.Name)
+		}
+	}
+	servers, err := a.ToolServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		if s.Secret == name || slices.Contains(toolset.Server{Headers: s.Headers}.Secrets(), name) {
+			users = append(users, "the tool server "+s.Name)
+		}
+	}
+	return users, nil
 }

@@ -139,7 +139,7 @@ func (c *command) toolsTest() *cobra.Command {
 			fmt.Fprintln(c.Stdout, escapeControls(res.Output))
 		}
 		if err == nil && !res.OK {
-			err = &problem{Exit: exitFailed, Code: "TOOL_FAILED", What: "The call failed.", Why: plainLine(res.Output)}
+			err = &problem{Exit: exitFailed, Code: "TOOL_FAILED", What: "The call failed.", Why: res.Output}
 		}
 		return err
 	})

@@ -56,7 +56,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	}
 	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
-		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("workspace", t.WorkspaceID, "session", t.SessionID, "turn", t.ID)}
 	s.sealReasoning(ag, t)
 	if t.ResponseSchema != nil {
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {

@@ -201,11 +201,7 @@ func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error)
 		return "", err
 	}
 	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, func(d agent.Definition) (agent.Definition, error) {
-		d, err := f.definition(d)
-		if err == nil {
-			err = a.CheckCost(d)
-		}
-		return d, err
+		return f.definition(d)
 	})
 	switch {
 	case errors.Is(err, errFields):

@@ -21,7 +21,6 @@ import (
 	"github.com/parley-server/parley/internal/server/admin"
 	"github.com/parley-server/parley/internal/sso"
 	"github.com/parley-server/parley/internal/store/account"
-	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -63,9 +62,6 @@ func newApp(srv *server.Server, stores Stores) (*App, error) {
 	}
 	if stores.CheckModel == nil {
 		stores.CheckModel = func(context.Context, uuid.UUID, workspace.Change) error { return nil }
-	}
-	if stores.CheckCost == nil {
-		stores.CheckCost = func(agent.Definition) error { return nil }
 	}
 	a := &App{Stores: stores, json: srv, accounts: srv.Accounts, root: rootOf(srv.BaseURL), known: make(map[string]bool)}
 	a.srv = srv.WithErrorPage(a.errorPage)

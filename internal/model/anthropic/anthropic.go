@@ -27,6 +27,8 @@ type Config struct {
 	BaseURL    string       // without a version, "https://gateway.example"; empty means Anthropic itself
 	HTTPClient *http.Client // nil means one that all models share
 	Provider   string       // the first half of Name; empty means "anthropic"
+	KeyName    string       // the key in messages for administrators; empty means the variable
+	URLName    string       // likewise the address
 }
 
 // Model is one model at one server.
@@ -40,7 +42,7 @@ type Model struct {
 func New(cfg Config) *Model {
 	service := provider.Service{
 		Name: cmp.Or(cfg.Provider, "anthropic"), Model: cfg.Model,
-		KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL",
+		Key: cmp.Or(cfg.KeyName, "ANTHROPIC_API_KEY"), URL: cmp.Or(cfg.URLName, "ANTHROPIC_BASE_URL"),
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
 	options := []option.RequestOption{

@@ -25,6 +25,8 @@ type Config struct {
 	BaseURL    string       // with its version, "http://127.0.0.1:11434/v1"; empty means OpenAI itself
 	HTTPClient *http.Client // nil means one that all models share
 	Provider   string       // the first half of Name; empty means "openai"
+	KeyName    string       // the key in messages for administrators; empty means the variable
+	URLName    string       // likewise the address
 	Responses  bool         // use the Responses API at BaseURL; always used at OpenAI itself
 }
 
@@ -43,10 +45,7 @@ type Model struct {
 func New(cfg Config) *Model {
 	service := provider.Service{
 		Name: cmp.Or(cfg.Provider, "openai"), Model: cfg.Model,
-		KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL",
-	}
-	if service.Name != "openai" {
-		service.KeyVar, service.URLVar = "the configured key", "the configured address"
+		Key: cmp.Or(cfg.KeyName, "OPENAI_API_KEY"), URL: cmp.Or(cfg.URLName, "OPENAI_BASE_URL"),
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
 	official := strings.HasPrefix(base, "https://api.openai.com/")

@@ -52,13 +52,13 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 		e.Message = "The model is overloaded. Send the message again in a minute."
 		e.Hint = s.Name + " is overloaded or limits the rate of requests."
 	case status == http.StatusUnauthorized || r.hasCode("authentication_error", "invalid_api_key"):
-		needsAdmin(e, "%s did not accept the API key. Check %s.", s.Name, s.KeyVar)
+		needsAdmin(e, "%s did not accept the API key. Check %s.", s.Name, s.Key)
 	case status == http.StatusForbidden || r.hasCode("permission_error"):
-		needsAdmin(e, "%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
+		needsAdmin(e, "%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.Key)
 	case status == http.StatusNotFound || r.hasCode("not_found_error", "model_not_found"):
-		needsAdmin(e, "%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
+		needsAdmin(e, "%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URL)
 	case status >= 300 && status < 400:
-		needsAdmin(e, "%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
+		needsAdmin(e, "%s redirects to another address. Check the base URL (%s).", s.Name, s.URL)
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") || status >= 500:
 		e.Retryable = true
 		e.Message = "The agent's model failed to answer. Send the message again."

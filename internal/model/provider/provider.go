@@ -23,10 +23,10 @@ import (
 
 // Service is one model at one provider, as error messages name it.
 type Service struct {
-	Name   string // "openai"
-	Model  string // "gpt-5-mini"
-	KeyVar string // the variable with the key: "OPENAI_API_KEY"
-	URLVar string // the variable with the address: "OPENAI_BASE_URL"
+	Name  string // "openai"
+	Model string // "gpt-5-mini"
+	Key   string // where the key is set: "OPENAI_API_KEY"
+	URL   string // where the address is set: "OPENAI_BASE_URL"
 }
 
 // FullName returns the name used in usage reports and prices.
@@ -38,7 +38,7 @@ func (s Service) CheckURL(base string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return s.misconfigured("The base URL of %s is not an http or https address. Check %s.", s.Name, s.URLVar)
+	return s.misconfigured("The base URL of %s is not an http or https address. Check %s.", s.Name, s.URL)
 }
 
 // Send makes one request; it has the signature of middleware in Anthropic's SDK. It returns a
@@ -60,7 +60,7 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 		res.Body.Close()
-		return nil, s.misconfigured("%s answered with a web page instead of a reply. Check the base URL (%s).", s.Name, s.URLVar)
+		return nil, s.misconfigured("%s answered with a web page instead of a reply. Check the base URL (%s).", s.Name, s.URL)
 	}
 	res.Body = &body{ReadCloser: res.Body, service: s}
 	return res, nil
@@ -86,7 +86,7 @@ func (s Service) Lost(err error) *model.Error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		e.Admin = true
 		e.Message = "The agent's model cannot be reached. Send the message again in a minute."
-		e.Hint = fmt.Sprintf("Cannot connect to %s. Check the base URL (%s) and the network.", s.Name, s.URLVar)
+		e.Hint = fmt.Sprintf("Cannot connect to %s. Check the base URL (%s) and the network.", s.Name, s.URL)
 	}
 	return e
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/adminlog"
-	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/modelset"
@@ -61,9 +60,7 @@ type Stores struct {
 	DeleteWorkspace Deletion
 	// CheckModel rejects a model that no provider has; nil accepts every name.
 	CheckModel func(ctx context.Context, workspace uuid.UUID, c workspace.Change) error
-	// CheckCost rejects a limit in US dollars that cannot be kept; nil accepts every definition.
-	CheckCost func(agent.Definition) error
-	Catalog   *model.Catalog // nil: the catalog of this release
+	Catalog    *model.Catalog // nil: the catalog of this release
 	// DefaultModel is the model of agents that name none; "": not known to this process.
 	DefaultModel string
 }
@@ -79,9 +76,6 @@ func New(srv *server.Server, stores Stores) server.Routes {
 	s := &api{srv, stores}
 	if s.CheckModel == nil {
 		s.CheckModel = func(context.Context, uuid.UUID, workspace.Change) error { return nil }
-	}
-	if s.CheckCost == nil {
-		s.CheckCost = func(agent.Definition) error { return nil }
 	}
 	paths := make(map[string]map[string]server.Operation)
 	for _, op := range s.operations() {

@@ -101,27 +101,11 @@ func (s *api) publishAgent(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkDraftCost(ctx, c); err != nil {
-		return nil, err
-	}
 	a, err := s.Agents.Publish(ctx, e, note)
 	if err != nil {
 		return nil, c.agentError(err)
 	}
 	return s.summarizeAgent(ctx, a)
-}
-
-// checkDraftCost rejects a draft whose limit in US dollars cannot be kept, as the prices are now.
-func (s *api) checkDraftCost(ctx context.Context, c *call) error {
-	a, err := s.findAgent(ctx, c)
-	if err != nil || !a.HasDraft {
-		return err // Publish reports a missing draft
-	}
-	v, err := s.Agents.Version(ctx, a, agent.Draft)
-	if err != nil {
-		return c.agentError(err)
-	}
-	return s.CheckCost(v.Definition)
 }
 
 // rollbackAgent publishes an older version again.
@@ -170,8 +154,8 @@ func (s *api) acceptDefinition(ctx context.Context, c *call, d agent.Definition)
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if err := s.CheckCost(d); err != nil || d.Model == nil {
-		return err
+	if d.Model == nil {
+		return nil
 	}
 	return s.CheckModel(ctx, c.Caller.Workspace.ID, workspace.Change{Model: d.Model})
 }

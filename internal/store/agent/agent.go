@@ -58,6 +58,10 @@ type Version struct {
 
 // Store reads and writes agents.
 type Store struct {
+	// Accept rejects a definition that no server could run as it is meant; nil accepts every one. Each
+	// version is checked when it is saved and when it is published, also again.
+	Accept func(Definition) error
+
 	pool *pgxpool.Pool
 	q    *db.Queries
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -249,5 +250,41 @@ func TestTheDifferenceOfTwoVersions(t *testing.T) {
 	}
 	if lines := agent.Diff(before, before); len(lines) != 0 {
 		t.Errorf("a version differs from itself: %v", lines)
+	}
+}
+
+// TestNoVersionIsSavedThatIsNotAccepted checks that the server's own rule holds for each way to a
+// version: a new agent, a draft, its publication, a definition in one step, and an older version.
+func TestNoVersionIsSavedThatIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.agents.SaveDraft(t.Context(), w.edit(""), instruct("Be quick.")); err != nil {
+		t.Fatal(err)
+	}
+	refusal := errors.New("not here")
+	strict := agent.New(w.pool)
+	strict.Accept = func(agent.Definition) error { return refusal }
+	for name, save := range map[string]func() error{
+		"Create": func() error {
+			_, err := strict.Create(t.Context(), w.edit("support"), agent.Defaults(), "")
+			return err
+		},
+		"SaveDraft": func() error {
+			_, err := strict.SaveDraft(t.Context(), w.edit(""), instruct("Be slow."))
+			return err
+		},
+		"Publish": func() error { _, err := strict.Publish(t.Context(), w.edit(""), ""); return err },
+		"PublishDefinition": func() error {
+			_, err := strict.PublishDefinition(t.Context(), w.edit(""), agent.Defaults(), "")
+			return err
+		},
+		"Rollback": func() error { _, err := strict.Rollback(t.Context(), w.edit(""), 1, ""); return err },
+	} {
+		if err := save(); !errors.Is(err, refusal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := w.agents.List(t.Context(), w.id); err != nil || len(list) != 1 || list[0].Newest != 1 {
+		t.Errorf("the agents are %+v, %v", list, err)
 	}
 }

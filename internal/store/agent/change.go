@@ -47,7 +47,7 @@ func (s *Store) Create(ctx context.Context, e Edit, d Definition, note string) (
 		if err != nil {
 			return fmt.Errorf("create agent: %w", err)
 		}
-		a, err = publish(ctx, q, agentOf(row), d, false, e.Author, note)
+		a, err = s.publish(ctx, q, agentOf(row), d, false, e.Author, note)
 		return err
 	})
 	return a, err
@@ -79,7 +79,7 @@ func (s *Store) SaveDraft(ctx context.Context, e Edit, edit func(Definition) (De
 		if a = held; d.equal(v.Definition) {
 			return nil
 		}
-		row, err := insertVersion(ctx, q, held, d, 0, e.Author, "")
+		row, err := s.insertVersion(ctx, q, held, d, 0, e.Author, "")
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *Store) publishAs(ctx context.Context, e Edit, which Which, note string)
 	err = s.change(ctx, e, func(q *db.Queries, held Agent) error {
 		v, err := readVersion(ctx, q, held, which)
 		if err == nil {
-			a, err = publish(ctx, q, held, v.Definition, which == Draft, e.Author, note)
+			a, err = s.publish(ctx, q, held, v.Definition, which == Draft, e.Author, note)
 		}
 		return err
 	})
@@ -142,7 +142,7 @@ func (s *Store) PublishDefinition(ctx context.Context, e Edit, d Definition, not
 		if a = held; err != nil || v.equal(d) {
 			return err
 		}
-		a, err = publish(ctx, q, held, d, false, e.Author, note)
+		a, err = s.publish(ctx, q, held, d, false, e.Author, note)
 		return err
 	})
 	return a, err
@@ -183,8 +183,8 @@ func (s *Store) change(ctx context.Context, e Edit, do func(*db.Queries, Agent) 
 	return err
 }
 
-func publish(ctx context.Context, q *db.Queries, a Agent, d Definition, dropDraft bool, author, note string) (Agent, error) {
-	row, err := insertVersion(ctx, q, a, d, a.Newest+1, author, note)
+func (s *Store) publish(ctx context.Context, q *db.Queries, a Agent, d Definition, dropDraft bool, author, note string) (Agent, error) {
+	row, err := s.insertVersion(ctx, q, a, d, a.Newest+1, author, note)
 	if err != nil {
 		return a, err
 	}
@@ -195,7 +195,12 @@ func publish(ctx context.Context, q *db.Queries, a Agent, d Definition, dropDraf
 	return agentOf(changed), nil
 }
 
-func insertVersion(ctx context.Context, q *db.Queries, a Agent, d Definition, number int, author, note string) (db.AgentVersion, error) {
+func (s *Store) insertVersion(ctx context.Context, q *db.Queries, a Agent, d Definition, number int, author, note string) (db.AgentVersion, error) {
+	if s.Accept != nil {
+		if err := s.Accept(d); err != nil {
+			return db.AgentVersion{}, err
+		}
+	}
 	p, err := d.params(a, number, author, note)
 	if err != nil {
 		return db.AgentVersion{}, err

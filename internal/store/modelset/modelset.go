@@ -38,6 +38,15 @@ type Provider struct {
 	UpdatedAt  time.Time
 }
 
+// Names returns the names of providers.
+func Names(list []Provider) []string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.Name
+	}
+	return names
+}
+
 // Store reads and writes providers.
 type Store struct {
 	pool *pgxpool.Pool
