@@ -88,7 +88,9 @@ var (
 )
 
 // Host parses a host or *.host with an optional port into its canonical form, or describes the
-// violation. It rejects every text that any involved program could read as an IP address.
+// violation. It rejects every text that any involved program could read as an IP address. A name
+// without a domain, such as localhost, is one of the operator's network: requests reach it only if
+// the operator allows it.
 func Host(text string) (host, wrong string) {
 	host = lowerASCII(text)
 	name, port, hasPort := strings.Cut(host, ":")
@@ -109,8 +111,8 @@ func Host(text string) (host, wrong string) {
 	switch {
 	case numberLike.MatchString(labels[len(labels)-1]):
 		return "", "IP addresses are not accepted. Use a name such as api.example.com."
-	case len(labels) < 2 || len(suffix) > 253:
-		return "", "it needs a domain, as in api.example.com."
+	case wild && len(labels) < 2 || len(suffix) > 253:
+		return "", "it needs a domain, as in *.example.com."
 	case wild:
 		suffix = "*." + suffix
 	}

@@ -271,14 +271,14 @@ func TestHostsAreCanonical(t *testing.T) {
 	for given, want := range map[string]string{
 		"api.example.com": "api.example.com", "API.EXAMPLE.COM": "api.example.com", "a.b-c.example.com.": "a.b-c.example.com",
 		"*.example.com": "*.example.com", "*.example.com:8443": "*.example.com:8443", "example.com:65535": "example.com:65535",
-		"xn--bcher-kva.example": "xn--bcher-kva.example", "3com.com": "3com.com", "1.2.3.4.example.com": "1.2.3.4.example.com",
+		"xn--bcher-kva.example": "xn--bcher-kva.example", "3com.com": "3com.com", "localhost": "localhost", "LocalHost:9977": "localhost:9977", "vllm:8000": "vllm:8000", "1.2.3.4.example.com": "1.2.3.4.example.com",
 	} {
 		if c := register(t, s, w, vault.Registration{Name: "A", Hosts: []string{given}}); c.Hosts[0] != want {
 			t.Errorf("%s is stored as %s", given, c.Hosts[0])
 		}
 	}
 	for _, bad := range []string{
-		"", ".", "*", "*.", "*.com", "**.example.com", "a.*.example.com", "*example.com", "localhost", "example.com..", ".example.com", "a..example.com",
+		"", ".", "*", "*.", "*.com", "**.example.com", "a.*.example.com", "*example.com", "*.localhost", "7", "0x7f", "example.com..", ".example.com", "a..example.com",
 		"https://example.com", "example.com/", "example.com/path", "user@example.com", "example.com:", "example.com:0", "example.com:65536", "example.com:080",
 		"example.com:99999999", "example.com:80:80", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7f000001", "1.2.3.0xff", "1.2.3.4:443",
 		"[::1]", "::1", "[::1]:443", "bücher.example", "exаmple.com", "example。com", "exam ple.com", "example.com\n", "a\x00.example.com", "-a.example.com", "a-.example.com",
