@@ -516,30 +516,36 @@ func (q *Queries) SectionsInsert(ctx context.Context, arg SectionsInsertParams) 
 
 const sectionsRanked = `-- name: SectionsRanked :many
 WITH operators AS MATERIALIZED (
-    SELECT websearch_to_tsquery(w.search_language::regconfig, $4::text) AS operators FROM workspaces w WHERE w.id = $3
+    SELECT websearch_to_tsquery(w.search_language::regconfig, $4::text) AS phrases,
+           websearch_to_tsquery(w.search_language::regconfig, $5::text) AS excluded
+    FROM workspaces w WHERE w.id = $3
 ), candidates AS MATERIALIZED (
     SELECT found.path, found.n
-    FROM (SELECT unnest($5::text[]) AS query) q CROSS JOIN operators o
+    FROM (SELECT unnest($6::text[]) AS query) q CROSS JOIN operators o
     CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = $3 AND s.words @@ (q.query::tsquery && o.operators) AND starts_with(s.path, $6::text)
-        LIMIT $7::int) found
+        WHERE s.workspace_id = $3 AND s.words @@ (q.query::tsquery && o.phrases) AND starts_with(s.path, $7::text)
+          AND (numnode(o.excluded) = 0 OR NOT EXISTS (
+              SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
+        LIMIT $8::int) found
     UNION
     SELECT found.path, found.n FROM operators o CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = $3 AND ts_filter(s.words, '{a}') @@ $8::text::tsquery AND s.words @@ ($8::text::tsquery && o.operators) AND starts_with(s.path, $6::text)
-        LIMIT $7::int) found
+        WHERE s.workspace_id = $3 AND ts_filter(s.words, '{a}') @@ $9::text::tsquery AND s.words @@ ($9::text::tsquery && o.phrases) AND starts_with(s.path, $7::text)
+          AND (numnode(o.excluded) = 0 OR NOT EXISTS (
+              SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
+        LIMIT $8::int) found
 ), terms AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight
-    FROM (SELECT unnest($9::text[]) AS term, unnest($10::float8[]) AS weight) t
+    FROM (SELECT unnest($10::text[]) AS term, unnest($11::float8[]) AS weight) t
 ), ranked AS (
-    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, $11::text::tsquery)) AS score, m.covered
+    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, $12::text::tsquery)) AS score, m.covered
     FROM candidates c
     JOIN document_sections s ON s.workspace_id = $3 AND s.path = c.path AND s.n = c.n
     CROSS JOIN LATERAL (
         SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
         FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
-    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $12::int
+    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $13::int
 )
 SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,
        ts_headline(w.search_language::regconfig, plain_words(r.body), $1::text::tsquery,
@@ -554,7 +560,8 @@ type SectionsRankedParams struct {
 	AnyTerm     string
 	Mark        string
 	WorkspaceID uuid.UUID
-	Operators   string
+	Phrases     string
+	Excluded    string
 	Queries     []string
 	Prefix      string
 	Most        int32
@@ -577,14 +584,15 @@ type SectionsRankedRow struct {
 }
 
 // SectionsRanked are the best sections for the terms of a query. queries and heads choose the
-// candidates, a bounded number each; operators are the quoted phrases and the excluded words. marked
-// is the text with the words of the query between two marks.
+// candidates, a bounded number each. A section has the phrases, and no section of its document has an
+// excluded word. marked is the text with the words of the query between two marks.
 func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) ([]SectionsRankedRow, error) {
 	rows, err := q.db.Query(ctx, sectionsRanked,
 		arg.AnyTerm,
 		arg.Mark,
 		arg.WorkspaceID,
-		arg.Operators,
+		arg.Phrases,
+		arg.Excluded,
 		arg.Queries,
 		arg.Prefix,
 		arg.Most,

@@ -122,21 +122,27 @@ FROM terms t ORDER BY held, term;
 
 -- name: SectionsRanked :many
 -- SectionsRanked are the best sections for the terms of a query. queries and heads choose the
--- candidates, a bounded number each; operators are the quoted phrases and the excluded words. marked
--- is the text with the words of the query between two marks.
+-- candidates, a bounded number each. A section has the phrases, and no section of its document has an
+-- excluded word. marked is the text with the words of the query between two marks.
 WITH operators AS MATERIALIZED (
-    SELECT websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(operators)::text) AS operators FROM workspaces w WHERE w.id = sqlc.arg(workspace_id)
+    SELECT websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(phrases)::text) AS phrases,
+           websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(excluded)::text) AS excluded
+    FROM workspaces w WHERE w.id = sqlc.arg(workspace_id)
 ), candidates AS MATERIALIZED (
     SELECT found.path, found.n
     FROM (SELECT unnest(sqlc.arg(queries)::text[]) AS query) q CROSS JOIN operators o
     CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.words @@ (q.query::tsquery && o.operators) AND starts_with(s.path, sqlc.arg(prefix)::text)
+        WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.words @@ (q.query::tsquery && o.phrases) AND starts_with(s.path, sqlc.arg(prefix)::text)
+          AND (numnode(o.excluded) = 0 OR NOT EXISTS (
+              SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
         LIMIT sqlc.arg(most)::int) found
     UNION
     SELECT found.path, found.n FROM operators o CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = sqlc.arg(workspace_id) AND ts_filter(s.words, '{a}') @@ sqlc.arg(heads)::text::tsquery AND s.words @@ (sqlc.arg(heads)::text::tsquery && o.operators) AND starts_with(s.path, sqlc.arg(prefix)::text)
+        WHERE s.workspace_id = sqlc.arg(workspace_id) AND ts_filter(s.words, '{a}') @@ sqlc.arg(heads)::text::tsquery AND s.words @@ (sqlc.arg(heads)::text::tsquery && o.phrases) AND starts_with(s.path, sqlc.arg(prefix)::text)
+          AND (numnode(o.excluded) = 0 OR NOT EXISTS (
+              SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
         LIMIT sqlc.arg(most)::int) found
 ), terms AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight

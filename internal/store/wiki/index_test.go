@@ -2,6 +2,7 @@ package wiki_test
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,5 +62,29 @@ func TestLongSectionsAreFound(t *testing.T) {
 	}
 	if n := len(hits[0].Snippet); n != 2 || !hits[0].Snippet[1].Match {
 		t.Errorf("the snippet is %+v", hits[0].Snippet)
+	}
+}
+
+// TestExcludedWordsExcludeDocuments checks that a word after a minus excludes each document that has
+// it, also in another section than the other words.
+func TestExcludedWordsExcludeDocuments(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, ws := wiki.New(pool), tenant(t, pool, "acme")
+	put(t, s, ws, "gifts.md", "# Refunds\n\nA refund takes a week.\n\n# Cards\n\nA gift card has no refund.")
+	put(t, s, ws, "orders.md", "# Orders\n\nAsk for a refund within a month.")
+	for query, want := range map[string]string{
+		"refund": "gifts orders", "refund -gift": "orders", `refund -gift-card`: "orders", "refund -week -month": "",
+		`"refund takes"`: "gifts", `refund -the`: "gifts orders",
+	} {
+		hits, err := s.Search(t.Context(), ws, query, "", 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := docsIn(hits)
+		slices.Sort(got)
+		if docs := strings.Join(slices.Compact(got), " "); docs != want {
+			t.Errorf("%s finds %q, want %q", query, docs, want)
+		}
 	}
 }

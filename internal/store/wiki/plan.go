@@ -16,22 +16,22 @@ const (
 // operator matches a quoted phrase, and a word after a minus.
 var operator = regexp.MustCompile(`"([^"]*)"|(?:^|\s)-([\p{L}\p{N}]\S*)`)
 
-// parseQuery splits a query into the words that rank sections, and the operators that a section
-// must satisfy, in the syntax of websearch_to_tsquery.
-func parseQuery(query string) (words, operators string) {
-	var list []string
+// parseQuery splits a query into the words that rank sections, the phrases that a section must have,
+// and the words that its document must not have; the last two in the syntax of websearch_to_tsquery.
+func parseQuery(query string) (words, phrases, excluded string) {
+	var must, not []string
 	words = operator.ReplaceAllStringFunc(query, func(found string) string {
 		m := operator.FindStringSubmatch(found)
 		if m[2] != "" {
-			list = append(list, `-"`+plainWords(m[2])+`"`)
+			not = append(not, `"`+plainWords(m[2])+`"`)
 			return " "
 		}
 		if phrase := plainWords(m[1]); strings.TrimSpace(phrase) != "" {
-			list = append(list, `"`+phrase+`"`)
+			must = append(must, `"`+phrase+`"`)
 		}
 		return " " + m[1] + " "
 	})
-	return words, strings.Join(list, " ")
+	return words, strings.Join(must, " "), strings.Join(not, " or ")
 }
 
 var punctuation = regexp.MustCompile(`[!-/:-@\[-` + "`" + `{-~]`)

@@ -22,8 +22,8 @@ const (
 type Hit = search.Hit
 
 // Search returns the passages that answer a query best, best first, of the documents with a path
-// that begins with prefix. A passage need not contain all words; quoted phrases must be in it and
-// words after a minus must not.
+// that begins with prefix. A passage need not contain all words; quoted phrases must be in it, and
+// words after a minus must not be in its document.
 func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query, prefix string, limit int) ([]Hit, error) {
 	if !text.IsStorable(query) || !text.IsStorable(prefix) || limit < 1 {
 		return nil, nil
@@ -31,7 +31,7 @@ func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query, prefix s
 	if _, err := s.indexStale(ctx, &workspace, caughtUp); err != nil {
 		return nil, err
 	}
-	words, operators := parseQuery(query)
+	words, phrases, excluded := parseQuery(query)
 	terms, err := s.q.SearchTerms(ctx, workspace, sampledSections, words)
 	if err != nil {
 		return nil, fmt.Errorf("find the terms of a query: %w", err)
@@ -41,7 +41,7 @@ func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query, prefix s
 		return nil, nil
 	}
 	rows, err := s.q.SectionsRanked(ctx, db.SectionsRankedParams{
-		WorkspaceID: workspace, Prefix: prefix, Operators: operators, Queries: p.queries, Heads: p.heads, Every: p.every, AnyTerm: p.some,
+		WorkspaceID: workspace, Prefix: prefix, Phrases: phrases, Excluded: excluded, Queries: p.queries, Heads: p.heads, Every: p.every, AnyTerm: p.some,
 		Terms: p.terms, Weights: p.weights, Most: candidates, Best: int32(limit), Mark: mark,
 	})
 	if err != nil {
