@@ -66,13 +66,21 @@ func TestFilesOfPricesReportEveryProblem(t *testing.T) {
 			"numbers of tokens", "its date is not like", `model 4: "a/d" is listed twice`},
 		"":                                 {"lists no models"},
 		"models: []":                       {"lists no models"},
-		"models:\n  - {name: a/b, usd: 1}": {"field usd not found"},
-		`{"models": [`:                     {"not a file of prices"},
+		"models:\n  - {name: a/b, usd: 1}": {`line 2: "usd" is not a field`, "input_usd"},
+		"models:\n  - {name: a/b, input_usd: cheap}":    {`line 2: "cheap" is not a number`},
+		"models:\n  - {name: a/b, context_window: big}": {`line 2: "big" is not a whole number`},
+		"models:\n  a/b: {input_usd: 1}":                {`line 2: an object is not a list of models`},
+		`{"models": [`:                                  {"not a file of prices"},
 	} {
 		_, err := model.ReadCatalog(writePrices(t, text))
 		if err == nil {
 			t.Errorf("%q is accepted", text)
 			continue
+		}
+		for _, part := range []string{"struct", "float64", "!!", "unmarshal"} {
+			if strings.Contains(err.Error(), part) {
+				t.Errorf("%q: the error %q has %q", text, err, part)
+			}
 		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {

@@ -41,7 +41,7 @@ func ReadCatalog(path string) (*Catalog, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(source))
 	dec.KnownFields(true)
 	if err := dec.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is not a file of prices: %s", path, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n ", ""))
+		return nil, fmt.Errorf("%s is not a file of prices: %s", path, describeYAML(err))
 	}
 	if len(file.Models) == 0 {
 		return nil, fmt.Errorf("%s lists no models; it is like models: [{name: openai/gpt-5, input_usd: 1.25, output_usd: 10}]", path)
@@ -64,6 +64,59 @@ func ReadCatalog(path string) (*Catalog, error) {
 		return nil, err
 	}
 	return NewCatalog(entries), nil
+}
+
+// What the YAML library says of a value that does not fit, with names of Go.
+var (
+	unknownField = regexp.MustCompile(`^(line \d+: )field (\S+) not found in type .*`)
+	wrongValue   = regexp.MustCompile("^(line \\d+: )cannot unmarshal !!(\\S+)(?: `(.*)`)? into (.*)")
+)
+
+// describeYAML describes an error of the YAML library in the terms of the file.
+func describeYAML(err error) string {
+	types, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	list := make([]string, len(types.Errors))
+	for i, text := range types.Errors {
+		if m := unknownField.FindStringSubmatch(text); m != nil {
+			list[i] = fmt.Sprintf("%s%q is not a field; a model has name, input_usd, cached_input_usd, cache_write_usd, output_usd, context_window, max_output and date", m[1], m[2])
+		} else if m := wrongValue.FindStringSubmatch(text); m != nil {
+			list[i] = m[1] + valueOf(m[2], m[3]) + " is not " + kindOf(m[4])
+		} else {
+			list[i] = text
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// valueOf returns a YAML value as its author knows it.
+func valueOf(tag, value string) string {
+	switch {
+	case value != "":
+		return fmt.Sprintf("%q", value)
+	case tag == "map":
+		return "an object"
+	case tag == "seq":
+		return "a list"
+	}
+	return "the value"
+}
+
+// kindOf names the value that a Go type stands for.
+func kindOf(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number"
+	case goType == "string":
+		return "text"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list of models"
+	}
+	return "an object with fields"
 }
 
 var dateShape = regexp.MustCompile(`^\d{4}-\d{2}(-\d{2})?$`)
