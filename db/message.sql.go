@@ -84,16 +84,23 @@ func (q *Queries) HistoryBefore(ctx context.Context, arg HistoryBeforeParams) ([
 }
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, coalesce(CASE WHEN m.error IS NOT NULL THEN (
+    SELECT e.data->>'message' FROM events e
+    WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.kind = 'error' AND e.seq >= t.start_seq
+      AND e.at >= t.created_at - interval '1 hour'
+    ORDER BY e.seq DESC LIMIT 1) END, '')::text AS error_message
+FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
 `
 
 type MessageAnswerRow struct {
-	Turn    Turn
-	Message Message
+	Turn         Turn
+	Message      Message
+	ErrorMessage string
 }
 
-// MessageAnswer is a turn and the agent's message of it.
+// MessageAnswer is a turn and the agent's message of it, and for a turn that failed the sentence of
+// its error.
 func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (MessageAnswerRow, error) {
 	row := q.db.QueryRow(ctx, messageAnswer, workspaceID, iD)
 	var i MessageAnswerRow
@@ -156,6 +163,7 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Message.Named,
 		&i.Message.Failure,
 		&i.Message.OutputAt,
+		&i.ErrorMessage,
 	)
 	return i, err
 }

@@ -22,8 +22,14 @@ FROM (
 WHERE m.turn_id = sqlc.arg(turn_id) AND m.role = 'assistant';
 
 -- name: MessageAnswer :one
--- MessageAnswer is a turn and the agent's message of it.
-SELECT sqlc.embed(t), sqlc.embed(m) FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+-- MessageAnswer is a turn and the agent's message of it, and for a turn that failed the sentence of
+-- its error.
+SELECT sqlc.embed(t), sqlc.embed(m), coalesce(CASE WHEN m.error IS NOT NULL THEN (
+    SELECT e.data->>'message' FROM events e
+    WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.kind = 'error' AND e.seq >= t.start_seq
+      AND e.at >= t.created_at - interval '1 hour'
+    ORDER BY e.seq DESC LIMIT 1) END, '')::text AS error_message
+FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2;
 
 -- name: MessagesPage :many

@@ -176,6 +176,7 @@ type Message struct {
 	References       json.RawMessage     `json:"references,omitempty"`
 	Usage            json.RawMessage     `json:"usage,omitempty"`
 	Error            *string             `json:"error"`
+	ErrorMessage     string              `json:"-"` // the sentence of that failure; only Store.Answer reads it
 	Failure          string              `json:"-"` // message of the error event; "" for none
 	FirstSeq         int64               `json:"first_seq"`
 	LastSeq          int64               `json:"last_seq"`
@@ -251,7 +252,7 @@ func (s *Store) addTurns(ctx context.Context, messages []Message) error {
 	return nil
 }
 
-// Answer returns a turn of a workspace and the agent's message in it.
+// Answer returns a turn of a workspace and the agent's message in it, with the sentence of its error.
 func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Message, error) {
 	row, err := s.q.MessageAnswer(ctx, workspace, turn)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -260,7 +261,9 @@ func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Me
 	if err != nil {
 		return Turn{}, Message{}, fmt.Errorf("read answer: %w", err)
 	}
-	return turnOf(row.Turn), messageOf(row.Message), nil
+	m := messageOf(row.Message)
+	m.ErrorMessage = row.ErrorMessage
+	return turnOf(row.Turn), m, nil
 }
 
 // SessionOf returns the session of a turn; ok is false if the workspace has no such turn.

@@ -25,6 +25,7 @@ type Outcome struct {
 	Rejected         json.RawMessage     `json:"rejected_attachments,omitempty"`
 	Truncated        bool                `json:"truncated,omitempty"` // the provider cut the answer at its token limit
 	Error            *string             `json:"error"`
+	ErrorMessage     string              `json:"error_message,omitempty"`  // of the error event: what the end user can do
 	InputRequired    json.RawMessage     `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
 	ToolRequired     json.RawMessage     `json:"tool_required,omitempty"`  // the calls that the turn waits for, if Error is tool_required
 
@@ -39,7 +40,7 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	}
 	o = Outcome{
 		Success: answer.Error == nil, SessionID: t.SessionID, StructuredResult: answer.StructuredResult, References: answer.References,
-		Attachments: answer.Attachments, Rejected: t.Rejected, Error: answer.Error,
+		Attachments: answer.Attachments, Rejected: t.Rejected, Error: answer.Error, ErrorMessage: answer.ErrorMessage,
 	}
 	if answer.Usage != nil {
 		var usage event.Usage

@@ -72,6 +72,9 @@ func TestEveryFailureHasItsCode(t *testing.T) {
 			frames := s.say(t, c.command, c.fields...).rest()
 			s.failed(t, frames, code)
 			a, r := s.ask(t, body(t, c.command, append(c.fields, `"stream":false`)...))
+			if shown := sentenceOf(t, frames); a.ErrorMessage != shown {
+				t.Errorf("the blocking response has the sentence %q, and the stream %q", a.ErrorMessage, shown)
+			}
 			if a.Success || a.Output != nil || a.Error == nil || *a.Error != string(code) || strings.Contains(r.text, "structured_result") {
 				t.Errorf("blocking: %s", r.text)
 			}
@@ -146,4 +149,14 @@ func TestLimitsAreNotRaised(t *testing.T) {
 	if a, r := s.ask(t, body(t, "@wait 1h", `"stream":false`, `"limits":{"max_response_seconds":3600}`)); a.Error == nil || *a.Error != "timed_out" {
 		t.Errorf("%s", r.text)
 	}
+}
+
+// sentenceOf returns the message of the error of a stream.
+func sentenceOf(t *testing.T, frames []frame) string {
+	t.Helper()
+	var data struct{ Message string }
+	if err := json.Unmarshal([]byte(frames[len(frames)-2].data), &data); err != nil {
+		t.Fatal(err)
+	}
+	return data.Message
 }

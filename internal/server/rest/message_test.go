@@ -22,6 +22,8 @@ type answer struct {
 	SessionID  string `json:"session_id"`
 	References []struct{ Path, Source string }
 	Error      *string
+
+	ErrorMessage string `json:"error_message"`
 }
 
 func (s *service) ask(t testing.TB, message string, header ...string) (answer, reply) {
