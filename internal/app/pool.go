@@ -48,8 +48,8 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
 	}
-	config.BeforeClose = freeSlot
 	boundConnection(config.ConnConfig, name)
+	config.BeforeClose = freeSlot
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
@@ -71,8 +71,8 @@ func boundConnection(conn *pgx.ConnConfig, name string) {
 		Control:         setUserTimeout,
 	}
 	conn.DialFunc = dialer.DialContext
-	conn.Tracer = deadline(clientLimit(conn.RuntimeParams["statement_timeout"]))
 	conn.AfterConnect = applySettings(conn.RuntimeParams)
+	conn.Tracer = deadline{limit: clientLimit(conn.RuntimeParams["statement_timeout"]), hosts: watchHosts(conn)}
 }
 
 // freeSlot closes the socket of a broken connection. Otherwise pgx would wait 15 s for the other

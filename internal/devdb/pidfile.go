@@ -13,7 +13,7 @@ type pidfile struct {
 	pid     int
 	port    int
 	sockets string
-	status  string // "starting", "ready", "stopping"
+	status  string // "starting", "ready", "standby", "stopping"
 }
 
 func pidfilePath(data string) string { return filepath.Join(data, "postmaster.pid") }
@@ -38,4 +38,7 @@ func readPidfile(data string) (pidfile, error) {
 	return p, nil
 }
 
-func (p pidfile) isReady() bool { return p.status == "ready" && p.sockets != "" }
+// isReady reports whether PostgreSQL accepts connections; a standby accepts those that only read.
+func (p pidfile) isReady() bool {
+	return (p.status == "ready" || p.status == "standby") && p.sockets != ""
+}

@@ -24,21 +24,10 @@ func (s *Server) Checkpoint() {
 	}
 }
 
-// Dump returns the output of pg_dump for a database. It is PostgreSQL's own program, which
-// downloads do not contain.
+// Dump returns the output of pg_dump for a database.
 func (s *Server) Dump(dsn string) []byte {
 	s.t.Helper()
-	// The first word is the path of the running program.
-	options, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.opts"))
-	if err != nil {
-		s.t.Fatalf("dbtest: %v", err)
-	}
-	postgres, _, _ := strings.Cut(string(options), " ")
-	program := filepath.Join(filepath.Dir(postgres), "pg_dump")
-	if _, err := os.Stat(program); err != nil {
-		unavailable(s.t, err)
-	}
-	cmd := exec.CommandContext(s.t.Context(), program, "--dbname", dsn)
+	cmd := exec.CommandContext(s.t.Context(), s.program("pg_dump"), "--dbname", dsn)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -46,4 +35,20 @@ func (s *Server) Dump(dsn string) []byte {
 		s.t.Fatalf("dbtest: pg_dump: %v: %s", err, &errs)
 	}
 	return out
+}
+
+// program returns the path of one of PostgreSQL's own programs, which downloads do not contain.
+func (s *Server) program(name string) string {
+	s.t.Helper()
+	// The first word is the path of the running program.
+	options, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.opts"))
+	if err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	postgres, _, _ := strings.Cut(string(options), " ")
+	path := filepath.Join(filepath.Dir(postgres), name)
+	if _, err := os.Stat(path); err != nil {
+		unavailable(s.t, err)
+	}
+	return path
 }

@@ -63,6 +63,9 @@ func (s *Server) DSN() string {
 	return s.running.DSN(name)
 }
 
+// Database returns the DSN of a database of this server.
+func (s *Server) Database(name string) string { return s.running.DSN(name) }
+
 // Admin returns the DSN of the default database.
 func (s *Server) Admin() string { return s.running.DSN("") }
 
