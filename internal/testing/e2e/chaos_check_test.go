@@ -42,6 +42,9 @@ func (c *chaosRun) check() {
 			c.violation("stream of %s, session %s, cursor %q, replay=all %t: %v", conn.tag, conn.session, conn.cursor, conn.all, err)
 		}
 	}
+	if len(c.plan.kinds) == 1 && c.plan.kinds[0] == faultFailover { // no other fault silences streams
+		c.measureSilence()
+	}
 	c.readAgain(rows)
 	c.searchLogs()
 }
@@ -135,7 +138,9 @@ func (c *chaosRun) load() (map[string]*storedTurn, map[string][]storedRow) {
 	if _, err := pgx.ForEachRow(found, []any{&r.seq, &session, &r.turn, &r.Event, &r.Data}, func() error {
 		r.ID = strconv.FormatInt(r.seq, 10)
 		rows[session] = append(rows[session], r)
-		byID[r.turn].rows = append(byID[r.turn].rows, r)
+		if t := byID[r.turn]; t != nil { // else it began after the query above, in a run that is not over
+			t.rows = append(t.rows, r)
+		}
 		return nil
 	}); err != nil {
 		c.t.Fatal(err)
@@ -320,7 +325,7 @@ func (c *chaosRun) readAgain(rows map[string][]storedRow) {
 
 // readOnce reads a session to its end on one connection, as soon as the server accepts one.
 func (c *chaosRun) readOnce(srv *server, conn *connection) (err error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), overWithin)
+	ctx, cancel := context.WithTimeout(c.t.Context(), *overWithin)
 	defer cancel()
 	for !conn.ended && ctx.Err() == nil {
 		conn.frames = nil

@@ -85,9 +85,10 @@ type connection struct {
 type sentMessage struct {
 	*chaosMessage
 	session  string
-	finished bool   // the client has received its end
-	canceled bool   // the response to a cancel call was canceled: true
-	output   string // output of a blocking call
+	finished bool        // the client has received its end
+	canceled bool        // the response to a cancel call was canceled: true
+	output   string      // output of a blocking call
+	rows     []time.Time // when a stream delivered its rows
 }
 
 // chaosClient sends messages one after the other and reads their streams, through all faults.
@@ -158,7 +159,9 @@ func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 				c.sendNext(ctx, s)
 			}
 			conn.session, conn.frames, conn.ended = s.session, append(conn.frames, f), f.Event == "done"
-			cursor = f.ID
+			if cursor = f.ID; f.Event != "open" {
+				s.rows = append(s.rows, time.Now())
+			}
 			if seen++; s.cancelAfter > 0 && seen >= s.cancelAfter && !canceling {
 				canceling = true
 				replica := c.run.replicas[seen%2]

@@ -38,18 +38,21 @@ func (c *chaosRun) begin(f scheduledFault) {
 	r := c.replicas[f.replica]
 	switch f.kind {
 	case faultCut: // reset all connections to the database
-		r.proxy.Cut()
+		r.eachProxy(cutLinks)
 	case faultRefuse: // reset new connections as well
-		r.proxy.Refuse(true)
-		r.proxy.Cut()
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Refuse(true) })
+		r.eachProxy(cutLinks)
 	case faultMidBatch: // reset one append after some of its bytes, or of its response's
-		r.proxy.OnChunk(faultproxy.CutExchange(faultproxy.Executes(appendText), f.n%1500, func() { c.logf("reset an append on replica %d", f.replica) }))
+		fired := func() { c.logf("reset an append on replica %d", f.replica) }
+		r.eachProxy(func(p *faultproxy.Proxy) {
+			p.OnChunk(faultproxy.CutExchange(faultproxy.Executes(appendText), f.n%1500, fired))
+		})
 	case faultHalfOpen, faultFreeze: // no byte passes; later the bytes are lost, or delivered late
-		r.proxy.Freeze()
+		r.eachProxy((*faultproxy.Proxy).Freeze)
 	case faultDelay:
-		r.proxy.Delay(time.Duration(5+f.n%200) * time.Millisecond)
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Delay(time.Duration(5+f.n%200) * time.Millisecond) })
 	case faultStall: // one connection becomes half-open and stays so
-		r.proxy.OnChunk(stallOne(f.n % 20))
+		r.eachProxy(func(p *faultproxy.Proxy) { p.OnChunk(stallOne(f.n % 20)) })
 	case faultKill:
 		r.setUp(false)
 		r.send(syscall.SIGKILL)
@@ -67,32 +70,69 @@ func (c *chaosRun) begin(f scheduledFault) {
 		}
 	case faultDatabase:
 		c.resumeBackend()
-		c.db.Crash()
-		c.dbDown = true
+		c.db.crash()
+	case faultFailover:
+		c.resumeBackend()
+		c.failOver(f.n%2 == 0)
 	}
 }
+
+// failOver ends the primary and promotes the standby. A silent primary ends like a machine without
+// power: its connections stay open and nothing answers.
+func (c *chaosRun) failOver(silent bool) {
+	if silent {
+		for _, r := range c.replicas {
+			r.proxies[c.db.primary].Freeze()
+		}
+	}
+	c.db.crash()
+	if silent {
+		time.Sleep(detection)
+	}
+	promoted := c.db.failOver()
+	c.mu.Lock()
+	c.promotions = append(c.promotions, promotion{at: promoted, silent: silent})
+	c.mu.Unlock()
+	c.logf("promoted server %d", c.db.primary)
+}
+
+// rejoin makes the old primary a standby.
+func (c *chaosRun) rejoin() {
+	if !c.db.alone {
+		return
+	}
+	c.db.rejoin()
+	for _, r := range c.replicas {
+		old := r.proxies[1-c.db.primary]
+		old.Cut()
+		old.Thaw()
+	}
+	c.logf("server %d is the standby", 1-c.db.primary)
+}
+
+func cutLinks(p *faultproxy.Proxy) { p.Cut() }
 
 // end ends a fault that lasts.
 func (c *chaosRun) end(f scheduledFault) {
 	r := c.replicas[f.replica]
 	switch f.kind {
 	case faultRefuse:
-		r.proxy.Refuse(false)
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Refuse(false) })
 	case faultMidBatch:
-		r.proxy.OnChunk(nil)
+		r.eachProxy(func(p *faultproxy.Proxy) { p.OnChunk(nil) })
 	case faultHalfOpen: // in half of the cases the replica does not notice it
 		if f.n%2 == 0 {
-			r.proxy.Cut()
+			r.eachProxy(cutLinks)
 		} else {
-			r.proxy.Abandon(true)
+			r.eachProxy(func(p *faultproxy.Proxy) { p.Abandon(true) })
 		}
-		r.proxy.Thaw()
+		r.eachProxy((*faultproxy.Proxy).Thaw)
 	case faultFreeze:
-		r.proxy.Thaw()
+		r.eachProxy((*faultproxy.Proxy).Thaw)
 	case faultDelay:
-		r.proxy.Delay(0)
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Delay(0) })
 	case faultStall:
-		r.proxy.OnChunk(nil) // the connection stays silent
+		r.eachProxy(func(p *faultproxy.Proxy) { p.OnChunk(nil) }) // the connection stays silent
 	case faultKill:
 		r.setUp(true)
 	case faultPause:
@@ -100,10 +140,9 @@ func (c *chaosRun) end(f scheduledFault) {
 	case faultBackend:
 		c.resumeBackend()
 	case faultDatabase:
-		if c.dbDown {
-			c.db.Start()
-			c.dbDown = false
-		}
+		c.db.restart()
+	case faultFailover:
+		c.rejoin()
 	}
 }
 
@@ -111,16 +150,16 @@ func (c *chaosRun) end(f scheduledFault) {
 // keep-alives would make it do.
 func (c *chaosRun) heal() {
 	c.resumeBackend()
-	if c.dbDown {
-		c.db.Start()
-		c.dbDown = false
+	c.db.restart()
+	if len(c.db.servers) > 1 {
+		c.rejoin()
 	}
 	for _, r := range c.replicas {
-		r.proxy.OnChunk(nil)
-		r.proxy.Abandon(false)
-		r.proxy.Refuse(false)
-		r.proxy.Delay(0)
-		r.proxy.Thaw()
+		r.eachProxy(func(p *faultproxy.Proxy) { p.OnChunk(nil) })
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Abandon(false) })
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Refuse(false) })
+		r.eachProxy(func(p *faultproxy.Proxy) { p.Delay(0) })
+		r.eachProxy((*faultproxy.Proxy).Thaw)
 		r.send(syscall.SIGCONT)
 		r.setUp(true)
 	}

@@ -26,14 +26,19 @@ const (
 	faultTerminate = "terminate"
 	faultBackend   = "backend"
 	faultDatabase  = "database"
+	faultFailover  = "failover"
 )
 
 // faultPlace groups the kinds of which only one can be active in one place at a time.
 var faultPlace = map[string]string{
 	faultCut: "cut", faultRefuse: "refuse", faultMidBatch: "hook", faultStall: "hook", faultHalfOpen: "link", faultFreeze: "link",
 	faultDelay: "delay", faultKill: "process", faultPause: "process", faultTerm: "process",
-	faultTerminate: "sessions", faultBackend: "backend", faultDatabase: "database",
+	faultTerminate: "sessions", faultBackend: "backend", faultDatabase: "database", faultFailover: "database",
 }
+
+// longKinds are the kinds that short plans leave out, because they take seconds. TestFailover and the
+// long plans have them.
+var longKinds = []string{faultFailover}
 
 // scheduledFault is one fault of a plan.
 type scheduledFault struct {
@@ -69,7 +74,7 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 	}
 	all := slices.Sorted(func(yield func(string) bool) {
 		for kind := range faultPlace {
-			if !yield(kind) {
+			if !(short && slices.Contains(longKinds, kind)) && !yield(kind) {
 				return
 			}
 		}
@@ -95,7 +100,7 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 			f.lasts += time.Duration(rng.Int64N(int64(longest)))
 		}
 		place := faultPlace[f.kind]
-		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase}, f.kind) {
+		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase, faultFailover}, f.kind) {
 			place += fmt.Sprint(f.replica)
 		}
 		if busy[place] > at {
@@ -105,6 +110,14 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 		p.faults = append(p.faults, f)
 	}
 	return p
+}
+
+// newFailoverPlan draws a plan whose only fault is a failover while all clients are at work.
+func newFailoverPlan(seed int64) chaosPlan {
+	rng := rand.New(rand.NewPCG(uint64(seed), 1))
+	f := scheduledFault{kind: faultFailover, lasts: 5 * time.Second, n: int(seed)} // every other one is silent
+	f.at = 500*time.Millisecond + time.Duration(rng.Int64N(int64(2500*time.Millisecond)))
+	return chaosPlan{seed: seed, kinds: []string{faultFailover}, faults: []scheduledFault{f}, clients: 6, turns: 4}
 }
 
 func (p chaosPlan) String() string {
@@ -140,6 +153,9 @@ func (p chaosPlan) steps() []planStep {
 func TestChaosPlans(t *testing.T) {
 	t.Parallel()
 	missing := maps.Clone(faultPlace)
+	for _, kind := range longKinds {
+		delete(missing, kind)
+	}
 	for _, seed := range shortSeeds {
 		p := newChaosPlan(seed, true)
 		if again := newChaosPlan(seed, true); again.String() != p.String() {

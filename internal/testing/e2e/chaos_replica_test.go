@@ -14,14 +14,14 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
-// replica is a server process behind a fault proxy of its own. It is restarted whenever it ends, as
-// by a service manager, unless it must stay down.
+// replica is a server process with a fault proxy of its own before each PostgreSQL. It is restarted
+// whenever it ends, as by a service manager, unless it must stay down.
 type replica struct {
 	server
-	addr  string
-	proxy *faultproxy.Proxy
-	env   []string
-	log   *os.File
+	addr    string
+	proxies []*faultproxy.Proxy // in the order of chaosDatabase.servers
+	env     []string
+	log     *os.File
 
 	mu     sync.Mutex
 	up     bool // false: it must stay down
@@ -30,7 +30,8 @@ type replica struct {
 	done   chan struct{} // the supervisor has ended
 }
 
-func (w *world) newReplica(t *testing.T, logPath string) *replica {
+// newReplica starts a replica on a database whose address on each server is given.
+func (w *world) newReplica(t *testing.T, logPath string, servers []string) *replica {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,8 +41,15 @@ func (w *world) newReplica(t *testing.T, logPath string) *replica {
 	_ = l.Close()
 	r := &replica{addr: addr, up: true, change: make(chan struct{}, 1), done: make(chan struct{})}
 	r.url = "http://" + addr
-	var dsn string
-	r.proxy, dsn = dbtest.Proxy(t, w.dsn)
+	var dsns []string
+	for _, server := range servers {
+		proxy, dsn := dbtest.Proxy(t, server)
+		r.proxies, dsns = append(r.proxies, proxy), append(dsns, dsn)
+	}
+	dsn := dsns[0]
+	if len(dsns) > 1 {
+		dsn = dbtest.PrimaryOf(dsns...)
+	}
 	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey)
 	if r.log, err = os.Create(logPath); err != nil {
 		t.Fatal(err)
@@ -113,4 +121,11 @@ func (r *replica) close() {
 	r.send(syscall.SIGCONT)
 	r.send(syscall.SIGKILL)
 	<-r.done
+}
+
+// eachProxy calls f for each of the replica's proxies.
+func (r *replica) eachProxy(f func(*faultproxy.Proxy)) {
+	for _, p := range r.proxies {
+		f(p)
+	}
 }

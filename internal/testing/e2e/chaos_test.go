@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,14 +23,12 @@ import (
 var (
 	chaosSeed  = flag.Int64("chaos.seed", 0, "first seed of TestChaos; 0: the short set of the normal test suite")
 	chaosKeep  = flag.Bool("chaos.keep", false, "keep the logs of runs without violations too")
+	overWithin = flag.Duration("chaos.over", 30*time.Second, "time after the last fault within which every turn ends; longer on a busy machine")
 	chaosSeeds = flag.Int64("chaos.seeds", 1, "number of seeds, with -chaos.seed")
 )
 
 // shortSeeds are the runs of the normal test suite. Together they have every kind of fault.
 var shortSeeds = []int64{138, 139, 140, 141, 142, 143}
-
-// overWithin is the time after the last fault within which every turn ends.
-const overWithin = 30 * time.Second
 
 // TestChaos lets clients work with two replicas and one PostgreSQL while faults happen that follow
 // from a seed, and then compares the stored rows with the frames of the clients and the text of the
@@ -37,7 +36,7 @@ const overWithin = 30 * time.Second
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
-	db := dbtest.NewServer(t, "max_connections=100")
+	db := newChaosDatabase(t)
 	seeds := shortSeeds
 	if *chaosSeed != 0 {
 		seeds = nil
@@ -54,27 +53,29 @@ func TestChaos(t *testing.T) {
 type chaosRun struct {
 	t        *testing.T
 	plan     chaosPlan
-	db       *dbtest.Server
+	db       *chaosDatabase
 	w        *world
 	replicas [2]*replica
 	dir      string // logs, and the records of a failure
 	log      *os.File
 
 	// Only the goroutine that injects faults uses these.
-	dbDown  bool
 	stopped int // process id of a stopped backend
 	healed  time.Time
 	slowest time.Duration // the slowest reading of readAgain
+	silence time.Duration // the longest silence of a stream after a promotion
 
 	mu          sync.Mutex
+	promotions  []promotion
 	sent        []*sentMessage
 	connections []*connection
 	violations  []string
 }
 
-func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
+func newChaosRun(t *testing.T, db *chaosDatabase, plan chaosPlan) *chaosRun {
 	t.Helper()
-	c := &chaosRun{t: t, plan: plan, db: db, w: newWorldOn(t, db.DSN())}
+	servers := db.newDSNs(slices.Contains(plan.kinds, faultFailover))
+	c := &chaosRun{t: t, plan: plan, db: db, w: newWorldOn(t, dbtest.PrimaryOf(servers...))}
 	c.w.parley(t, "workspace", "update", "w", "--max-running", "200")
 	c.w.approver(t) // before clients run at the same time
 	transport := &http.Transport{ResponseHeaderTimeout: 20 * time.Second, MaxIdleConnsPerHost: 4}
@@ -89,7 +90,7 @@ func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
 	}
 	t.Cleanup(func() { _ = c.log.Close() })
 	for i := range c.replicas {
-		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)))
+		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)), servers)
 	}
 	for _, r := range c.replicas {
 		wait.For(t, "a replica is ready", func() bool { return r.ready() })
@@ -123,7 +124,7 @@ func (c *chaosRun) execute() {
 		clients.Wait()
 		close(finished)
 	}()
-	limit := overWithin
+	limit := *overWithin
 	if raced {
 		limit *= 2
 	}
@@ -144,6 +145,9 @@ func (c *chaosRun) report(took, over time.Duration) {
 	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d connections, %v in all, over %v after the last fault, read again in %v",
 		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), len(c.connections),
 		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
+	for _, p := range c.promotions {
+		summary += fmt.Sprintf(", promoted (silent=%t), streams silent for %v", p.silent, c.silence.Round(time.Millisecond))
+	}
 	if len(c.violations) == 0 {
 		c.t.Log(summary)
 		if *chaosKeep {

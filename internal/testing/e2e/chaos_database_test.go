@@ -1,0 +1,93 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/testing/dbtest"
+)
+
+// chaosDatabase is one PostgreSQL or, with a standby, two of which a failover swaps the roles. Its
+// methods are called by one goroutine.
+type chaosDatabase struct {
+	t       testing.TB
+	servers []*dbtest.Server
+	primary int  // index of the server that accepts writes
+	down    bool // the primary was stopped
+	alone   bool // the other server has not rejoined since a failover
+}
+
+// newChaosDatabase starts PostgreSQL. Settings are those of each server.
+func newChaosDatabase(t testing.TB) *chaosDatabase {
+	t.Helper()
+	return &chaosDatabase{t: t, servers: []*dbtest.Server{dbtest.NewServer(t, "max_connections=100")}}
+}
+
+// addStandby starts a synchronous standby, unless there is one.
+func (d *chaosDatabase) addStandby() {
+	d.t.Helper()
+	if len(d.servers) == 1 {
+		d.servers = append(d.servers, dbtest.NewServer(d.t, "max_connections=100"))
+		d.alone = true
+	}
+	d.rejoin()
+}
+
+// newDSNs creates a database and returns its address on each server.
+func (d *chaosDatabase) newDSNs(standby bool) []string {
+	d.t.Helper()
+	if standby {
+		d.addStandby()
+	}
+	dsns := []string{d.current().DSN()}
+	if !standby {
+		return dsns
+	}
+	other := d.servers[1-d.primary]
+	config, err := pgx.ParseConfig(dsns[0])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	other.AwaitDatabase(config.Database)
+	dsns = append(dsns, other.Database(config.Database))
+	if d.primary == 1 {
+		dsns[0], dsns[1] = dsns[1], dsns[0]
+	}
+	return dsns
+}
+
+func (d *chaosDatabase) current() *dbtest.Server { return d.servers[d.primary] }
+
+// crash stops the primary at once.
+func (d *chaosDatabase) crash() {
+	if !d.down {
+		d.current().Crash()
+		d.down = true
+	}
+}
+
+// restart starts the primary after a crash.
+func (d *chaosDatabase) restart() {
+	if d.down {
+		d.current().Start()
+		d.down = false
+	}
+}
+
+// failOver promotes the standby after a crash of the primary, and returns when it accepts writes.
+func (d *chaosDatabase) failOver() time.Time {
+	d.primary, d.down, d.alone = 1-d.primary, false, true
+	d.current().Promote()
+	return time.Now()
+}
+
+// rejoin makes the server that is not the primary its standby again.
+func (d *chaosDatabase) rejoin() {
+	if d.alone {
+		d.restart()
+		d.servers[1-d.primary].FollowPrimary(d.current())
+		d.alone = false
+	}
+}
