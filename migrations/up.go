@@ -21,6 +21,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
@@ -64,6 +65,7 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	if done.Applied, err = m.repeat(ctx, held, m.gooseUp); err != nil {
 		return done, err
 	}
+	crashpoint.Hit("migrate.mid")
 	done.River, err = m.repeat(ctx, held, m.riverUp)
 	return done, err
 }

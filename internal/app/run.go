@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -73,6 +74,7 @@ func (s *service) runParts(ctx context.Context) error {
 	drained := s.handOverWhenHurried()
 	err = errors.Join(err, turns.stopTask(s.Config.Drain+handOver))
 	drained()
+	crashpoint.Hit("shutdown.mid")
 	if web != nil {
 		err = errors.Join(err, limits.stopTask(storeTime)) // frees its streams' places for the replicas to which their readers reconnect
 		endStreams()

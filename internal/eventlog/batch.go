@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 )
 
@@ -109,6 +110,7 @@ func (a *appender) writeBatch(ctx context.Context, rows []row) (locked []row, er
 	defer conn.Release()
 	b := newBatch(rows)
 	heads := make(map[uuid.UUID]head, len(b.leases))
+	crashpoint.Hit("append.before_commit")
 	seqs, at, err := b.sendBatch(ctx, conn.Conn(), heads)
 	if err != nil && pgconn.SafeToRetry(err) {
 		return nil, unsent{err}
@@ -116,6 +118,7 @@ func (a *appender) writeBatch(ctx context.Context, rows []row) (locked []row, er
 	if err != nil {
 		return nil, err
 	}
+	crashpoint.Hit("append.after_commit_before_notify")
 	return a.deliverEvents(b, heads, seqs, at)
 }
 

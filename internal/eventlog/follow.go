@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 )
 
@@ -42,6 +43,7 @@ func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, er
 	return func(yield func([]event.Event, error) bool) {
 		t, wake := l.topics.joinReader(from) // before the first read, or a commit in between is missed
 		defer l.topics.leaveReader(t, wake)
+		crashpoint.Hit("sse.after_subscribe_before_read")
 		cursor, pages := from.Seq, pager{log: l, from: from, rows: firstRows}
 		var seen unbroken
 		for {
@@ -66,6 +68,7 @@ func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, er
 				if !yield(evs, nil) {
 					return
 				}
+				crashpoint.Hit("sse.between_rows")
 				continue
 			}
 			select {

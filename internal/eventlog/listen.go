@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/outage"
 )
 
@@ -31,6 +32,7 @@ func (l *Log) connectNode(ctx context.Context, name, first string) (*pgx.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+	crashpoint.Hit("listen.after_connect_before_listen")
 	if _, err = conn.Exec(ctx, first); err == nil {
 		err = l.lockNode(ctx, conn)
 	}

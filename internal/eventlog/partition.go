@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -70,6 +71,7 @@ func (l *Log) DropPartitions(ctx context.Context, deltasBefore, recordsBefore ti
 			return dropped, nil
 		case err == nil:
 			dropped, try = append(dropped, name), 1
+			crashpoint.Hit("retention.between_batches")
 		case !pgerr.IsContended(err) || try == dropTries:
 			return dropped, fmt.Errorf("drop a partition of the log: %w", err)
 		default:

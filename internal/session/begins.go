@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -74,6 +75,7 @@ func (s *Store) beginTurns(ctx context.Context, changes []*beginChange) error {
 			s.events.Expect(c.startCursor()) // before the commit: afterwards a worker may write at once
 		}
 		written = true
+		crashpoint.Hit("accept.before_commit")
 		return nil
 	})
 	if err != nil && written && pgerr.IsUnconfirmed(err) {

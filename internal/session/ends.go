@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -39,7 +40,9 @@ func (s *Store) completeTurns(ctx context.Context, changes []*endChange) error {
 	err := replan.Pipelined(ctx, s.pool, func(on *replan.Tx) error {
 		b = &completing{s: s}
 		queuePlans(on)
-		return b.writeEnds(ctx, on, changes)
+		err := b.writeEnds(ctx, on, changes)
+		crashpoint.Hit("finish.before_commit")
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("end turns: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
@@ -32,6 +33,7 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 	if err != nil || len(ended) == 0 {
 		return Canceled{}, err
 	}
+	crashpoint.Hit("cancel.after_mark_before_signal")
 	if session.State(ended[0].State) != session.Running {
 		return Canceled{Canceled: true}, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -69,8 +70,12 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		}
 		d.Already = !won
 		d.Approval, err = tx.Approval(ctx, a.Approval)
+		crashpoint.Hit("decide.before_commit")
 		return err
 	})
+	if err == nil {
+		crashpoint.Hit("decide.after_commit_before_reply")
+	}
 	if err == nil && d.Already {
 		err = standingError(d.Approval, a)
 	}
@@ -131,6 +136,7 @@ func (s *Service) storeAnswer(ctx context.Context, tx *session.Tx, asked session
 		if err := s.cfg.Vault.Provide(ctx, tx.Tx, tx.WorkspaceID(), ask.KeyName, a.Value, a.Key); err != nil {
 			return false, err
 		}
+		crashpoint.Hit("secret.after_vault_before_resume")
 	}
 	return true, s.insertJob(ctx, tx, asked.TurnID)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
@@ -62,6 +63,7 @@ func (s *Service) renewLeases(ctx context.Context) error {
 		if len(running) == 0 {
 			continue
 		}
+		crashpoint.Hit("lease.renew")
 		err := s.renewTenures(ctx, running)
 		if renewals.Note(ctx, err, "turns", len(running)); err != nil {
 			tick.Reset(pause / 3)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
@@ -50,6 +51,7 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 	if err != nil {
 		return err
 	}
+	crashpoint.Hit("approval.after_event_before_release")
 	return errParked
 }
 
@@ -119,6 +121,7 @@ func (s *Service) expireQuestion(ctx context.Context, id, approval uuid.UUID) er
 		if err != nil || !ok {
 			return err
 		}
+		crashpoint.Hit("timeout.before_commit")
 		return s.insertJob(ctx, tx, a.TurnID)
 	})
 }

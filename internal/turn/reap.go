@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
@@ -147,6 +148,7 @@ func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 		if err != nil || !ok {
 			return err
 		}
+		crashpoint.Hit("reaper.before_requeue")
 		return s.insertJob(ctx, tx, l.Turn)
 	})
 	return unlessBusy(err, "take over turn", l.Turn)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
@@ -30,7 +31,11 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	defer leave()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StartTimeout)
 	defer cancel()
-	return s.startTurn(bounded, req)
+	started, err := s.startTurn(bounded, req)
+	if err == nil {
+		crashpoint.Hit("accept.after_commit_before_reply")
+	}
+	return started, err
 }
 
 func (s *Service) startTurn(ctx context.Context, req Request) (Started, error) {
@@ -169,6 +174,7 @@ func (s *Service) beginTurn(ctx context.Context, tx *session.Tx, req Request, n 
 	if queued {
 		s.wakeAfter(tx, queue)
 	}
+	crashpoint.Hit("accept.before_commit")
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -49,7 +50,9 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 		return err
 	}
 	defer release()
+	crashpoint.Hit("turn.after_claim")
 	s.attendTurn(ctx, claimed, news)
+	crashpoint.Hit("finish.after_commit_before_job_end")
 	release()
 	ctx = context.WithoutCancel(ctx)
 	select {
@@ -112,6 +115,7 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 	w = s.cfg.EventLog.Writer(a.lease)
 	w.OnFailure(a.cancel)
 	a.setWriter(w)
+	crashpoint.Hit("turn.before_first_event")
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
 			return e, w, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
@@ -137,9 +141,14 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 			if len(b.Calls) == 0 { // usually the last reply
 				write = w.Queue
 			}
+		case event.ToolResult:
+			crashpoint.Hit("tool.after_call_before_result")
 		}
 		if err := write(ctx, bodies...); err != nil {
 			return e, w, err
+		}
+		if bodies[0].Kind() == event.KindToolUse {
+			crashpoint.Hit("tool.after_use_before_call")
 		}
 		a.noteEvents(bodies)
 		if ctx.Err() != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -103,6 +104,7 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 		return 0, false, ctx.Err() // this process stopped the attempt
 	}
 	out.took = time.Since(began)
+	crashpoint.Hit("callback.after_response_before_mark")
 	return s.recordOutcome(ctx, delivery, job, int(row.Tries), out)
 }
 

@@ -50,7 +50,7 @@ func (w *world) newReplica(t *testing.T, logPath string, servers []string) *repl
 	if len(dsns) > 1 {
 		dsn = dbtest.PrimaryOf(dsns...)
 	}
-	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey)
+	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_DRAIN=2s", "PARLEY_VAULT_KEY="+vaultKey)
 	if r.log, err = os.Create(logPath); err != nil {
 		t.Fatal(err)
 	}
