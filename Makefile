@@ -4,7 +4,10 @@ SEED    ?= 1
 SEEDS   ?= 1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0)
 GO      ?= go
-BUILD    = $(GO) build -trimpath -ldflags '-s -w -X github.com/parley-server/parley/internal/app.version=$(VERSION)'
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+APP      = github.com/parley-server/parley/internal/app
+BUILD    = $(GO) build -trimpath -ldflags '-s -w -X $(APP).version=$(VERSION) -X $(APP).commit=$(COMMIT) -X $(APP).date=$(DATE)'
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
 POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -174,12 +175,17 @@ func (c *command) versionCommand() *cobra.Command {
 
 func versionLine() string {
 	b := app.ThisBuild()
-	commit := ""
+	var details []string
 	if b.Commit != "" {
-		commit = b.Commit + ", "
+		commit := b.Commit
 		if b.Modified {
-			commit = b.Commit + " with changes, "
+			commit += " with changes"
 		}
+		details = append(details, commit)
 	}
-	return fmt.Sprintf("parley %s (%s%s, %s)\n", b.Version, commit, b.Go, b.Platform)
+	if b.Date != "" {
+		details = append(details, b.Date)
+	}
+	details = append(details, b.Go, b.Platform)
+	return fmt.Sprintf("parley %s (%s)\n", b.Version, strings.Join(details, ", "))
 }
