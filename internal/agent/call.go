@@ -62,15 +62,8 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 			return r.emitResult(s, c, tool.Reject(interrupted))
 		}
 	}
-	j, err := r.refuseCall(ctx, t, c)
-	if err != nil {
+	if err := r.beginCall(s, t, c); err != nil {
 		return err
-	}
-	if err := r.beginCall(s, t, c, j.verdict); err != nil {
-		return err
-	}
-	if j.refusal != nil {
-		return r.emitResult(s, c, *j.refusal)
 	}
 	res, err := r.performCall(ctx, t, c)
 	if needs, ok := errors.AsType[tool.Connect](err); ok {
@@ -85,58 +78,50 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 	return r.emitResult(s, c, res)
 }
 
-// beginCall records the beginning of a call, once, with the decision about it.
-func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall, v *event.ToolVerdict) error {
-	var bodies []event.Body
-	if v != nil {
-		bodies = append(bodies, *v)
-	}
-	_, shown := r.state.connects[c.ID]
-	switch {
-	case s.begun[c.ID]: // an attempt before has recorded it
+// beginCall records the beginning of a call, once.
+func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall) error {
+	if s.begun[c.ID] {
 		return nil
-	case shown:
-		bodies = append(bodies, event.ToolAgain{ToolUseID: c.ID})
-	default:
-		bodies = append(bodies, event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID})
 	}
-	if err := r.emitEvents(bodies...); err != nil {
+	if _, shown := r.state.connects[c.ID]; shown {
+		s.beginCall(c.ID)
+		return r.emitEvents(event.ToolAgain{ToolUseID: c.ID})
+	}
+	if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
 		return err
 	}
 	s.beginCall(c.ID)
 	return nil
 }
 
-// performCall runs a call that is permitted.
+// performCall runs a call, if it is permitted.
 func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
-	if r.requestsSecret(c) {
+	if _, bad := model.Malformed(c.Input); !bad && c.Tool == requestSecret && r.Secrets != nil {
 		return r.secretResult(ctx, c)
+	}
+	refusal, err := r.refuseCall(ctx, t, c)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if refusal != nil {
+		return *refusal, nil
 	}
 	return r.callTool(ctx, t, c)
 }
 
-// requestsSecret reports whether a call asks a user for a credential.
-func (r *run) requestsSecret(c event.ToolCall) bool {
-	_, bad := model.Malformed(c.Input)
-	return !bad && c.Tool == requestSecret && r.Secrets != nil
-}
-
-// refuseCall decides whether a call can and may run.
-func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (judgment, error) {
-	if r.requestsSecret(c) {
-		return judgment{}, nil
-	}
+// refuseCall returns the result of a call that cannot or must not run; nil if it may run.
+func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (*tool.Result, error) {
 	if _, bad := model.Malformed(c.Input); bad {
-		return refuse("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
+		return new(tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one.")), nil
 	}
 	switch {
 	case t == nil:
-		return refuse(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", "))), nil
+		return new(tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", ")))), nil
 	case t.Spec().Unavailable != "":
-		return refuse(t.Spec().Unavailable), nil
+		return new(tool.Reject(t.Spec().Unavailable)), nil
 	}
 	if wrong := tool.WrongInput(t, c.Input); wrong != "" {
-		return refuse(wrong), nil
+		return new(tool.Reject(wrong)), nil
 	}
 	return r.judgeCall(ctx, c)
 }

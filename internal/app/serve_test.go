@@ -73,13 +73,12 @@ func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop fu
 
 func exec(t *testing.T, dsn, sql string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // for clean-up, too
-	conn, err := pgx.Connect(ctx, dsn)
+	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, sql); err != nil {
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/parley-server/parley/internal/event"
 )
 
 // Rules decide about the tool calls of one workspace, as of one moment. The zero value has the
@@ -26,57 +24,37 @@ type allowed struct {
 	pattern string
 }
 
-// Judgment is the decision about a call.
-type Judgment struct {
-	Verdict Verdict
-	Reason  string       // a sentence for users and for the model
-	Source  event.Source // what decided
-	Pattern string       // of the allow-list, if it decided
-}
-
-// Decide is Judge for callers that need no more than the verdict and the reason.
-func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
-	j := r.Judge(tool, input, scopes)
-	return j.Verdict, j.Reason
-}
-
-// Judge returns the decision about a call, in this order: a tool that the workspace denies is
+// Decide returns the decision about a call, in this order: a tool that the workspace denies is
 // denied; a call that the allow-list covers is allowed; then the workspace's rule for the tool
 // applies, or the built-in one. scopes are those of the key that sent the message, including
-// implied ones: the names that apikey.Scopes.Expand returns.
-func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) Judgment {
+// implied ones: the names that apikey.Scopes.Expand returns. The reason is a sentence for users and
+// for the model.
+func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
 	t, known := r.kindOf(tool)
 	rule, set := r.set[tool]
 	if set = set && !t.fixed; set && rule == Deny { // also a tool of a caller
-		return Judgment{Verdict: Deny, Source: event.SourceRule, Reason: fmt.Sprintf("This workspace does not allow the tool %s.", tool)}
+		return Deny, fmt.Sprintf("This workspace does not allow the tool %s.", tool)
 	}
 	set = set && known
-	label, own := r.own[tool]
-	if own && label == "" {
-		return Judgment{Verdict: Deny, Source: event.SourceLabel,
-			Reason: fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)}
+	if label, own := r.own[tool]; own && label == "" {
+		return Deny, fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)
 	}
 	if !known && strings.Contains(tool, "__") {
-		return Judgment{Verdict: Deny, Source: event.SourceLabel, Reason: fmt.Sprintf("The tool %s was removed.", tool)}
+		return Deny, fmt.Sprintf("The tool %s was removed.", tool)
 	}
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
 			r.hits.addHit(e.id)
-			return Judgment{Verdict: Allow, Source: event.SourcePattern, Pattern: p.String(), Reason: fmt.Sprintf("The allow-list has %s.", p)}
+			return Allow, fmt.Sprintf("The allow-list has %s.", p)
 		}
 	}
 	switch {
 	case !known:
-		return Judgment{Verdict: Ask, Source: event.SourceBuiltIn, Reason: fmt.Sprintf("No rule covers the tool %s.", tool)}
+		return Ask, fmt.Sprintf("No rule covers the tool %s.", tool)
 	case set:
-		return Judgment{Verdict: rule, Source: event.SourceRule, Reason: fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)}
+		return rule, fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)
 	}
-	j := Judgment{Source: event.SourceBuiltIn}
-	if own {
-		j.Source = event.SourceLabel
-	}
-	j.Verdict, j.Reason = t.byDefault(input, scopes)
-	return j
+	return t.byDefault(input, scopes)
 }
 
 // Denied returns the reason why no call of a tool can run, or "" if some can. The model is not
