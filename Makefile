@@ -1,6 +1,6 @@
 # Parley: `make` prints what there is to make.
 
-SEED    ?= 1
+SEED    ?= $(or $(CHAOS_SEED),1)
 SEEDS   ?= 1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0)
 GO      ?= go
@@ -18,7 +18,7 @@ PARALLEL = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test test-short race chaos compat packages packages-python packages-frameworks lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,23 @@ test-short: ## run the quick tests, in about a minute on two cores; slow ones ar
 race: ## run every test with the race detector
 	GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -parallel $(PARALLEL) -timeout 15m ./...
 
+CHAOS = $(GO) test $(TAGS) -count=1 -timeout 0 -v ./internal/testing/e2e $(if $(OLD),-chaos.old $(OLD))
+
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
-	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
+	$(CHAOS) -run '^TestChaos$$' -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
+
+chaos-points: TAGS = -tags faultpoints
+chaos-points: ## kill a replica at each crash point, at its first, second and third passage
+	$(CHAOS) -run '^TestCrashPoints$$'
+
+chaos-failover: ## promote a standby in the middle of streams, 50 times
+	$(CHAOS) -run '^TestFailover$$' -chaos.failovers 50
+
+chaos-soak: ## run paced clients with faults for half an hour, and sample memory, connections and tables
+	$(CHAOS) -run '^TestSoak$$' -chaos.soak 30m
+
+chaos-mutants: ## plant bugs, and show that the chaos harness finds each one
+	$(POSTGRES) $(GO) run ./internal/testing/e2e/mutants
 
 compat: packages packages-python packages-frameworks ## clients that people have, against a server: docs/guides/clients says which; needs npm, Python, and Chromium for some
 	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestToolServers|TestA2AClients|TestChatClients|TestFrameworks|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e

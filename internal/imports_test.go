@@ -107,6 +107,7 @@ var ours = map[string]string{
 	"internal/testing/dbtest/faultproxy":    "",
 	"internal/testing/dbtest/with-postgres": "internal/testing/dbtest",
 	"internal/testing/e2e":                  "internal/cli",
+	"internal/testing/e2e/mutants":          "",
 	"internal/testing/egresstest":           "internal/testing/wait",
 	"internal/testing/golden":               "internal/event",
 	"internal/testing/modeltest":            "internal/event internal/model internal/testing/wait",
@@ -163,7 +164,7 @@ var doors = map[string]string{
 	"github.com/coreos/go-oidc/v3":             "internal/sso",
 	"github.com/go-jose/go-jose/v4":            "internal/testing/oidctest",
 	"golang.org/x/net":                         "internal/egress internal/testing/egresstest",
-	"os/exec":                                  "internal/cli internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/browser internal/testing/dbtest internal/testing/dbtest/with-postgres",
+	"os/exec":                                  "internal/cli internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/browser internal/testing/dbtest internal/testing/dbtest/with-postgres internal/testing/e2e/mutants",
 	"github.com/go-rod/rod":                    "internal/testing/browser",
 }
 

@@ -4,8 +4,10 @@ package dbtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,8 +30,15 @@ type Server struct {
 // "name=value".
 func NewServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	return NewServerAt(t, "", "", settings...)
+}
+
+// NewServerAt is NewServer with its data below a directory and its programs in another one; "" means
+// the usual place.
+func NewServerAt(t testing.TB, below, programs string, settings ...string) *Server {
+	t.Helper()
 	// Not t.TempDir: the user that runs PostgreSQL cannot enter root's.
-	dir, err := os.MkdirTemp("", "parley-pg-")
+	dir, err := os.MkdirTemp(below, "parley-pg-")
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
@@ -37,7 +46,7 @@ func NewServer(t testing.TB, settings ...string) *Server {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	s := &Server{t: t, options: devdb.Options{Dir: filepath.Join(dir, "pg"), Disposable: true, Settings: map[string]string{}}}
+	s := &Server{t: t, options: devdb.Options{Dir: filepath.Join(dir, "pg"), Bin: programs, Disposable: true, Settings: map[string]string{}}}
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
 		s.options.Settings[name] = value
@@ -77,6 +86,25 @@ func (s *Server) Stop() {
 	if err := s.running.Stop(ctx); err != nil {
 		s.t.Errorf("dbtest: %v", err)
 	}
+}
+
+// Processes returns the process ids of PostgreSQL, the postmaster's first.
+func (s *Server) Processes() []int {
+	postmaster, err := s.running.PID()
+	if err != nil {
+		return nil
+	}
+	all := []int{postmaster}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", postmaster))
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
 }
 
 // Crash stops PostgreSQL at once, like pg_ctl stop -m immediate: it writes nothing more, and

@@ -42,8 +42,9 @@ func (c *chaosRun) check() {
 			c.violation("stream of %s, session %s, cursor %q, replay=all %t: %v", conn.tag, conn.session, conn.cursor, conn.all, err)
 		}
 	}
-	if len(c.plan.kinds) == 1 && c.plan.kinds[0] == faultFailover { // no other fault silences streams
-		c.measureSilence()
+	c.shop.checkOnce(c)
+	for _, check := range c.checks {
+		check()
 	}
 	c.readAgain(rows)
 	c.searchLogs()

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ type chaosMessage struct {
 	blocking    bool
 	cancelAfter int           // frames; 0: never
 	decision    string        // decision on its approvals
-	page        string        // wiki page that an approved call writes
+	page        string        // wiki page that an approved call writes; "": it calls the shop
 	then        *chaosMessage // sent to the same session while this one's turn runs
 }
 
@@ -42,7 +43,7 @@ func newChaosMessage(rng *rand.Rand, tag string) *chaosMessage {
 		script = script.Say(n)
 		m.steps = append(m.steps, builtin.Words(n))
 	}
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
 	case 0, 1, 2:
 		text()
 	case 3, 4:
@@ -60,6 +61,11 @@ func newChaosMessage(rng *rand.Rand, tag string) *chaosMessage {
 	case 7:
 		script = script.Line("@unicode").Line("@error model_overloaded once")
 		m.steps = append(m.steps, builtin.Unicode)
+	case 8:
+		m.decision = "allow"
+		words()
+		script = script.Call("book", "{}")
+		text()
 	}
 	if m.decision == "" {
 		m.blocking = rng.IntN(5) == 0
@@ -98,11 +104,12 @@ type chaosClient struct {
 	bg  sync.WaitGroup // decisions and cancel calls
 }
 
-// work sends n messages, or fewer if the run ends.
+// work sends n messages, and more if the plan goes on, or fewer if the run ends.
 func (c *chaosClient) work(ctx context.Context, name string, n int) {
 	defer c.bg.Wait()
 	session := ""
-	for i := range n {
+	began := time.Now()
+	for i := 0; i < n || time.Since(began) < c.run.plan.goesOn; i++ {
 		m := newChaosMessage(c.rng, fmt.Sprintf("%s-%d", name, i))
 		if session != "" && c.rng.IntN(2) == 0 {
 			m.body["session_id"] = session
@@ -126,7 +133,7 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 		if session = sent.session; m.cancelAfter > 0 { // a late cancel call would end the next turn
 			session = ""
 		}
-		c.pause(ctx, 200*time.Millisecond)
+		c.pause(ctx, 2*cmp.Or(c.run.plan.think, 100*time.Millisecond))
 	}
 }
 

@@ -13,23 +13,25 @@ import (
 // methods are called by one goroutine.
 type chaosDatabase struct {
 	t       testing.TB
+	machine *chaosMachine
 	servers []*dbtest.Server
 	primary int  // index of the server that accepts writes
 	down    bool // the primary was stopped
 	alone   bool // the other server has not rejoined since a failover
 }
 
-// newChaosDatabase starts PostgreSQL. Settings are those of each server.
+// newChaosDatabase starts PostgreSQL.
 func newChaosDatabase(t testing.TB) *chaosDatabase {
 	t.Helper()
-	return &chaosDatabase{t: t, servers: []*dbtest.Server{dbtest.NewServer(t, "max_connections=100")}}
+	m := newChaosMachine(t)
+	return &chaosDatabase{t: t, machine: m, servers: []*dbtest.Server{m.newServer(t)}}
 }
 
 // addStandby starts a synchronous standby, unless there is one.
 func (d *chaosDatabase) addStandby() {
 	d.t.Helper()
 	if len(d.servers) == 1 {
-		d.servers = append(d.servers, dbtest.NewServer(d.t, "max_connections=100"))
+		d.servers = append(d.servers, d.machine.newServer(d.t))
 		d.alone = true
 	}
 	d.rejoin()
@@ -73,6 +75,15 @@ func (d *chaosDatabase) restart() {
 	if d.down {
 		d.current().Start()
 		d.down = false
+	}
+}
+
+// mend starts the primary again if it stopped by itself.
+func (d *chaosDatabase) mend() {
+	if len(d.current().Processes()) == 0 {
+		d.down = true
+		d.current().Stop()
+		d.restart()
 	}
 }
 

@@ -74,6 +74,19 @@ func (c *chaosRun) begin(f scheduledFault) {
 	case faultFailover:
 		c.resumeBackend()
 		c.failOver(f.n%2 == 0)
+	case faultDisk: // no space for PostgreSQL's data
+		c.db.machine.fill()
+	case faultClock: // PostgreSQL's clock jumps by up to 15 minutes
+		if err := c.db.machine.shift(time.Duration(f.n%1800-900) * time.Second); err != nil {
+			c.t.Error(err)
+		}
+	case faultStop: // all processes of PostgreSQL stand still
+		c.resumeBackend()
+		c.db.machine.stop(c.db.current())
+	case faultDeploy: // the replica stops, and the other release starts
+		r.deploy()
+	case faultTool: // the server of the tool is slow, and fails
+		c.shop.bad.Store(true)
 	}
 }
 
@@ -143,6 +156,17 @@ func (c *chaosRun) end(f scheduledFault) {
 		c.db.restart()
 	case faultFailover:
 		c.rejoin()
+	case faultDisk:
+		c.db.machine.free()
+		c.db.mend()
+	case faultClock:
+		if err := c.db.machine.shift(0); err != nil {
+			c.t.Error(err)
+		}
+	case faultStop:
+		c.db.machine.resume()
+	case faultTool:
+		c.shop.bad.Store(false)
 	}
 }
 
@@ -150,6 +174,15 @@ func (c *chaosRun) end(f scheduledFault) {
 // keep-alives would make it do.
 func (c *chaosRun) heal() {
 	c.resumeBackend()
+	c.shop.bad.Store(false)
+	c.db.machine.resume()
+	c.db.machine.free()
+	if err := c.db.machine.shift(0); err != nil {
+		c.t.Error(err)
+	}
+	if !c.db.down {
+		c.db.mend()
+	}
 	c.db.restart()
 	if len(c.db.servers) > 1 {
 		c.rejoin()

@@ -27,6 +27,11 @@ const (
 	faultBackend   = "backend"
 	faultDatabase  = "database"
 	faultFailover  = "failover"
+	faultDisk      = "disk"
+	faultClock     = "clock"
+	faultStop      = "stop"
+	faultDeploy    = "deploy"
+	faultTool      = "tool"
 )
 
 // faultPlace groups the kinds of which only one can be active in one place at a time.
@@ -34,11 +39,12 @@ var faultPlace = map[string]string{
 	faultCut: "cut", faultRefuse: "refuse", faultMidBatch: "hook", faultStall: "hook", faultHalfOpen: "link", faultFreeze: "link",
 	faultDelay: "delay", faultKill: "process", faultPause: "process", faultTerm: "process",
 	faultTerminate: "sessions", faultBackend: "backend", faultDatabase: "database", faultFailover: "database",
+	faultDisk: "database", faultStop: "database", faultClock: "clock", faultDeploy: "process", faultTool: "tool",
 }
 
-// longKinds are the kinds that short plans leave out, because they take seconds. TestFailover and the
-// long plans have them.
-var longKinds = []string{faultFailover}
+// longKinds are the kinds that short plans leave out: they take seconds, or need root, libfaketime or
+// the program of an older release, and do nothing without.
+var longKinds = []string{faultFailover, faultDisk, faultClock, faultStop, faultDeploy, faultTool}
 
 // scheduledFault is one fault of a plan.
 type scheduledFault struct {
@@ -60,7 +66,11 @@ type chaosPlan struct {
 	kinds   []string
 	faults  []scheduledFault
 	clients int
-	turns   int // minimum number of messages of each client
+	turns   int           // minimum number of messages of each client
+	crash   string        // the crash point of replica 0, as FAULT has it; "": none
+	env     []string      // further environment of the replicas
+	goesOn  time.Duration // clients send messages for at least this long
+	think   time.Duration // mean pause of a client between two messages, 0: 100 ms
 }
 
 // newChaosPlan draws a plan. A short one is for the normal test suite.
@@ -100,7 +110,7 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 			f.lasts += time.Duration(rng.Int64N(int64(longest)))
 		}
 		place := faultPlace[f.kind]
-		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase, faultFailover}, f.kind) {
+		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase, faultFailover, faultDisk, faultStop, faultClock, faultTool}, f.kind) {
 			place += fmt.Sprint(f.replica)
 		}
 		if busy[place] > at {

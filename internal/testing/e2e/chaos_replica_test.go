@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,17 +20,20 @@ type replica struct {
 	addr    string
 	proxies []*faultproxy.Proxy // in the order of chaosDatabase.servers
 	env     []string
+	once    []string // environment of the first process alone
 	log     *os.File
 
 	mu     sync.Mutex
 	up     bool // false: it must stay down
+	old    bool // its next process is one of an older release
 	closed bool
 	change chan struct{} // up or closed has changed
 	done   chan struct{} // the supervisor has ended
 }
 
-// newReplica starts a replica on a database whose address on each server is given.
-func (w *world) newReplica(t *testing.T, logPath string, servers []string) *replica {
+// newReplica starts a replica on a database whose address on each server is given. The environment
+// once is that of its first process alone.
+func (w *world) newReplica(t *testing.T, logPath string, servers, env, once []string) *replica {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +41,7 @@ func (w *world) newReplica(t *testing.T, logPath string, servers []string) *repl
 	}
 	addr := l.Addr().String()
 	_ = l.Close()
-	r := &replica{addr: addr, up: true, change: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &replica{addr: addr, once: once, up: true, change: make(chan struct{}, 1), done: make(chan struct{})}
 	r.url = "http://" + addr
 	var dsns []string
 	for _, server := range servers {
@@ -50,7 +52,8 @@ func (w *world) newReplica(t *testing.T, logPath string, servers []string) *repl
 	if len(dsns) > 1 {
 		dsn = dbtest.PrimaryOf(dsns...)
 	}
-	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_DRAIN=2s", "PARLEY_VAULT_KEY="+vaultKey)
+	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey)
+	r.env = append(r.env, env...)
 	if r.log, err = os.Create(logPath); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +71,7 @@ func (r *replica) supervise() {
 		up, closed := r.up, r.closed
 		var err error
 		if up && !closed {
-			r.cmd = exec.Command(binary, "serve", "--listen", r.addr)
-			r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = r.env, r.log, r.log
+			r.cmd, r.once = r.command(), nil
 			err = r.cmd.Start()
 		}
 		cmd := r.cmd

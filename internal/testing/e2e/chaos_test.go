@@ -58,6 +58,8 @@ type chaosRun struct {
 	replicas [2]*replica
 	dir      string // logs, and the records of a failure
 	log      *os.File
+	shop     *chaosShop
+	checks   []func() // in addition to those of every run
 
 	// Only the goroutine that injects faults uses these.
 	stopped int // process id of a stopped backend
@@ -89,8 +91,14 @@ func newChaosRun(t *testing.T, db *chaosDatabase, plan chaosPlan) *chaosRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.log.Close() })
+	c.openShop()
+	plan.env = append(plan.env, c.w.env...)
 	for i := range c.replicas {
-		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)), servers)
+		var once []string
+		if i == 0 && plan.crash != "" {
+			once = []string{"FAULT=" + plan.crash}
+		}
+		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)), servers, plan.env, once)
 	}
 	for _, r := range c.replicas {
 		wait.For(t, "a replica is ready", func() bool { return r.ready() })

@@ -32,7 +32,9 @@ func TestFailover(t *testing.T) {
 	db := newChaosDatabase(t)
 	for seed := range *failovers {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
-			newChaosRun(t, db, newFailoverPlan(seed+1)).execute()
+			c := newChaosRun(t, db, newFailoverPlan(seed+1))
+			c.checks = append(c.checks, c.measureSilence)
+			c.execute()
 		})
 	}
 }
