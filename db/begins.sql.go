@@ -21,7 +21,8 @@ WITH p AS MATERIALIZED (
            unnest($11::text[]) AS args, unnest($12::timestamptz[]) AS due,
            unnest($13::text[]) AS title, unnest($14::text[]) AS content, unnest($15::text[]) AS named,
            unnest($16::text[]) AS message, unnest($17::text[]) AS open,
-           unnest($18::text[]) AS end_user, unnest($19::text[]) AS metadata
+           unnest($18::text[]) AS end_user, unnest($19::text[]) AS metadata,
+           unnest($20::text[]) AS origin
 ), said AS MATERIALIZED (
     SELECT p.id, nextval('events_seq_seq') AS seq FROM p
 ), drawn AS MATERIALIZED (
@@ -35,10 +36,10 @@ WITH p AS MATERIALIZED (
     RETURNING river_job.id, (river_job.args->>'turn_id')::uuid AS turn_id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                       created_at, start_seq, job_id, agent, agent_version, agent_version_id, end_user, metadata)
+                       created_at, start_seq, job_id, agent, agent_version, agent_version_id, end_user, metadata, origin)
     SELECT p.id, p.session_id, p.workspace_id, 'queued', least(p.max_response_seconds, v.max_response_seconds), least(p.max_turns, v.max_turns),
            v.max_cost_usd, nullif(p.key_id, ''), string_to_array(p.scopes, ' '), p.request_hash, d.at, d.open_seq, job.id, a.name, v.number, v.id,
-           nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb
+           nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb, nullif(p.origin, '')::json
     FROM p JOIN drawn d ON d.id = p.id JOIN job ON job.turn_id = p.id
     LEFT JOIN agents a ON a.workspace_id = p.workspace_id AND a.is_default LEFT JOIN agent_versions v ON v.id = a.published_id
 ), spoken AS (
@@ -77,6 +78,7 @@ type TurnsBeginParams struct {
 	Opens              []string
 	EndUsers           []string
 	Metadatas          []string
+	Origins            []string
 }
 
 type TurnsBeginRow struct {
@@ -109,6 +111,7 @@ func (q *Queries) TurnsBegin(ctx context.Context, arg TurnsBeginParams) ([]Turns
 		arg.Opens,
 		arg.EndUsers,
 		arg.Metadatas,
+		arg.Origins,
 	)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (q *Queries) HistoryBefore(ctx context.Context, arg HistoryBeforeParams) ([
 }
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, coalesce(CASE WHEN m.error IS NOT NULL THEN (
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, t.origin, t.canceled_by, t.attempt_reason, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, coalesce(CASE WHEN m.error IS NOT NULL THEN (
     SELECT e.data->>'message' FROM events e
     WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.kind = 'error' AND e.seq >= t.start_seq
       AND e.at >= t.created_at - interval '1 hour'
@@ -142,6 +142,9 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Turn.SkillVersion,
 		&i.Turn.Tools,
 		&i.Turn.Options,
+		&i.Turn.Origin,
+		&i.Turn.CanceledBy,
+		&i.Turn.AttemptReason,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,

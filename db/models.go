@@ -416,6 +416,9 @@ type Turn struct {
 	SkillVersion       *int32
 	Tools              []byte
 	Options            []byte
+	Origin             []byte
+	CanceledBy         []byte
+	AttemptReason      *string
 }
 
 type User struct {

@@ -296,7 +296,9 @@ func (q *Queries) SessionsPastCount(ctx context.Context, auditSeconds float64) (
 }
 
 const turnsErase = `-- name: TurnsErase :exec
-UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL, tools = NULL, options = NULL WHERE session_id = $1
+UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL, tools = NULL, options = NULL, origin = NULL,
+    canceled_by = CASE WHEN canceled_by IS NOT NULL THEN json_build_object('key', canceled_by -> 'key', 'protocol', canceled_by -> 'protocol') END
+WHERE session_id = $1
 `
 
 func (q *Queries) TurnsErase(ctx context.Context, sessionID uuid.UUID) error {
@@ -356,7 +358,7 @@ WITH ended AS (
            coalesce(m.usage ->> 'model', '') AS model, coalesce((m.usage ->> 'input_tokens')::bigint, 0) AS input_tokens,
            coalesce((m.usage ->> 'output_tokens')::bigint, 0) AS output_tokens, (m.usage ->> 'cost_usd')::numeric AS cost_usd, m.tool_calls
     FROM workspaces w CROSS JOIN LATERAL (
-        SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns o
+        SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options, origin, canceled_by, attempt_reason FROM turns o
         WHERE o.workspace_id = w.id AND o.state IN ('completed', 'failed', 'canceled')
           AND o.state_at >= ($1::date::timestamp AT TIME ZONE 'UTC') AND o.state_at < (($1::date + 1)::timestamp AT TIME ZONE 'UTC')
     ) t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'

@@ -160,7 +160,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options, origin, canceled_by, attempt_reason FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -205,6 +205,9 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.SkillVersion,
 		&i.Tools,
 		&i.Options,
+		&i.Origin,
+		&i.CanceledBy,
+		&i.AttemptReason,
 	)
 	return i, err
 }
@@ -222,25 +225,25 @@ WITH agent AS (
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options)
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options, origin)
     SELECT $13, $1, $2, $14,
            least($15::int, agent.max_response_seconds), least($16::int, agent.max_turns),
            least($17::numeric, agent.max_cost_usd), $18, $19::text[], $20,
            $21, $22::json, $23::text[], $24::json, $25::uuid, $26,
            $27, job.id, agent.name, agent.number, agent.id, $28::int,
-           $29::text, $30::jsonb, $31::json, $32::json
+           $29::text, $30::jsonb, $31::json, $32::json, $33::json
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-    VALUES ($33, $1, $13, $2, 'user', $34, $35,
-            $36, $37, 'completed', $38, $38, clock_timestamp()),
-           ($39, $1, $13, $2, 'assistant', NULL, NULL,
+    VALUES ($34, $1, $13, $2, 'user', $35, $36,
+            $37, $38, 'completed', $39, $39, clock_timestamp()),
+           ($40, $1, $13, $2, 'assistant', NULL, NULL,
             NULL, NULL, 'in_progress', $27, $27, clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
     SELECT u.seq, $1::uuid, $13::uuid, $26::timestamptz, false,
-           $40::bigint + u.i, ($41::text[])[u.i], ($42::text[])[u.i]::json
-    FROM unnest($43::bigint[]) WITH ORDINALITY AS u(seq, i)
+           $41::bigint + u.i, ($42::text[])[u.i], ($43::text[])[u.i]::json
+    FROM unnest($44::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count, end_user, metadata)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 2,
@@ -284,6 +287,7 @@ type TurnBeginParams struct {
 	TurnMetadata       []byte
 	Tools              []byte
 	Options            []byte
+	Origin             []byte
 	MessageID          uuid.UUID
 	Content            *string
 	Label              *string
@@ -335,6 +339,7 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.TurnMetadata,
 		arg.Tools,
 		arg.Options,
+		arg.Origin,
 		arg.MessageID,
 		arg.Content,
 		arg.Label,
@@ -390,16 +395,16 @@ const turnEnd = `-- name: TurnEnd :exec
 WITH ended AS (
     UPDATE turns
     SET state = $9, end_seq = $2::bigint, state_at = clock_timestamp(), error = $10,
-        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL, canceled_by = $11::json,
         active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
-        halted_at = CASE WHEN $11::boolean THEN clock_timestamp() END
-    WHERE turns.id = $12 AND turns.state = $13::text
+        halted_at = CASE WHEN $12::boolean THEN clock_timestamp() END
+    WHERE turns.id = $13 AND turns.state = $14::text
     RETURNING turns.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $8::uuid, ended.id, $14::timestamptz, ($15::text[])[u.i] = 'text',
-           $16::bigint + u.i, ($15::text[])[u.i], ($17::text[])[u.i]::json
-    FROM ended, unnest($18::bigint[]) WITH ORDINALITY AS u(seq, i)
+    SELECT u.seq, $8::uuid, ended.id, $15::timestamptz, ($16::text[])[u.i] = 'text',
+           $17::bigint + u.i, ($16::text[])[u.i], ($18::text[])[u.i]::json
+    FROM ended, unnest($19::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 UPDATE sessions
 SET epoch = $1, last_seq = $2, last_ord = $3, turn_id = $4, updated_at = clock_timestamp(),
@@ -409,24 +414,25 @@ FROM ended WHERE sessions.id = $8
 `
 
 type TurnEndParams struct {
-	Epoch     int64
-	LastSeq   int64
-	LastOrd   int64
-	TurnID    *uuid.UUID
-	Input     int64
-	Output    int64
-	Cost      *float64
-	SessionID uuid.UUID
-	State     string
-	Error     *string
-	Halted    bool
-	ID        uuid.UUID
-	Was       string
-	At        time.Time
-	Kinds     []string
-	Ord       int64
-	Datas     []string
-	Seqs      []int64
+	Epoch      int64
+	LastSeq    int64
+	LastOrd    int64
+	TurnID     *uuid.UUID
+	Input      int64
+	Output     int64
+	Cost       *float64
+	SessionID  uuid.UUID
+	State      string
+	Error      *string
+	CanceledBy []byte
+	Halted     bool
+	ID         uuid.UUID
+	Was        string
+	At         time.Time
+	Kinds      []string
+	Ord        int64
+	Datas      []string
+	Seqs       []int64
 }
 
 // TurnEnd ends a turn that is in a state, with its last events, and stores what the change
@@ -443,6 +449,7 @@ func (q *Queries) TurnEnd(ctx context.Context, arg TurnEndParams) error {
 		arg.SessionID,
 		arg.State,
 		arg.Error,
+		arg.CanceledBy,
 		arg.Halted,
 		arg.ID,
 		arg.Was,
@@ -562,7 +569,7 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.U
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options, origin, canceled_by, attempt_reason FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -606,6 +613,9 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.SkillVersion,
 		&i.Tools,
 		&i.Options,
+		&i.Origin,
+		&i.CanceledBy,
+		&i.AttemptReason,
 	)
 	return i, err
 }
@@ -687,7 +697,9 @@ func (q *Queries) TurnPark(ctx context.Context, iD uuid.UUID, epoch int64, ranSe
 }
 
 const turnQueue = `-- name: TurnQueue :execrows
-UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY($2::text[])
+UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL,
+    attempt_reason = CASE WHEN state = 'waiting' THEN 'resumed' END
+WHERE id = $1 AND state = ANY($2::text[])
 `
 
 // TurnQueue moves a turn on to where a worker may take it: from the line, or when its
@@ -702,14 +714,19 @@ func (q *Queries) TurnQueue(ctx context.Context, iD uuid.UUID, states []string) 
 
 const turnRequeue = `-- name: TurnRequeue :execrows
 UPDATE turns
-SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
+SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL, attempt_reason = $3::text,
     active_seconds = active_seconds + greatest(0, coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0)), started_at = NULL
-WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
+WHERE id = $1 AND epoch = $2 AND state = ANY($4::text[])
 `
 
 // TurnRequeue gives a running turn back: after a crash, or when its node stops.
-func (q *Queries) TurnRequeue(ctx context.Context, iD uuid.UUID, epoch int64, states []string) (int64, error) {
-	result, err := q.db.Exec(ctx, turnRequeue, iD, epoch, states)
+func (q *Queries) TurnRequeue(ctx context.Context, iD uuid.UUID, epoch int64, reason string, states []string) (int64, error) {
+	result, err := q.db.Exec(ctx, turnRequeue,
+		iD,
+		epoch,
+		reason,
+		states,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -753,7 +770,7 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, t.origin, t.canceled_by, t.attempt_reason, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
 FROM turns t
 JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
@@ -812,6 +829,9 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Turn.SkillVersion,
 		&i.Turn.Tools,
 		&i.Turn.Options,
+		&i.Turn.Origin,
+		&i.Turn.CanceledBy,
+		&i.Turn.AttemptReason,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,
@@ -861,7 +881,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, t.end_user, t.metadata, t.agent, t.agent_version, t.agent_version_id, t.skill_version, t.tools, t.options, t.origin, t.canceled_by, t.attempt_reason, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question, s.caller_id
 FROM turns t
 JOIN sessions s ON s.id = t.session_id
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
@@ -958,6 +978,9 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Turn.SkillVersion,
 			&i.Turn.Tools,
 			&i.Turn.Options,
+			&i.Turn.Origin,
+			&i.Turn.CanceledBy,
+			&i.Turn.AttemptReason,
 			&i.Message.ID,
 			&i.Message.SessionID,
 			&i.Message.TurnID,
@@ -1102,7 +1125,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, room.budgeted, room.has_tools, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, turns.origin, turns.canceled_by, turns.attempt_reason, room.budgeted, room.has_tools, v.model, v.effort, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
@@ -1194,6 +1217,9 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turns
 			&i.Turn.SkillVersion,
 			&i.Turn.Tools,
 			&i.Turn.Options,
+			&i.Turn.Origin,
+			&i.Turn.CanceledBy,
+			&i.Turn.AttemptReason,
 			&i.Budgeted,
 			&i.HasTools,
 			&i.Model,

@@ -65,6 +65,9 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	if done.Applied, err = m.repeat(ctx, held, m.gooseUp); err != nil {
 		return done, err
 	}
+	if err := m.indexLog(ctx, held); err != nil {
+		return done, err
+	}
 	crashpoint.Hit("migrate.mid")
 	done.River, err = m.repeat(ctx, held, m.riverUp)
 	return done, err

@@ -9,7 +9,8 @@ WITH p AS MATERIALIZED (
            unnest(sqlc.arg(args)::text[]) AS args, unnest(sqlc.arg(dues)::timestamptz[]) AS due,
            unnest(sqlc.arg(titles)::text[]) AS title, unnest(sqlc.arg(contents)::text[]) AS content, unnest(sqlc.arg(names)::text[]) AS named,
            unnest(sqlc.arg(messages)::text[]) AS message, unnest(sqlc.arg(opens)::text[]) AS open,
-           unnest(sqlc.arg(end_users)::text[]) AS end_user, unnest(sqlc.arg(metadatas)::text[]) AS metadata
+           unnest(sqlc.arg(end_users)::text[]) AS end_user, unnest(sqlc.arg(metadatas)::text[]) AS metadata,
+           unnest(sqlc.arg(origins)::text[]) AS origin
 ), said AS MATERIALIZED (
     SELECT p.id, nextval('events_seq_seq') AS seq FROM p
 ), drawn AS MATERIALIZED (
@@ -23,10 +24,10 @@ WITH p AS MATERIALIZED (
     RETURNING river_job.id, (river_job.args->>'turn_id')::uuid AS turn_id
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                       created_at, start_seq, job_id, agent, agent_version, agent_version_id, end_user, metadata)
+                       created_at, start_seq, job_id, agent, agent_version, agent_version_id, end_user, metadata, origin)
     SELECT p.id, p.session_id, p.workspace_id, 'queued', least(p.max_response_seconds, v.max_response_seconds), least(p.max_turns, v.max_turns),
            v.max_cost_usd, nullif(p.key_id, ''), string_to_array(p.scopes, ' '), p.request_hash, d.at, d.open_seq, job.id, a.name, v.number, v.id,
-           nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb
+           nullif(p.end_user, ''), nullif(p.metadata, '')::jsonb, nullif(p.origin, '')::json
     FROM p JOIN drawn d ON d.id = p.id JOIN job ON job.turn_id = p.id
     LEFT JOIN agents a ON a.workspace_id = p.workspace_id AND a.is_default LEFT JOIN agent_versions v ON v.id = a.published_id
 ), spoken AS (

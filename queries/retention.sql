@@ -79,7 +79,9 @@ DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_
 DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to(sqlc.arg(session_id)::uuid::text, 'UTF8') IN answer) > 0;
 
 -- name: TurnsErase :exec
-UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL, tools = NULL, options = NULL WHERE session_id = $1;
+UPDATE turns SET prompt = NULL, end_user = NULL, metadata = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL, tools = NULL, options = NULL, origin = NULL,
+    canceled_by = CASE WHEN canceled_by IS NOT NULL THEN json_build_object('key', canceled_by -> 'key', 'protocol', canceled_by -> 'protocol') END
+WHERE session_id = $1;
 
 -- name: SessionErase :one
 -- SessionErase leaves a session of which only ids, times and counts are known.

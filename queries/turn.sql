@@ -15,13 +15,13 @@ WITH agent AS (
 ), turn AS (
     INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
                        prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id,
-                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options)
+                       agent, agent_version, agent_version_id, skill_version, end_user, metadata, tools, options, origin)
     SELECT sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state),
            least(sqlc.arg(max_response_seconds)::int, agent.max_response_seconds), least(sqlc.arg(max_turns)::int, agent.max_turns),
            least(sqlc.narg(max_cost_usd)::numeric, agent.max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes)::text[], sqlc.arg(request_hash),
            sqlc.arg(prompt), sqlc.arg(response_schema)::json, sqlc.arg(secrets)::text[], sqlc.arg(rejected)::json, sqlc.narg(callback_id)::uuid, sqlc.arg(at),
            sqlc.arg(start_seq), job.id, agent.name, agent.number, agent.id, sqlc.narg(skill_version)::int,
-           sqlc.narg(turn_user)::text, sqlc.narg(turn_metadata)::jsonb, sqlc.narg(tools)::json, sqlc.narg(options)::json
+           sqlc.narg(turn_user)::text, sqlc.narg(turn_metadata)::jsonb, sqlc.narg(tools)::json, sqlc.narg(options)::json, sqlc.narg(origin)::json
     FROM (SELECT) one LEFT JOIN agent ON true LEFT JOIN job ON true
 ), said AS (
     INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
@@ -61,7 +61,9 @@ ORDER BY t.start_seq LIMIT 1;
 -- name: TurnQueue :execrows
 -- TurnQueue moves a turn on to where a worker may take it: from the line, or when its
 -- input is there.
-UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
+UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL,
+    attempt_reason = CASE WHEN state = 'waiting' THEN 'resumed' END
+WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnChoose :exec
 -- TurnChoose changes some of the options of a turn.
@@ -245,7 +247,7 @@ LIMIT 500;
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.
 UPDATE turns
-SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
+SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL, attempt_reason = sqlc.arg(reason)::text,
     active_seconds = active_seconds + greatest(0, coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0)), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
@@ -255,7 +257,7 @@ WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 WITH ended AS (
     UPDATE turns
     SET state = sqlc.arg(state), end_seq = sqlc.arg(last_seq)::bigint, state_at = clock_timestamp(), error = sqlc.narg(error),
-        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL, canceled_by = sqlc.narg(canceled_by)::json,
         active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
         halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
     WHERE turns.id = sqlc.arg(id) AND turns.state = sqlc.arg(was)::text

@@ -21,6 +21,9 @@ type Verdict struct {
 	Ask     bool   // it needs an approval
 	Denied  string // reason why it must not run, for the model; "": it may run
 	Pattern string // pattern that would allow similar calls in future; for Ask
+
+	Source  event.Source // what decided, unless it asks
+	Matched string       // for SourcePattern: the pattern of the allow-list
 }
 
 // Secrets decides whether a credential may be requested by its name. refusal is a sentence for the
@@ -114,25 +117,50 @@ func (r *run) parkRun(ask event.Question) error {
 	return errStopped
 }
 
-// judgeCall returns the result of a call that must not run; nil if it may run.
-func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
+// judgment is the decision about a call before it runs.
+type judgment struct {
+	refusal *tool.Result       // result of a call that cannot or must not run; nil: it may run
+	verdict *event.ToolVerdict // nil: no rule was asked
+}
+
+// refuse returns the judgment of a call that does not run.
+func refuse(reason string) judgment { return judgment{refusal: new(tool.Reject(reason))} }
+
+// judgeCall applies the answer to the call's question, or the rules.
+func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (judgment, error) {
 	if d, decided := r.state.decisionFor(c); decided {
-		return r.state.decisionResult(c, d), nil
+		return r.state.decisionJudgment(c, d), nil
 	}
 	if r.Permit == nil || c.Tool == readResult {
-		return nil, nil
+		return judgment{}, nil
 	}
 	if r.state.unseen[c.ID] {
-		return new(tool.Reject("This was not shown when the step was approved, so it was not done. Call the tool again.")), nil
+		j := refuse("This was not shown when the step was approved, so it was not done. Call the tool again.")
+		j.verdict = &event.ToolVerdict{ToolUseID: c.ID, Verdict: event.Denied, Source: event.SourceApproval}
+		return j, nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)
-	if err == nil && v.Ask { // the rules have become stricter since the approval was requested
-		v.Denied = "This needs an approval that was not asked for. Call the tool again."
+	if err != nil {
+		return judgment{}, err
 	}
-	if err != nil || v.Denied == "" {
-		return nil, err
+	if v.Ask { // the rules have become stricter since the approval was requested
+		v.Denied, v.Source = "This needs an approval that was not asked for. Call the tool again.", event.SourceRule
 	}
-	return new(tool.Reject(v.Denied)), nil
+	j := judgment{verdict: &event.ToolVerdict{ToolUseID: c.ID, Verdict: event.Allowed, Source: v.Source, Pattern: v.Matched}}
+	if v.Denied != "" {
+		j.refusal, j.verdict.Verdict = new(tool.Reject(v.Denied)), event.Denied
+	}
+	return j, nil
+}
+
+// decisionJudgment returns the judgment of a call that a decision covers.
+func (s *state) decisionJudgment(c event.ToolCall, d event.Decision) judgment {
+	j := judgment{refusal: s.decisionResult(c, d)}
+	j.verdict = &event.ToolVerdict{ToolUseID: c.ID, Verdict: event.Allowed, Source: event.SourceApproval, ApprovalID: d.ApprovalID}
+	if j.refusal != nil {
+		j.verdict.Verdict = event.Denied
+	}
+	return j
 }
 
 // decisionResult returns the result of a call for its decision; nil if it was allowed. The decider

@@ -62,8 +62,15 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 			return r.emitResult(s, c, tool.Reject(interrupted))
 		}
 	}
-	if err := r.beginCall(s, t, c); err != nil {
+	j, err := r.refuseCall(ctx, t, c)
+	if err != nil {
 		return err
+	}
+	if err := r.beginCall(s, t, c, j.verdict); err != nil {
+		return err
+	}
+	if j.refusal != nil {
+		return r.emitResult(s, c, *j.refusal)
 	}
 	res, err := r.performCall(ctx, t, c)
 	if needs, ok := errors.AsType[tool.Connect](err); ok {
@@ -78,50 +85,58 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 	return r.emitResult(s, c, res)
 }
 
-// beginCall records the beginning of a call, once.
-func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall) error {
-	if s.begun[c.ID] {
+// beginCall records the beginning of a call, once, with the decision about it.
+func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall, v *event.ToolVerdict) error {
+	var bodies []event.Body
+	if v != nil {
+		bodies = append(bodies, *v)
+	}
+	_, shown := r.state.connects[c.ID]
+	switch {
+	case s.begun[c.ID]: // an attempt before has recorded it
 		return nil
+	case shown:
+		bodies = append(bodies, event.ToolAgain{ToolUseID: c.ID})
+	default:
+		bodies = append(bodies, event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID})
 	}
-	if _, shown := r.state.connects[c.ID]; shown {
-		s.beginCall(c.ID)
-		return r.emitEvents(event.ToolAgain{ToolUseID: c.ID})
-	}
-	if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
+	if err := r.emitEvents(bodies...); err != nil {
 		return err
 	}
 	s.beginCall(c.ID)
 	return nil
 }
 
-// performCall runs a call, if it is permitted.
+// performCall runs a call that is permitted.
 func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
-	if _, bad := model.Malformed(c.Input); !bad && c.Tool == requestSecret && r.Secrets != nil {
+	if r.requestsSecret(c) {
 		return r.secretResult(ctx, c)
-	}
-	refusal, err := r.refuseCall(ctx, t, c)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if refusal != nil {
-		return *refusal, nil
 	}
 	return r.callTool(ctx, t, c)
 }
 
-// refuseCall returns the result of a call that cannot or must not run; nil if it may run.
-func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (*tool.Result, error) {
+// requestsSecret reports whether a call asks a user for a credential.
+func (r *run) requestsSecret(c event.ToolCall) bool {
+	_, bad := model.Malformed(c.Input)
+	return !bad && c.Tool == requestSecret && r.Secrets != nil
+}
+
+// refuseCall decides whether a call can and may run.
+func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (judgment, error) {
+	if r.requestsSecret(c) {
+		return judgment{}, nil
+	}
 	if _, bad := model.Malformed(c.Input); bad {
-		return new(tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one.")), nil
+		return refuse("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
 	}
 	switch {
 	case t == nil:
-		return new(tool.Reject(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", ")))), nil
+		return refuse(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", "))), nil
 	case t.Spec().Unavailable != "":
-		return new(tool.Reject(t.Spec().Unavailable)), nil
+		return refuse(t.Spec().Unavailable), nil
 	}
 	if wrong := tool.WrongInput(t, c.Input); wrong != "" {
-		return new(tool.Reject(wrong)), nil
+		return refuse(wrong), nil
 	}
 	return r.judgeCall(ctx, c)
 }

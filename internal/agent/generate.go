@@ -28,6 +28,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	text.WriteString(req.Partial)
 	shown := len(req.Partial)
 	var used model.Usage
+	var retries []event.Code
 	for attempt := 1; ; attempt++ {
 		if req.Output != nil || r.hidden {
 			text.Reset() // half an answer in JSON is useless
@@ -39,7 +40,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 				return event.Reply{}, err
 			}
 			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(got.calls) == 0, Cut: got.cut, Calls: r.identifyCalls(got.calls),
-				Usage: r.usageOf(used), Reasoning: r.sealReasoning(ctx, got.reasoning), RequestID: got.requestID}, nil
+				Usage: r.usageOf(used), Reasoning: r.sealReasoning(ctx, got.reasoning), RequestID: got.requestID, Retries: retries}, nil
 		}
 		if ctx.Err() != nil {
 			return event.Reply{}, context.Cause(ctx)
@@ -63,6 +64,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			}
 			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.TooLong || fault.Admin && !fault.Retryable, tooLong: fault.TooLong}
 		}
+		retries = append(retries, fault.Code)
 		log := r.Log
 		if fault.Err != nil {
 			log = log.With("cause", fault.Err)

@@ -15,15 +15,17 @@ func (r *run) requireResults(ctx context.Context, s *step, calls []event.ToolCal
 	var open []event.PendingCall
 	for _, c := range calls {
 		t := r.findTool(c.Tool)
-		if err := r.beginCall(s, t, c); err != nil {
-			return err
-		}
 		res := r.state.postedResult(c)
+		var j judgment
 		if res == nil {
 			var err error
-			if res, err = r.refuseCall(ctx, t, c); err != nil {
+			if j, err = r.refuseCall(ctx, t, c); err != nil {
 				return err
 			}
+			res = j.refusal
+		}
+		if err := r.beginCall(s, t, c, j.verdict); err != nil {
+			return err
 		}
 		if res == nil {
 			open = append(open, pendingCall(c))

@@ -27,16 +27,9 @@ import (
 func TestServeThroughPgBouncer(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "starts PostgreSQL")
-	program, err := osexec.LookPath("pgbouncer")
-	if err != nil {
-		program = "/usr/sbin/pgbouncer"
-	}
-	if _, err := os.Stat(program); err != nil {
-		need.Missing(t, "PgBouncer is not installed")
-	}
 	server := dbtest.NewServer(t)
 	exec(t, server.Admin(), "CREATE DATABASE bounced")
-	address := bounce(t, program, server)
+	address := bounce(t, server, "session")
 	at, _, err := serve(t, app.Options{}, "DATABASE_URL=postgres://anyone@"+address+"/bounced?sslmode=disable", "PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +45,17 @@ func TestServeThroughPgBouncer(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// bounce runs PgBouncer in session mode before a server, as the server's user: PgBouncer refuses to
-// run as root, and only that user may use the server's socket.
-func bounce(t *testing.T, program string, server *dbtest.Server) (address string) {
+// bounce runs PgBouncer in a mode before a server, as the server's user: PgBouncer refuses to run as
+// root, and only that user may use the server's socket.
+func bounce(t *testing.T, server *dbtest.Server, mode string) (address string) {
 	t.Helper()
+	program, err := osexec.LookPath("pgbouncer")
+	if err != nil {
+		program = "/usr/sbin/pgbouncer"
+	}
+	if _, err := os.Stat(program); err != nil {
+		need.Missing(t, "PgBouncer is not installed")
+	}
 	config, err := pgx.ParseConfig(server.Admin())
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func bounce(t *testing.T, program string, server *dbtest.Server) (address string
 	free.Close()
 	ini := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\n"+
-		"auth_type = any\npool_mode = session\ndefault_pool_size = 60\nmax_client_conn = 100\nunix_socket_dir =\n",
-		config.Host, config.Port, config.User, address[strings.LastIndex(address, ":")+1:])
+		"auth_type = any\npool_mode = %s\ndefault_pool_size = 60\nmax_client_conn = 100\nunix_socket_dir =\n",
+		config.Host, config.Port, config.User, address[strings.LastIndex(address, ":")+1:], mode)
 	if err := os.WriteFile(ini, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

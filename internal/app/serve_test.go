@@ -73,12 +73,13 @@ func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop fu
 
 func exec(t *testing.T, dsn, sql string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
+	ctx := context.WithoutCancel(t.Context()) // for clean-up, too
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Fatal(err)
 	}
 }

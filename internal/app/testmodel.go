@@ -34,6 +34,11 @@ func (m *models) ask(ctx context.Context, workspace uuid.UUID, name string) erro
 	if err != nil {
 		return err
 	}
+	return askModel(ctx, opened)
+}
+
+// askModel sends a short request to a model.
+func askModel(ctx context.Context, opened model.Model) error {
 	request := model.Request{Messages: []model.Message{{Role: model.User, Text: "Answer with the word OK."}}, MaxTokens: testTokens}
 	for _, err := range opened.Generate(ctx, request) {
 		if err != nil {

@@ -62,13 +62,17 @@ func openVault(ctx context.Context, pool *pgxpool.Pool, text Secret) (*vault.Sto
 		return nil, &ConfigError{[]string{sentenceOf(err)}}
 	}
 	store := vault.New(pool, keys)
-	err = store.Prepare(ctx)
-	if errors.Is(err, vault.ErrUnknownKey) || errors.Is(err, vault.ErrWrongKey) {
-		return nil, &StartError{Why: "The master keys do not fit the database:", Err: err,
-			Do: "Put the key that is missing into PARLEY_VAULT_KEY_FILE, below the newest. Without it what was sealed under it is lost."}
-	}
-	if err != nil {
+	if err := explainKeys(store.Prepare(ctx)); err != nil {
 		return nil, err
 	}
 	return store, nil
+}
+
+// explainKeys explains the error of keys that do not fit the database.
+func explainKeys(err error) error {
+	if errors.Is(err, vault.ErrUnknownKey) || errors.Is(err, vault.ErrWrongKey) {
+		return &StartError{Why: "The master keys do not fit the database:", Err: err,
+			Do: "Put the key that is missing into PARLEY_VAULT_KEY_FILE, below the newest. Without it what was sealed under it is lost."}
+	}
+	return err
 }

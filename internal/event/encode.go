@@ -94,6 +94,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Compacted](data)
 	case KindToolAgain:
 		return decode[ToolAgain](data)
+	case KindVerdict:
+		return decode[ToolVerdict](data)
 	case KindFeedback:
 		return decode[Feedback](data)
 	}

@@ -45,6 +45,7 @@ const (
 	KindToolLater  Kind = "tool_later"     // the turn waits for results that servers of tools will post
 	KindToolReply  Kind = "tool_reply"     // a result was posted
 	KindToolAgain  Kind = "tool_again"     // a call that had no effect begins again
+	KindVerdict    Kind = "tool_verdict"   // what lets a call run, or denies it
 	KindFallback   Kind = "model_fallback" // another model answers from here on
 	KindCompacted  Kind = "compacted"      // a summary stands for the oldest part of the conversation
 	KindFeedback   Kind = "feedback"       // a reader rated the answer of a turn that had ended
@@ -54,7 +55,7 @@ const (
 func (k Kind) Public() bool {
 	switch k {
 	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
-		KindToolLater, KindToolReply, KindToolAgain, KindFallback, KindCompacted, KindFeedback:
+		KindToolLater, KindToolReply, KindToolAgain, KindVerdict, KindFallback, KindCompacted, KindFeedback:
 		return false
 	}
 	return true
@@ -249,12 +250,23 @@ const (
 // Started records which attempt of a turn runs on which node, and what runs: the agent and, for a
 // skill, its version.
 type Started struct {
-	Epoch        int64        `json:"epoch"`
-	Node         string       `json:"node"`
-	Agent        string       `json:"agent"`
-	AgentVersion AgentVersion `json:"agent_version"`
-	SkillVersion int          `json:"skill_version,omitempty"`
+	Epoch        int64         `json:"epoch"`
+	Node         string        `json:"node"`
+	Agent        string        `json:"agent"`
+	AgentVersion AgentVersion  `json:"agent_version"`
+	SkillVersion int           `json:"skill_version,omitempty"`
+	Reason       AttemptReason `json:"reason,omitempty"`
 }
+
+// AttemptReason is why another attempt of a turn begins; "" is the first one.
+type AttemptReason string
+
+const (
+	Resumed     AttemptReason = "resumed" // the turn has its answer
+	AfterCrash  AttemptReason = "crash"   // its worker was lost, or held the turn for too long
+	AfterDrain  AttemptReason = "drain"   // the replica of its worker stopped
+	AfterOutage AttemptReason = "outage"  // its worker lost the database
+)
 
 // Reply is the model's whole reply in one step. With it a turn can be rebuilt after a crash or a
 // pause.
@@ -267,6 +279,7 @@ type Reply struct {
 
 	Reasoning []byte `json:"reasoning,omitempty"`  // the reasoning of the reply, sealed by the vault
 	RequestID string `json:"request_id,omitempty"` // the provider's id of the request
+	Retries   []Code `json:"retries,omitempty"`    // failures after which the model was asked again
 	Sent      *Sent  `json:"sent,omitempty"`       // the request; nil in the logs of older releases
 }
 
@@ -304,6 +317,7 @@ func (ToolRequired) Kind() Kind       { return KindToolRequired }
 func (ToolLater) Kind() Kind          { return KindToolLater }
 func (ToolReply) Kind() Kind          { return KindToolReply }
 func (ToolAgain) Kind() Kind          { return KindToolAgain }
+func (ToolVerdict) Kind() Kind        { return KindVerdict }
 func (ModelFallback) Kind() Kind      { return KindFallback }
 func (Compacted) Kind() Kind          { return KindCompacted }
 func (ConnectRequired) Kind() Kind    { return KindConnect }

@@ -219,7 +219,7 @@ func (l *lane) drain(t *testing.T) {
 func (l *lane) again(t *testing.T, lease eventlog.Lease) eventlog.Lease {
 	t.Helper()
 	err := l.control.Update(t.Context(), lease.Session, func(tx *session.Tx) error {
-		ok, err := tx.ReleaseTurn(t.Context(), lease)
+		ok, err := tx.ReleaseTurn(t.Context(), lease, event.AfterCrash)
 		if err == nil && !ok {
 			err = errors.New("the lease is not the newest")
 		}

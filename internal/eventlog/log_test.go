@@ -172,7 +172,7 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
-		ok, err := tx.ReleaseTurn(t.Context(), old)
+		ok, err := tx.ReleaseTurn(t.Context(), old, event.AfterCrash)
 		if !ok {
 			t.Error("the lease was not the newest")
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/origin"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -83,6 +84,9 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 		defer stop()
 		req.Request = req.WithContext(ctx)
 	}
+	if !op.Public {
+		req.Request = req.WithContext(origin.With(req.Context(), s.originOf(w, req)))
+	}
 	err := op.Serve(w, req)
 	nameRequiredScopes(w, req.Caller, err)
 	return req.Names.TranslateError(err)
@@ -101,4 +105,30 @@ func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err
 	}
 	r.Caller, err = s.Authorize(w, r.Request, terms)
 	return err
+}
+
+// originOf describes a request for audits.
+func (s *Server) originOf(w http.ResponseWriter, r *Request) origin.Origin {
+	o := origin.Origin{Key: r.Caller.Key, Protocol: protocolOf(r.URL.Path), RequestID: w.Header().Get("X-Request-Id")}
+	if r.Caller.Command == "" { // else the request has not left this process
+		o.Address = s.ClientAddress(r.Request).String()
+	}
+	return o
+}
+
+// protocolOf names the protocol of a path.
+func protocolOf(path string) string {
+	switch {
+	case strings.HasPrefix(path, "/mcp"):
+		return "mcp"
+	case strings.HasPrefix(path, "/a2a"):
+		return "a2a"
+	case strings.HasPrefix(path, "/openai"), strings.HasPrefix(path, "/v1"):
+		return "openai"
+	case strings.Contains(path, "/ui/chat"):
+		return "aisdk"
+	case strings.HasSuffix(path, "/ag-ui"):
+		return "agui"
+	}
+	return "rest"
 }

@@ -100,6 +100,7 @@ func beginParams(changes []*beginChange) (p db.TurnsBeginParams) {
 		p.RequestHashes, p.Names = append(p.RequestHashes, n.RequestHash), append(p.Names, n.Named)
 		p.Args, p.Dues = append(p.Args, string(n.Job.Args)), append(p.Dues, n.Job.Due)
 		p.Titles, p.Contents = append(p.Titles, Title(n.Message.Content)), append(p.Contents, n.Message.Content)
+		p.Origins = append(p.Origins, string(n.Origin))
 		p.EndUsers, p.Metadatas = append(p.EndUsers, n.Labels.User), append(p.Metadatas, string(n.Labels.encodeMetadata()))
 		p.Messages, p.Opens = append(p.Messages, string(c.message.Data)), append(p.Opens, string(c.open.Data))
 	}

@@ -211,7 +211,7 @@ func (b *claiming) startAttempts(ctx context.Context, later *db.Queries, heads m
 			continue
 		}
 		h := heads[o.Lease.Session]
-		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Node: strconv.Itoa(int(b.s.events.Node())),
+		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Reason: o.Turn.AttemptReason, Node: strconv.Itoa(int(b.s.events.Node())),
 			Agent: o.Turn.Agent, AgentVersion: event.AgentVersion(o.Turn.AgentVersion), SkillVersion: o.Turn.SkillVersion})
 		if err != nil {
 			return err

@@ -120,7 +120,7 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 		t.Errorf("the claim returned the log\n%+v, want\n%+v", got.Log, want)
 	}
 	err = s.Update(t.Context(), small.Session, func(tx *session.Tx) error {
-		_, err := tx.ReleaseTurn(t.Context(), got.Lease)
+		_, err := tx.ReleaseTurn(t.Context(), got.Lease, event.AfterCrash)
 		return err
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ type Ending struct {
 	Failure *event.Error // nil for Complete
 	Epoch   int64        // the worker's lease; 0 if the caller has none
 	Halted  bool         // no worker has to be stopped
+	By      []byte       // the request that cancels the turn; nil: none
 
 	Rest        []event.Body    // earlier events that are not stored yet, for Complete
 	Structured  json.RawMessage // the final answer, if the turn has a schema
@@ -93,7 +94,7 @@ func (tx *Tx) recordEnding(ctx context.Context, c *Closing, e Ending) (p db.Turn
 		return p, answer, err
 	}
 	p = db.TurnEndParams{
-		ID: id, State: string(e.Trigger.nextState()), Was: string(c.state), Halted: e.Halted,
+		ID: id, State: string(e.Trigger.nextState()), Was: string(c.state), Halted: e.Halted, CanceledBy: e.By,
 		SessionID: tx.row.ID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: tx.row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: tx.row.TurnID,
 	}

@@ -44,7 +44,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					switch trigger {
 					case session.Claim:
 					case session.Release:
-						happened, err = tx.ReleaseTurn(t.Context(), lease)
+						happened, err = tx.ReleaseTurn(t.Context(), lease, event.AfterCrash)
 					case session.Park:
 						_, happened, err = tx.ParkTurn(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
 					case session.Resume:

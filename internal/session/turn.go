@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
 )
 
 // Turn is a message to the agent and the work on its answer.
@@ -46,6 +47,8 @@ type Turn struct {
 	Agent        string // name of the agent; "": a turn of an earlier release that has not started
 	AgentVersion int    // 0: a draft
 	SkillVersion int    // 0: no skill
+
+	AttemptReason event.AttemptReason // why its next attempt begins; "": it is the first
 }
 
 // turnOf converts a row of turns.
@@ -61,6 +64,9 @@ func turnOf(r db.Turn) Turn {
 	}
 	if r.SkillVersion != nil {
 		t.SkillVersion = int(*r.SkillVersion)
+	}
+	if r.AttemptReason != nil {
+		t.AttemptReason = event.AttemptReason(*r.AttemptReason)
 	}
 	return t
 }

@@ -42,6 +42,7 @@ type NewTurn struct {
 	Schema   json.RawMessage // schema of the final answer; nil: any answer
 	Tools    json.RawMessage // the caller's own tools; nil: none
 	Options  json.RawMessage // what the caller chose; nil: nothing
+	Origin   []byte          // the request that sent the message; nil: unknown
 	Supplied *event.Supplied // what the caller sent as context; nil: nothing
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
@@ -154,7 +155,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
-		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools, Options: n.Options,
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools, Options: n.Options, Origin: n.Origin,
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))
@@ -211,8 +212,8 @@ func (tx *Tx) queueTurn(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool
 
 // ReleaseTurn takes a running turn from its worker: a stopping node returns it, or a reaper takes
 // it from a dead node. ok is false if the lease is not the newest.
-func (tx *Tx) ReleaseTurn(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
-	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.fromStates())
+func (tx *Tx) ReleaseTurn(ctx context.Context, l eventlog.Lease, why event.AttemptReason) (ok bool, err error) {
+	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, string(why), Release.fromStates())
 	if err != nil {
 		return false, fmt.Errorf("release turn: %w", err)
 	}

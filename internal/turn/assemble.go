@@ -231,13 +231,13 @@ func (s *Service) permitOf(t session.Turn, own session.Agent) agent.Permit {
 		if err != nil {
 			return agent.Verdict{}, err
 		}
-		switch v, reason := rules.WithAgent(own.Tools, own.Rules).Decide(name, input, t.Scopes); v {
+		switch j := rules.WithAgent(own.Tools, own.Rules).Judge(name, input, t.Scopes); j.Verdict {
 		case permission.Allow:
-			return agent.Verdict{}, nil
+			return agent.Verdict{Source: j.Source, Matched: j.Pattern}, nil
 		case permission.Ask:
 			return agent.Verdict{Ask: true, Pattern: permission.Suggest(name, input)}, nil
 		default:
-			return agent.Verdict{Denied: reason}, nil
+			return agent.Verdict{Denied: j.Reason, Source: j.Source}, nil
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/origin"
 	"github.com/parley-server/parley/internal/session"
 	agents "github.com/parley-server/parley/internal/store/agent"
 )
@@ -26,7 +27,7 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 	n := session.NewTurn{
 		ID: turn, Message: event.Message{Content: req.Command}, Labels: req.Labels, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
-		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
+		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue, Origin: origin.JSON(ctx),
 	}
 	if req.Agent != "" || req.AgentVersion != agents.Published {
 		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, configScope) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/crashpoint"
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
@@ -144,7 +145,7 @@ func (s *Service) reclaimTurns(ctx context.Context, missing map[int32]time.Time,
 // the next round, so that it does not delay the others.
 func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, l.Session, func(tx *session.Tx) error {
-		ok, err := tx.ReleaseTurn(ctx, l)
+		ok, err := tx.ReleaseTurn(ctx, l, event.AfterCrash)
 		if err != nil || !ok {
 			return err
 		}

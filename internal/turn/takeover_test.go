@@ -93,7 +93,7 @@ func takeOver(ctx context.Context, r *replica, st turn.Started, taken *atomic.In
 		if err != nil || now.State != session.Running {
 			return err
 		}
-		ok, err := tx.ReleaseTurn(ctx, eventlog.Lease{Session: st.Session, Turn: st.Turn, Epoch: now.Epoch})
+		ok, err := tx.ReleaseTurn(ctx, eventlog.Lease{Session: st.Session, Turn: st.Turn, Epoch: now.Epoch}, event.AfterCrash)
 		if err != nil || !ok {
 			return err
 		}

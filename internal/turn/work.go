@@ -172,7 +172,11 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 		err = s.endAttempt(ctx, t, a, e)
 	case errors.Is(err, errDrain), errors.Is(err, errStalled), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
-		err = s.releaseTurn(ctx, a.lease)
+		why := event.AfterDrain
+		if errors.Is(err, errStalled) {
+			why = event.AfterOutage
+		}
+		err = s.releaseTurn(ctx, a.lease, why)
 	case errors.Is(err, errTimeout):
 		err = s.failTurn(ctx, t, a, event.TimedOut.Failure(fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds)))
 	case failed:
@@ -181,7 +185,7 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 		err = s.failTurn(ctx, t, a, f)
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
-		err = s.releaseTurn(ctx, a.lease)
+		err = s.releaseTurn(ctx, a.lease, event.AfterOutage)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
 		err = s.failTurn(ctx, t, a, event.InternalError.Failure("Internal error."))
@@ -215,10 +219,10 @@ func (s *Service) endAttempt(ctx context.Context, t session.Turn, a *attempt, e 
 }
 
 // releaseTurn puts a turn back into the queue, for any worker.
-func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease) error {
+func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease, why event.AttemptReason) error {
 	return s.retryClosing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
-			ok, err := tx.ReleaseTurn(ctx, l)
+			ok, err := tx.ReleaseTurn(ctx, l, why)
 			if err != nil || !ok {
 				return err
 			}

@@ -33,6 +33,7 @@ type api struct {
 	isReady   func(context.Context) error
 	document  document.Encoded
 	readiness *outage.Log
+	probes    chan struct{} // holds a value for each running probe
 }
 
 // New returns the handlers. It fails if the OpenAPI document and the handlers differ. ready reports
@@ -41,7 +42,7 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 	if ready == nil {
 		ready = func(context.Context) error { return nil }
 	}
-	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready")}
+	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready"), probes: make(chan struct{}, probesMax)}
 	d, err := parseOpenAPI()
 	if err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func (s *api) handlers() map[string]call.Handler {
 		"getOpenAPI": s.getOpenAPI,
 		"health":     s.getHealth,
 		"ready":      s.getReady,
+		"probe":      s.streamProbe,
 	}
 	maps.Copy(all, sessions.Handlers(s.Server))
 	maps.Copy(all, files.Handlers(s.Server))

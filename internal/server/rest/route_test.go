@@ -30,6 +30,7 @@ func TestEveryPathKnowsItsMethods(t *testing.T) {
 		"/api/v1/openapi":              "GET, HEAD, OPTIONS",
 		"/healthz":                     "GET, HEAD, OPTIONS",
 		"/readyz":                      "GET, HEAD, OPTIONS",
+		"/healthz/stream":              "GET, HEAD, OPTIONS",
 		"ag-ui":                        "OPTIONS, POST",
 		"ui/chat":                      "OPTIONS, POST",
 		"ui/chat/c/stream":             "DELETE, GET, HEAD, OPTIONS",

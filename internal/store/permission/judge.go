@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
 )
 
 // Rules decide about the tool calls of one workspace, as of one moment. The zero value has the
@@ -24,37 +26,57 @@ type allowed struct {
 	pattern string
 }
 
-// Decide returns the decision about a call, in this order: a tool that the workspace denies is
+// Judgment is the decision about a call.
+type Judgment struct {
+	Verdict Verdict
+	Reason  string       // a sentence for users and for the model
+	Source  event.Source // what decided
+	Pattern string       // of the allow-list, if it decided
+}
+
+// Decide is Judge for callers that need no more than the verdict and the reason.
+func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
+	j := r.Judge(tool, input, scopes)
+	return j.Verdict, j.Reason
+}
+
+// Judge returns the decision about a call, in this order: a tool that the workspace denies is
 // denied; a call that the allow-list covers is allowed; then the workspace's rule for the tool
 // applies, or the built-in one. scopes are those of the key that sent the message, including
-// implied ones: the names that apikey.Scopes.Expand returns. The reason is a sentence for users and
-// for the model.
-func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
+// implied ones: the names that apikey.Scopes.Expand returns.
+func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) Judgment {
 	t, known := r.kindOf(tool)
 	rule, set := r.set[tool]
 	if set = set && !t.fixed; set && rule == Deny { // also a tool of a caller
-		return Deny, fmt.Sprintf("This workspace does not allow the tool %s.", tool)
+		return Judgment{Verdict: Deny, Source: event.SourceRule, Reason: fmt.Sprintf("This workspace does not allow the tool %s.", tool)}
 	}
 	set = set && known
-	if label, own := r.own[tool]; own && label == "" {
-		return Deny, fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)
+	label, own := r.own[tool]
+	if own && label == "" {
+		return Judgment{Verdict: Deny, Source: event.SourceLabel,
+			Reason: fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)}
 	}
 	if !known && strings.Contains(tool, "__") {
-		return Deny, fmt.Sprintf("The tool %s was removed.", tool)
+		return Judgment{Verdict: Deny, Source: event.SourceLabel, Reason: fmt.Sprintf("The tool %s was removed.", tool)}
 	}
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
 			r.hits.addHit(e.id)
-			return Allow, fmt.Sprintf("The allow-list has %s.", p)
+			return Judgment{Verdict: Allow, Source: event.SourcePattern, Pattern: p.String(), Reason: fmt.Sprintf("The allow-list has %s.", p)}
 		}
 	}
 	switch {
 	case !known:
-		return Ask, fmt.Sprintf("No rule covers the tool %s.", tool)
+		return Judgment{Verdict: Ask, Source: event.SourceBuiltIn, Reason: fmt.Sprintf("No rule covers the tool %s.", tool)}
 	case set:
-		return rule, fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)
+		return Judgment{Verdict: rule, Source: event.SourceRule, Reason: fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)}
 	}
-	return t.byDefault(input, scopes)
+	j := Judgment{Source: event.SourceBuiltIn}
+	if own {
+		j.Source = event.SourceLabel
+	}
+	j.Verdict, j.Reason = t.byDefault(input, scopes)
+	return j
 }
 
 // Denied returns the reason why no call of a tool can run, or "" if some can. The model is not

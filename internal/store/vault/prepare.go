@@ -29,21 +29,11 @@ func (s *Store) Prepare(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the vault's keys: %w", err)
 		}
+		recorded, err := s.compareKeys(rows)
+		if err != nil || recorded {
+			return err
+		}
 		newest := s.keys.IDs()[0]
-		there := false
-		for _, row := range rows {
-			_, err := s.keys.Open(row.Proof, proofPurpose, row.ID)
-			if errors.Is(err, ErrNotOpened) {
-				return fmt.Errorf("%w: %s", ErrWrongKey, row.ID)
-			}
-			if err != nil {
-				return err
-			}
-			there = there || row.ID == newest
-		}
-		if there {
-			return nil
-		}
 		proof, err := s.keys.Seal(nil, proofPurpose, newest)
 		if err != nil {
 			return err
@@ -53,6 +43,32 @@ func (s *Store) Prepare(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// Check is Prepare without a change of the database.
+func (s *Store) Check(ctx context.Context) error {
+	rows, err := s.q.VaultKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("read the vault's keys: %w", err)
+	}
+	_, err = s.compareKeys(rows)
+	return err
+}
+
+// compareKeys reports whether the newest key of the keyring is among the recorded ones, which the
+// keyring must have.
+func (s *Store) compareKeys(rows []db.VaultKeysRow) (recorded bool, err error) {
+	for _, row := range rows {
+		_, err := s.keys.Open(row.Proof, proofPurpose, row.ID)
+		if errors.Is(err, ErrNotOpened) {
+			return false, fmt.Errorf("%w: %s", ErrWrongKey, row.ID)
+		}
+		if err != nil {
+			return false, err
+		}
+		recorded = recorded || row.ID == s.keys.IDs()[0]
+	}
+	return recorded, nil
 }
 
 // Used reports whether data may be sealed, so that a new key would be the wrong one.
