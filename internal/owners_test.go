@@ -15,7 +15,7 @@ import (
 // owners names the only package that may write each table, below internal.
 var owners = map[string]string{
 	"sessions": "session", "turns": "session", "messages": "session", "approvals": "session",
-	"tool_replies": "session", "erasures": "session", "usage_days": "session", "usage_summed": "session", "idempotency_keys": "session", "idempotent_answers": "session",
+	"tool_replies": "session", "erasures": "session", "usage_days": "session", "usage_summed": "session", "turn_setups": "session", "idempotency_keys": "session", "idempotent_answers": "session",
 	"river_job": "session", // in addition to River itself
 	"events":    "eventlog", "lineage": "eventlog",
 	"workspaces": "store/workspace", "server_state": "store/workspace", "agents": "store/agent", "agent_versions": "store/agent",

@@ -49,6 +49,10 @@ type Agent struct {
 	Redact      func(string) string // removes secrets from the text of a panic; nil: none to remove
 	// Seal and Open encrypt the reasoning of a reply in the log; nil: reasoning is not kept.
 	Seal, Open func([]byte) ([]byte, error)
+	// Version is recorded in each reply; nil: none.
+	Version *event.AgentVersion
+	// KeepSetup stores the setup of the turn's requests under its digest; nil: it is not stored.
+	KeepSetup func(ctx context.Context, digest string, s Setup) error
 	// EndUnanswered ends the turn if calls of the caller's own tools got no result in time.
 	EndUnanswered bool
 	// Await lets the result of a call be posted; nil: only while the turn waits for it.
@@ -118,6 +122,9 @@ type run struct {
 	limit      int         // tokens of a request that the model has rejected as too long; 0: none
 	rejected   *rejection  // of the step's request; nil: none
 	hidden     bool        // the model's text is not a part of the answer
+	partial    string      // the beginning of the newest reply that its request contained
+	setup      string      // digest of the setup; "": not kept yet
+	fixed      int         // estimated tokens of a request without its messages
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -137,6 +144,7 @@ func (r *run) work(ctx context.Context) error {
 		return err
 	}
 	r.chooseModel()
+	r.fixed = r.fixedTokens()
 	r.limit = r.state.learnedWindow()
 	if r.past, err = r.pastUnits(); err != nil {
 		return err
@@ -156,6 +164,9 @@ func (r *run) work(ctx context.Context) error {
 			return err
 		}
 		if err := r.checkBudget(ctx); err != nil {
+			return err
+		}
+		if err := r.keepSetup(ctx); err != nil {
 			return err
 		}
 		req, sent := r.request(settled)
@@ -183,6 +194,20 @@ func (r *run) work(ctx context.Context) error {
 	}
 }
 
+// keepSetup stores the setup, once in a run, before a reply refers to it.
+func (r *run) keepSetup(ctx context.Context) error {
+	if r.KeepSetup == nil || r.setup != "" {
+		return nil
+	}
+	s := r.Agent.Setup()
+	digest := s.Digest()
+	if err := r.KeepSetup(ctx, digest, s); err != nil {
+		return err
+	}
+	r.setup = digest
+	return nil
+}
+
 // rejection is a request that was too long for the model.
 type rejection struct {
 	estimate int64
@@ -208,7 +233,10 @@ func (r *run) requestReply(ctx context.Context, n int, req model.Request, sent e
 		return reply, err
 	}
 	r.rejected = nil
-	sent.Tokens, reply.Sent = reply.Usage.InputTokens, &sent
+	sent.Tokens, sent.Setup = reply.Usage.InputTokens, r.setup
+	req.Partial, sent.Partial = r.partial, len(r.partial)
+	reply.Sent, reply.AgentVersion = &sent, r.Version
+	reply.PromptSHA256 = r.digestRequest(r.model.Name(), req)
 	return reply, nil
 }
 
@@ -267,25 +295,25 @@ func UnknownPrice(name, whose string) string {
 
 // toolSpecs returns the tools as the model sees them: by their names, those of the caller after the
 // others. A stable order lets providers cache the beginning of the request.
-func (r *run) toolSpecs() []model.Tool {
-	specs := make([]model.Tool, 0, len(r.Tools)+2)
-	for _, s := range r.sortedSpecs() {
+func (a *Agent) toolSpecs() []model.Tool {
+	specs := make([]model.Tool, 0, len(a.Tools)+2)
+	for _, s := range a.sortedSpecs() {
 		if s.Unavailable == "" {
 			specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		}
 	}
-	if r.Secrets != nil {
+	if a.Secrets != nil {
 		specs = append(specs, secretTool)
 	}
-	if r.Output != nil {
-		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description), Schema: r.Output.Schema})
+	if a.Output != nil {
+		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + a.Output.Description), Schema: a.Output.Schema})
 	}
 	return specs
 }
 
-func (r *run) sortedSpecs() []tool.Spec {
-	specs := make([]tool.Spec, len(r.Tools))
-	for i, t := range r.Tools {
+func (a *Agent) sortedSpecs() []tool.Spec {
+	specs := make([]tool.Spec, len(a.Tools))
+	for i, t := range a.Tools {
 		specs[i] = t.Spec()
 	}
 	slices.SortStableFunc(specs, func(a, b tool.Spec) int {

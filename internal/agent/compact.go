@@ -81,7 +81,8 @@ func (r *run) compact(ctx context.Context, n int, sent event.Sent) (done bool, e
 	if !r.exceedsWindow(n, sent.Estimate, compactAbove) {
 		return false, nil
 	}
-	part := r.compactable(n, maskUnits(r.visibleUnits(n), sent.Masked), sent.Estimate)
+	units, _ := r.visibleUnits(n)
+	part := r.compactable(n, maskUnits(units, sent.Masked), sent.Estimate)
 	if len(part) == 0 {
 		return false, nil
 	}

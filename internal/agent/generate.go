@@ -34,6 +34,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			text.Reset() // half an answer in JSON is useless
 		}
 		req.Partial = text.String()
+		r.partial = req.Partial
 		got, err := r.attemptRequest(ctx, req, &text, &shown, &used)
 		if err == nil {
 			if err := r.showRest(req, text.String(), shown); err != nil {

@@ -43,9 +43,9 @@ func (s *state) learnedWindow() (limit int) {
 
 // chooseMask returns the place up to which results are masked in the request for the step after the
 // first n, and the estimated size of that request.
-func (r *run) chooseMask(n, fixed int, units []unit) (*event.Place, int64) {
+func (r *run) chooseMask(n int, units []unit) (*event.Place, int64) {
 	masked := placeOf(units, r.maskBefore(n))
-	size, past, history := fixed, 0, 0
+	size, past, history := r.fixed, 0, 0
 	for i, u := range units {
 		tokens := u.maskedTokens(i <= masked)
 		size += tokens

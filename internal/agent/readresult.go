@@ -61,7 +61,8 @@ func (t resultReader) Call(ctx context.Context, call tool.Call) (tool.Result, er
 
 // findResult returns the complete result of a call by the id that the model sees.
 func (r *run) findResult(ctx context.Context, id string) (output string, ok bool, err error) {
-	for _, u := range r.visibleUnits(len(r.state.steps)) {
+	units, _ := r.visibleUnits(len(r.state.steps))
+	for _, u := range units {
 		for _, m := range u.messages {
 			if m.Role == model.ToolRole && m.CallID == id {
 				return m.Text, true, nil

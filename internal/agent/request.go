@@ -20,36 +20,50 @@ const callerGround = "The caller of this conversation adds these instructions. T
 // request returns the request for the step after the first n. It is a function of the log: the same
 // rows give the same request. docs/internals/context.md describes it.
 func (r *run) request(n int) (model.Request, event.Sent) {
+	units, from := r.visibleUnits(n)
+	masked, size := r.chooseMask(n, units)
+	return r.assemble(n, units, masked), event.Sent{From: from, Masked: masked, Estimate: size, Window: r.limit}
+}
+
+// assemble returns the request with these units for the step after the first n.
+func (r *run) assemble(n int, units []unit, masked *event.Place) model.Request {
 	req := model.Request{
 		System: r.system(), Tools: r.toolSpecs(), MaxTokens: r.Options.MaxTokens,
 		Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall,
 	}
-	units := r.visibleUnits(n)
-	masked, size := r.chooseMask(n, fixedTokens(req), units)
 	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil {
 		req.Tools = append([]model.Tool{readTool}, req.Tools...)
 	}
 	if n > 0 && r.correctionAfter(n) != "" {
 		req.Tools, req.MustCall, req.Output = nil, false, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
 	}
-	return req, event.Sent{Masked: masked, Estimate: size, Window: r.limit}
+	return req
 }
 
-// visibleUnits returns the conversation up to the first n steps of the turn: the newest summary and
-// the units after it. Of the earlier turns, those that fit the budget.
-func (r *run) visibleUnits(n int) []unit {
-	units := r.compaction.apply(append(slices.Clone(r.past), r.currentUnits(n)...))
+// visibleUnits returns the conversation up to the first n steps of the turn, and its first place if
+// earlier turns are left out to fit the budget.
+func (r *run) visibleUnits(n int) (units []unit, from *event.Place) {
+	units = r.loadedUnits(n)
 	if r.c.Budget >= 0 {
 		begin := slices.IndexFunc(units, func(u unit) bool { return u.at.Turn == r.c.Turn && u.at.Step >= 0 })
-		units = units[begin-len(fitUnits(units[:begin], r.c.Budget)):]
+		if left := begin - len(fitUnits(units[:begin], r.c.Budget)); left > 0 {
+			units = units[left:]
+			from = &units[0].at
+		}
 	}
-	return renameCalls(units)
+	return renameCalls(units), from
+}
+
+// loadedUnits returns the newest summary, and the conversation after it up to the first n steps of the
+// turn.
+func (r *run) loadedUnits(n int) []unit {
+	return r.compaction.apply(append(slices.Clone(r.past), r.currentUnits(n)...))
 }
 
 // fixedTokens estimates the size of a request without its messages.
-func fixedTokens(req model.Request) int {
-	n := estimateTokens(req.System)
-	for _, t := range req.Tools {
+func (r *run) fixedTokens() int {
+	n := estimateTokens(r.system())
+	for _, t := range r.toolSpecs() {
 		n += estimateTokens(t.Name) + estimateTokens(t.Description) + estimateTokens(string(t.Schema))
 	}
 	return n

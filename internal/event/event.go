@@ -281,6 +281,9 @@ type Reply struct {
 	RequestID string `json:"request_id,omitempty"` // the provider's id of the request
 	Retries   []Code `json:"retries,omitempty"`    // failures after which the model was asked again
 	Sent      *Sent  `json:"sent,omitempty"`       // the request; nil in the logs of older releases
+
+	PromptSHA256 string        `json:"prompt_sha256,omitempty"` // of the request
+	AgentVersion *AgentVersion `json:"agent_version,omitempty"` // that made the request
 }
 
 // ToolCall is a tool call as the model requested it. Input is a JSON object.

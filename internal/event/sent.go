@@ -11,6 +11,9 @@ type Place struct {
 
 // Sent describes the request of a reply.
 type Sent struct {
+	// From is the first place in the request, if the turns before it are left out to fit the agent's
+	// limit; nil: none is.
+	From *Place `json:"from,omitempty"`
 	// Masked is the place up to which the results of tools are left out; nil: none is.
 	Masked *Place `json:"masked,omitempty"`
 	// Estimate is the number of tokens that the request was thought to have, and Tokens the one that
@@ -19,6 +22,10 @@ type Sent struct {
 	Tokens   int64 `json:"tokens,omitempty"`
 	// Window is the limit of the turn's requests since the model rejected a longer one; 0: the model's.
 	Window int `json:"window,omitempty"`
+	// Partial is how many bytes of the reply's text the request contained: what was shown before an
+	// interruption.
+	Partial int    `json:"partial,omitempty"`
+	Setup   string `json:"setup,omitempty"` // SHA-256 of the instructions and tools, which are stored under it
 }
 
 // Compacted records that a summary stands for the oldest part of the conversation in the requests

@@ -50,8 +50,13 @@ func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 	if err := s.SumUsage(ctx); err != nil { // before sessions are removed
 		s.log.ErrorContext(ctx, "the usage could not be summed; another try follows in an hour", "err", err)
 	}
-	done.Sessions, err = s.forgetSessions(ctx)
-	return done, err
+	if done.Sessions, err = s.forgetSessions(ctx); err != nil {
+		return done, err
+	}
+	if _, err := s.q.SetupsForget(ctx, s.opt.Audit.Seconds()); err != nil {
+		return done, fmt.Errorf("forget the setups of turns: %w", err)
+	}
+	return done, nil
 }
 
 // Retention describes which rows of the log are kept, and for how long.

@@ -48,6 +48,7 @@ type Store struct {
 	begins group[beginChange]
 	claims group[claimChange]
 	ends   group[endChange]
+	setups knownSetups
 	once   chan struct{} // limits the concurrent requests under an idempotency key
 }
 

@@ -58,6 +58,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
 		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("workspace", t.WorkspaceID, "session", t.SessionID, "turn", t.ID)}
 	s.sealReasoning(ag, t)
+	s.keepSetup(ag, t)
 	if t.ResponseSchema != nil {
 		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err

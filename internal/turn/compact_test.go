@@ -9,7 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/modeltest"
@@ -106,6 +109,7 @@ func TestCompactedSession(t *testing.T) {
 	if summaries == 0 || used.InputTokens != sum {
 		t.Errorf("with %d summaries, the turn has used %d of %d input tokens", summaries, used.InputTokens, sum)
 	}
+	checkContexts(t, w, r, first.Session)
 	past, err := r.sessions.History(t.Context(), session.Turn{ID: second.Turn, SessionID: first.Session, StartSeq: 1 << 60})
 	if err != nil || len(past) != 1 {
 		t.Errorf("the history has %d turns, %v", len(past), err)
@@ -148,5 +152,35 @@ func TestHistoryBeginsAtTheSummary(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("turn %d loads %q, want %q", n, got, want)
 		}
+	}
+}
+
+// checkContexts rebuilds the requests of all replies of a session on another replica, and compares their
+// hashes with the recorded ones.
+func checkContexts(t *testing.T, w *world, r *replica, id uuid.UUID) {
+	t.Helper()
+	var turns, replies int
+	for turns = 1; ; turns++ {
+		step := 1
+		for ; ; step++ {
+			c, err := r.turns.Context(t.Context(), w.workspace.ID, id, turns, step)
+			if err != nil {
+				if fault.From(err) == nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			replies++
+			if c.SHA256 != c.Reply.PromptSHA256 || c.Reply.PromptSHA256 == "" || len(c.Request.Tools) == 0 || !strings.HasSuffix(c.Request.System, "Be brief.") {
+				t.Errorf("step %d of turn %d: the rebuilt request has the hash %s, the recorded one %s", step, turns, c.SHA256, c.Reply.PromptSHA256)
+			}
+		}
+		if step == 1 {
+			break
+		}
+	}
+	newest, err := r.turns.Context(t.Context(), w.workspace.ID, id, 0, 0)
+	if err != nil || newest.Step == 0 || replies < 10 {
+		t.Errorf("%d replies in %d turns; the newest is %d, %v", replies, turns-1, newest.Step, err)
 	}
 }

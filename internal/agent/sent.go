@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// Setup is what the requests of a turn have from the configuration: everything but the conversation
+// and what its caller sent. A request is rebuilt from the log and the setup.
+type Setup struct {
+	Instructions string     `json:"instructions"`
+	Effort       string     `json:"effort,omitempty"`
+	Tools        []SentTool `json:"tools"`
+	Denied       []string   `json:"denied,omitempty"` // tools of the caller that the rules deny
+}
+
+// SentTool is a tool of a setup. Its schema is a text, which JSON keeps to the byte.
+type SentTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Schema      string `json:"schema"`
+}
+
+// Setup returns the setup of an agent.
+func (a *Agent) Setup() Setup {
+	s := Setup{Instructions: a.Instructions, Effort: a.Effort, Tools: []SentTool{}}
+	for _, spec := range a.sortedSpecs() {
+		switch {
+		case spec.Unavailable == "" && !spec.Caller:
+			s.Tools = append(s.Tools, SentTool{spec.Name, spec.Description, string(spec.Schema)})
+		case spec.Unavailable != "" && spec.Caller:
+			s.Denied = append(s.Denied, spec.Name)
+		}
+	}
+	if a.Secrets != nil {
+		s.Tools = append(s.Tools, SentTool{secretTool.Name, secretTool.Description, string(secretTool.Schema)})
+	}
+	return s
+}
+
+// Digest returns the SHA-256 of a setup.
+func (s Setup) Digest() string {
+	d := newDigest()
+	d.add(s.Instructions, s.Effort)
+	d.count(len(s.Tools))
+	for _, t := range s.Tools {
+		d.add(t.Name, t.Description, t.Schema)
+	}
+	d.add(s.Denied...)
+	return d.sum()
+}
+
+// Agent returns an agent with a setup. It can rebuild requests, but not run a turn.
+func (s Setup) Agent() *Agent {
+	a := &Agent{Instructions: s.Instructions, Effort: s.Effort}
+	for _, t := range s.Tools {
+		if t.Name == requestSecret {
+			a.Secrets = func(context.Context, string) (string, error) { return "", errNotRunning }
+			continue
+		}
+		a.Tools = append(a.Tools, storedTool(t))
+	}
+	return a
+}
+
+var errNotRunning = errors.New("the agent of a rebuilt request does not run")
+
+// storedTool is a tool of a setup.
+type storedTool SentTool
+
+// Spec implements tool.Tool.
+func (t storedTool) Spec() tool.Spec {
+	return tool.Spec{Name: t.Name, Description: t.Description, Schema: json.RawMessage(t.Schema)}
+}
+
+// Call implements tool.Tool.
+func (storedTool) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, errNotRunning
+}
+
+// Rebuilt is the request of a reply, as far as the log and the setup contain it.
+type Rebuilt struct {
+	Reply     event.Reply
+	Compacted *event.Compacted // the summary in the request; nil: none
+	Request   model.Request
+	SHA256    string // of the request
+}
+
+// Rebuild returns the request of the step-th reply of a conversation's log, from 1; ok is false if the
+// log has fewer. The prompt of a skill is not in it: the message in the log stands for it.
+func (a *Agent) Rebuild(ctx context.Context, c Conversation, step int) (b Rebuilt, ok bool, err error) {
+	whole, err := rebuildState(c.Log)
+	if err != nil || step < 1 || step > len(whole.steps) {
+		return b, false, err
+	}
+	b.Reply = whole.steps[step-1].reply
+	n := 0
+	c.Log = c.Log[:slices.IndexFunc(c.Log, func(e event.Event) bool {
+		if e.Kind == event.KindReply {
+			n++
+		}
+		return n == step
+	})]
+	c.Prompt = ""
+	r := &run{Agent: a, c: c}
+	if r.state, err = rebuildState(c.Log); err != nil {
+		return b, false, err
+	}
+	if r.past, err = r.pastUnits(); err != nil {
+		return b, false, err
+	}
+	for _, s := range r.state.steps {
+		s.reasoning = r.openReasoning(ctx, s.reply)
+	}
+	sent := event.Sent{}
+	if b.Reply.Sent != nil {
+		sent = *b.Reply.Sent
+	}
+	units := r.loadedUnits(step - 1)
+	units = renameCalls(units[max(placeOf(units, sent.From), 0):])
+	b.Request = r.assemble(step-1, units, sent.Masked)
+	b.Request.Partial = b.Reply.Text[:min(sent.Partial, len(b.Reply.Text))]
+	b.SHA256 = r.digestRequest(b.Reply.Usage.Model, b.Request)
+	if r.compaction != nil {
+		b.Compacted = &r.compaction.Compacted
+	}
+	return b, true, nil
+}
+
+// digestRequest returns the SHA-256 of a request, with the message in the log in place of the prompt
+// of a skill. docs/internals/context.md describes the format.
+func (r *run) digestRequest(name string, req model.Request) string {
+	d := newDigest()
+	d.add(name, req.System, req.Partial, req.Effort, strconv.Itoa(req.MaxTokens), strconv.FormatBool(req.MustCall), strconv.FormatBool(req.OneCall))
+	options, _ := json.Marshal(req.Options) // of numbers and strings
+	d.add(string(options))
+	if req.Output != nil {
+		d.add(req.Output.Name, string(req.Output.Schema))
+	}
+	d.count(len(req.Tools))
+	for _, t := range req.Tools {
+		d.add(t.Name, t.Description, string(t.Schema))
+	}
+	d.count(len(req.Messages))
+	for _, m := range req.Messages {
+		if m.Role == model.User && r.c.Prompt != "" && strings.HasPrefix(m.Text, r.c.Prompt) {
+			m.Text = r.state.message.Content + m.Text[len(r.c.Prompt):]
+		}
+		d.addMessage(m)
+	}
+	return d.sum()
+}
+
+// digest is a SHA-256 of texts, each after its length, so that no two lists of texts are the same
+// bytes.
+type digest struct{ hash.Hash }
+
+func newDigest() digest { return digest{sha256.New()} }
+
+func (d digest) add(texts ...string) {
+	for _, t := range texts {
+		d.count(len(t))
+		_, _ = d.Write([]byte(t)) // a hash never fails
+	}
+}
+
+func (d digest) count(n int) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	_, _ = d.Write(b[:]) // a hash never fails
+}
+
+func (d digest) addMessage(m model.Message) {
+	d.add(string(m.Role), m.Text, m.CallID, strconv.FormatBool(m.Failed))
+	d.count(len(m.Images))
+	for _, image := range m.Images {
+		d.add(image.MIME, string(image.Data))
+	}
+	d.count(len(m.Files))
+	for _, f := range m.Files {
+		d.add(f.Name, f.MIME, string(f.Data))
+	}
+	d.count(len(m.Calls))
+	for _, c := range m.Calls {
+		d.add(c.ID, c.Tool, string(c.Input))
+	}
+	d.count(len(m.Reasoning))
+	for _, item := range m.Reasoning {
+		d.add(item.Provider, string(item.Data))
+	}
+}
+
+func (d digest) sum() string { return hex.EncodeToString(d.Sum(nil)) }
