@@ -29,6 +29,7 @@ type AgentDefinition struct {
 	Instructions string            `json:"instructions"`
 	Model        *string           `json:"model"`            // provider/name; nil: the server's
 	Effort       *string           `json:"effort"`           // minimal, low, medium or high; nil: the model's
+	Fallbacks    []string          `json:"fallback_models"`  // answer in place of a model that fails; nil: those of the workspace
 	Tools        map[string]string `json:"tools"`            // the offered tools, each read_only or changes; nil: every tool
 	Rules        map[string]string `json:"rules"`            // allow, ask or deny by tool; nil: none
 	Limits       *AgentLimits      `json:"limits,omitempty"` // nil in a change: those of a new agent

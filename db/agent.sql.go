@@ -170,7 +170,7 @@ func (q *Queries) AgentPublish(ctx context.Context, iD uuid.UUID, version *uuid.
 }
 
 const agentVersionByID = `-- name: AgentVersionByID :one
-SELECT id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at FROM agent_versions WHERE id = $1
+SELECT id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at, fallback_models FROM agent_versions WHERE id = $1
 `
 
 func (q *Queries) AgentVersionByID(ctx context.Context, id uuid.UUID) (AgentVersion, error) {
@@ -193,12 +193,13 @@ func (q *Queries) AgentVersionByID(ctx context.Context, id uuid.UUID) (AgentVers
 		&i.Author,
 		&i.Note,
 		&i.CreatedAt,
+		&i.FallbackModels,
 	)
 	return i, err
 }
 
 const agentVersionByNumber = `-- name: AgentVersionByNumber :one
-SELECT id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at FROM agent_versions WHERE agent_id = $1 AND number = $2 AND number > 0
+SELECT id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at, fallback_models FROM agent_versions WHERE agent_id = $1 AND number = $2 AND number > 0
 `
 
 func (q *Queries) AgentVersionByNumber(ctx context.Context, agentID uuid.UUID, number int32) (AgentVersion, error) {
@@ -221,15 +222,16 @@ func (q *Queries) AgentVersionByNumber(ctx context.Context, agentID uuid.UUID, n
 		&i.Author,
 		&i.Note,
 		&i.CreatedAt,
+		&i.FallbackModels,
 	)
 	return i, err
 }
 
 const agentVersionInsert = `-- name: AgentVersionInsert :one
-INSERT INTO agent_versions (agent_id, workspace_id, number, instructions, model, effort, tools, rules,
+INSERT INTO agent_versions (agent_id, workspace_id, number, instructions, model, effort, fallback_models, tools, rules,
                             max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce(change_author(), $13), $14)
-RETURNING id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce(change_author(), $14), $15)
+RETURNING id, agent_id, workspace_id, number, instructions, model, effort, tools, rules, max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note, created_at, fallback_models
 `
 
 type AgentVersionInsertParams struct {
@@ -239,6 +241,7 @@ type AgentVersionInsertParams struct {
 	Instructions       string
 	Model              *string
 	Effort             *string
+	FallbackModels     []string
 	Tools              []byte
 	Rules              []byte
 	MaxResponseSeconds int32
@@ -257,6 +260,7 @@ func (q *Queries) AgentVersionInsert(ctx context.Context, arg AgentVersionInsert
 		arg.Instructions,
 		arg.Model,
 		arg.Effort,
+		arg.FallbackModels,
 		arg.Tools,
 		arg.Rules,
 		arg.MaxResponseSeconds,
@@ -284,6 +288,7 @@ func (q *Queries) AgentVersionInsert(ctx context.Context, arg AgentVersionInsert
 		&i.Author,
 		&i.Note,
 		&i.CreatedAt,
+		&i.FallbackModels,
 	)
 	return i, err
 }

@@ -64,6 +64,7 @@ type AgentVersion struct {
 	Author             string
 	Note               string
 	CreatedAt          time.Time
+	FallbackModels     []string
 }
 
 type Allowlist struct {

@@ -39,9 +39,9 @@ RETURNING *;
 UPDATE agents SET deleted_at = clock_timestamp(), draft_id = NULL, revision = revision + 1, updated_at = clock_timestamp() WHERE id = $1;
 
 -- name: AgentVersionInsert :one
-INSERT INTO agent_versions (agent_id, workspace_id, number, instructions, model, effort, tools, rules,
+INSERT INTO agent_versions (agent_id, workspace_id, number, instructions, model, effort, fallback_models, tools, rules,
                             max_response_seconds, max_turns, history_tokens, max_cost_usd, author, note)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce(change_author(), sqlc.arg(author)), sqlc.arg(note))
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce(change_author(), sqlc.arg(author)), sqlc.arg(note))
 RETURNING *;
 
 -- name: AgentVersionByID :one

@@ -2,9 +2,12 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -146,4 +149,60 @@ func lastReply(evs []event.Body) (r event.Reply, ok bool) {
 		}
 	}
 	return r, ok
+}
+
+// costlyModel calls a tool in every reply, and fails in some with an error that a fallback answers.
+type costlyModel struct {
+	name   string
+	random *rand.Rand
+}
+
+func (m costlyModel) Name() string { return m.name }
+
+func (m costlyModel) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if m.random.IntN(4) == 0 {
+			yield(model.Chunk{}, noQuota)
+			return
+		}
+		call := &event.ToolCall{ID: fmt.Sprint("c", m.random.IntN(1000)), Tool: "absent", Input: json.RawMessage(`{}`)}
+		usage := &model.Usage{InputTokens: 1 + m.random.Int64N(500_000), OutputTokens: m.random.Int64N(50_000)}
+		yield(model.Chunk{Call: call, Usage: usage, Stop: model.StopTools}, nil)
+	}
+}
+
+// TestLimitIsExceededByOneStepAtMost runs turns with random costs and fallbacks under random limits:
+// before the last step of a turn, its cost was below the limit, whichever models answered.
+func TestLimitIsExceededByOneStepAtMost(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	fell, ended := 0, 0
+	for range 300 {
+		limit := random.Float64() * 5
+		a := &agent.Agent{Model: costlyModel{"openai/gpt-5", random}, MaxTurns: 50, MaxCostUSD: &limit, Log: slog.New(slog.DiscardHandler),
+			Fallbacks: []model.Model{costlyModel{"vllm/unpriced", random}, costlyModel{"openai/gpt-4o", random}, costlyModel{"anthropic/claude-haiku-4-5", random}}}
+		evs, failed := runFallback(t, a, nil)
+		var spent, last float64
+		for _, b := range evs {
+			switch b := b.(type) {
+			case event.Reply:
+				if b.Usage.CostUSD == nil {
+					t.Fatalf("%s answered without a price", b.Usage.Model)
+				}
+				last = *b.Usage.CostUSD
+				spent += last
+			case event.ModelFallback:
+				fell++
+			}
+		}
+		if spent-last >= limit {
+			t.Errorf("a turn spent %.4f before its last step, and its limit is %.4f", spent-last, limit)
+		}
+		if f, ok := errors.AsType[*agent.Failure](failed); ok && f.Code == event.BudgetExceeded && spent >= limit {
+			ended++
+		}
+	}
+	if fell < 100 || ended < 50 {
+		t.Errorf("only %d fallbacks and %d turns at their limit", fell, ended)
+	}
 }

@@ -46,7 +46,7 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: modelCheck{s.config, s.Modelset, s.Agents, false}.Check, Modelset: s.Modelset, TestModel: s.modelsFor(secrets).testModel, Catalog: s.config.catalog,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: modelCheck{s.config, s.Modelset, false}.Check, Modelset: s.Modelset, TestModel: s.modelsFor(secrets).testModel, Catalog: s.config.catalog,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
 		Tools: func() []tool.Spec { return nil },
 		System: func(context.Context) (admin.System, error) {

@@ -124,7 +124,7 @@ func (s *service) buildTurns() (err error) {
 	s.banner.printModel(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Fallbacks: s.models.Fallbacks, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: cfg.Drain,

@@ -76,6 +76,7 @@ func (c Config) listProblems() []string {
 		value    time.Duration
 		min, max time.Duration
 	}{
+		{"PARLEY_MODEL_TIMEOUT", c.ModelTimeout, time.Second, 10 * time.Minute},
 		{"PARLEY_TURN_LEASE", c.TurnLease, 500 * time.Millisecond, 10 * time.Minute},
 		{"PARLEY_DRAIN", c.Drain, 0, time.Hour},
 		{"PARLEY_SSE_KEEPALIVE", c.SSEKeepAlive, 10 * time.Millisecond, 5 * time.Minute},

@@ -9,18 +9,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// modelCheck rejects models that no provider has, and a model of the default agent whose cost cannot
-// be limited. The store of workspaces knows neither providers nor prices.
+// modelCheck rejects models that no provider has. The store of workspaces does not know the
+// providers.
 type modelCheck struct {
-	cfg    Config
-	own    *modelset.Store // nil: workspaces have no providers of their own
-	agents *agent.Store    // nil: agents have no limits
-	here   bool            // this process calls the models: it must have their providers
+	cfg  Config
+	own  *modelset.Store // nil: workspaces have no providers of their own
+	here bool            // this process calls the models: it must have their providers
 }
 
 // Check rejects a change with such models, together with every other violation of the change. id is
@@ -50,30 +48,10 @@ func (m modelCheck) Check(ctx context.Context, id uuid.UUID, c workspace.Change)
 		}
 	}
 	if len(wrong) == 0 {
-		return m.checkDefaultAgent(ctx, id, c)
+		return nil
 	}
 	c.Model, c.FallbackModels = nil, nil
 	return fault.Invalid(append(wrong, c.Violations()...)...)
-}
-
-// checkDefaultAgent rejects a model of the workspace for a default agent with a limit in US dollars
-// if the price of the model is not known.
-func (m modelCheck) checkDefaultAgent(ctx context.Context, id uuid.UUID, c workspace.Change) error {
-	if m.agents == nil || id == uuid.Nil || c.Model == nil {
-		return nil
-	}
-	a, err := m.agents.Find(ctx, id, "")
-	if err != nil {
-		return err
-	}
-	v, err := m.agents.Version(ctx, a, agent.Published)
-	if err != nil {
-		return err
-	}
-	if v.Definition.Model = c.Model; *c.Model == "" {
-		v.Definition.Model = nil
-	}
-	return m.cfg.checkCost(v.Definition)
 }
 
 // violation returns the violation of a model that neither the workspace's own providers nor those of

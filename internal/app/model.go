@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/model/provider"
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -92,6 +94,7 @@ func (c Config) DefaultModel() (name, because string) {
 // models resolves full names to models. It caches one of each of the server's.
 type models struct {
 	cfg        Config
+	client     *http.Client // of the server's providers
 	guide      func() (model.Model, error)
 	workspaces *workspace.Store
 	own        ownProviders
@@ -101,7 +104,11 @@ type models struct {
 }
 
 func newModels(cfg Config, guide func() (model.Model, error), workspaces *workspace.Store, own ownProviders) *models {
-	return &models{cfg: cfg, guide: guide, workspaces: workspaces, own: own, open: make(map[string]model.Model)}
+	client := provider.Client(nil)
+	if client.Transport != nil && cfg.ModelTimeout > 0 {
+		client.Transport = timedTransport{client.Transport, cfg.ModelTimeout}
+	}
+	return &models{cfg: cfg, client: client, guide: guide, workspaces: workspaces, own: own, open: make(map[string]model.Model)}
 }
 
 // Model returns a model of a workspace by its full name. A provider of the workspace precedes one of
@@ -125,12 +132,6 @@ func (m *models) Model(ctx context.Context, id uuid.UUID, full string) (model.Mo
 		}
 	}
 	return m.ofServer(full, modelset.Names(list)...)
-}
-
-// Fallbacks returns the names of the models that answer in place of one that fails.
-func (m *models) Fallbacks(ctx context.Context, id uuid.UUID) ([]string, error) {
-	ws, err := m.workspaces.Recent(ctx, id)
-	return ws.FallbackModels, err
 }
 
 // ofServer returns a model of the server's providers. own is for parseModel.
@@ -158,18 +159,18 @@ func (m *models) makeModel(full string, own ...string) (model.Model, error) {
 		if m.cfg.OpenAIKey == "" && m.cfg.OpenAIBaseURL == "" {
 			return nil, fmt.Errorf("the model %s needs OPENAI_API_KEY", full)
 		}
-		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL}), nil
+		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL, HTTPClient: m.client}), nil
 	case "anthropic":
 		if m.cfg.AnthropicKey == "" && m.cfg.AnthropicBase == "" {
 			return nil, fmt.Errorf("the model %s needs ANTHROPIC_API_KEY", full)
 		}
-		return anthropic.New(anthropic.Config{Model: name.name, APIKey: m.cfg.AnthropicKey.Reveal(), BaseURL: m.cfg.AnthropicBase}), nil
+		return anthropic.New(anthropic.Config{Model: name.name, APIKey: m.cfg.AnthropicKey.Reveal(), BaseURL: m.cfg.AnthropicBase, HTTPClient: m.client}), nil
 	case "ollama":
 		base, err := ollamaURL(m.cfg.OllamaHost)
 		if err != nil {
 			return nil, err
 		}
-		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", KeyName: "the server, which Parley sends no key", URLName: "OLLAMA_HOST"}), nil
+		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: m.client, KeyName: "the server, which Parley sends no key", URLName: "OLLAMA_HOST"}), nil
 	}
 	return m.guide()
 }

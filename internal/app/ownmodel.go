@@ -69,18 +69,39 @@ func (t *providerTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		}
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	quiet := time.AfterFunc(t.provider.Timeout, cancel)
-	end := sync.OnceFunc(func() { quiet.Stop(); cancel(); run.Close() })
-	res, err := run.Do(req.WithContext(ctx))
+	res, err := sendTimed(req, t.provider.Timeout, run.Do, run.Close)
 	if err != nil {
-		end()
 		if refused, ok := errors.AsType[*egress.Error](err); ok {
 			return nil, notUsable("The address of the provider %s: %s", t.provider.Name, refused.Reason)
 		}
 		return nil, err
 	}
-	res.Body = &timedBody{res.Body, quiet, t.provider.Timeout, end}
+	return res, nil
+}
+
+// timedTransport ends requests after a silence.
+type timedTransport struct {
+	http.RoundTripper
+	most time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t timedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return sendTimed(req, t.most, t.RoundTripper.RoundTrip, func() {})
+}
+
+// sendTimed sends a request, and cancels it after a silence before or within the response. It calls
+// end when the response is closed, or failed.
+func sendTimed(req *http.Request, most time.Duration, send func(*http.Request) (*http.Response, error), end func()) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	quiet := time.AfterFunc(most, cancel)
+	done := sync.OnceFunc(func() { quiet.Stop(); cancel(); end() })
+	res, err := send(req.WithContext(ctx))
+	if err != nil {
+		done()
+		return nil, err
+	}
+	res.Body = &timedBody{res.Body, quiet, most, done}
 	return res, nil
 }
 

@@ -88,7 +88,7 @@ func shownAgentVersion(v client.VersionOfAgent) agentVersionShown {
 
 // definitionOf converts the definition of a version, for comparisons.
 func definitionOf(d client.AgentDefinition) agent.Definition {
-	out := agent.Definition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Rules: d.Rules}
+	out := agent.Definition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Fallbacks: d.Fallbacks, Rules: d.Rules}
 	if d.Tools != nil {
 		out.Tools = make(map[string]permission.Label, len(d.Tools))
 		for tool, label := range d.Tools {
@@ -103,7 +103,7 @@ func definitionOf(d client.AgentDefinition) agent.Definition {
 
 // changeOf is the reverse of definitionOf.
 func changeOf(d agent.Definition) client.AgentDefinition {
-	out := client.AgentDefinition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Rules: d.Rules, Limits: new(client.AgentLimits(d.Limits))}
+	out := client.AgentDefinition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Fallbacks: d.Fallbacks, Rules: d.Rules, Limits: new(client.AgentLimits(d.Limits))}
 	if d.Tools != nil {
 		out.Tools = make(map[string]string, len(d.Tools))
 		for tool, label := range d.Tools {
@@ -153,7 +153,7 @@ func (c *command) agentShow() *cobra.Command {
 			if c.json {
 				return c.printData(shown)
 			}
-			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: shown.Model, Effort: shown.Effort, Tools: shown.Tools, Rules: shown.Rules, Limits: shown.Limits}) {
+			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: shown.Model, Effort: shown.Effort, Fallbacks: shown.Fallbacks, Tools: shown.Tools, Rules: shown.Rules, Limits: shown.Limits}) {
 				if line.Op == '+' {
 					fmt.Fprintln(c.Stdout, plainLine(line.Text))
 				}

@@ -16,7 +16,7 @@ import (
 )
 
 // agentFlagged names the flags that change a version of an agent.
-var agentFlagged = []string{"instructions", "model", "effort", "tool", "rule", "max-response-seconds", "max-turns", "history-tokens", "max-cost"}
+var agentFlagged = []string{"instructions", "model", "effort", "fallback", "tool", "rule", "max-response-seconds", "max-turns", "history-tokens", "max-cost"}
 
 // isAgentFlagged reports whether one of these flags is given.
 func isAgentFlagged(cmd *cobra.Command) bool {
@@ -33,13 +33,14 @@ func (c *command) agentFlags(cmd *cobra.Command) (change func(agent.Definition) 
 	instructions := f.String("instructions", "", "instructions for the agent; @FILE reads a file")
 	model := f.String("model", "", "openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide; \"\" is the server's own")
 	effort := f.String("effort", "", "effort of the model: minimal, low, medium or high; \"\" is the model's own")
+	fallbacks := f.StringSlice("fallback", nil, "a model that answers if the agent's fails; may be repeated; none is no model, \"\" those of the workspace")
 	tools := f.StringSlice("tool", nil, "an offered tool with its label, such as bash=changes; may be repeated; all offers every tool")
 	rules := f.StringSlice("rule", nil, "the rule of a tool: TOOL=allow, ask or deny; TOOL= removes it; may be repeated")
 	seconds := f.Int("max-response-seconds", 600, "longest duration of a turn, 1 to 3600")
 	turns := f.Int("max-turns", 50, "model calls in a turn, 1 to 200")
 	history := f.Int("history-tokens", 24000, "tokens of the conversation that the model reads")
 	cost := f.Float64("max-cost", -1, "cost of a turn in US dollars; -1: no limit")
-	maybeEmpty(cmd, "instructions", "model", "effort")
+	maybeEmpty(cmd, "instructions", "model", "effort", "fallback")
 	set := func(name string, apply func()) {
 		if f.Changed(name) {
 			apply()
@@ -53,6 +54,7 @@ func (c *command) agentFlags(cmd *cobra.Command) (change func(agent.Definition) 
 		set("instructions", func() { d.Instructions = text })
 		set("model", func() { d.Model = filledOrNil(model) })
 		set("effort", func() { d.Effort = filledOrNil(effort) })
+		set("fallback", func() { d.Fallbacks = fallbackModels(*fallbacks) })
 		set("max-response-seconds", func() { d.Limits.MaxResponseSeconds = *seconds })
 		set("max-turns", func() { d.Limits.MaxTurns = *turns })
 		set("history-tokens", func() { d.Limits.HistoryTokens = *history })
@@ -72,6 +74,18 @@ func filledOrNil(s *string) *string {
 		return nil
 	}
 	return s
+}
+
+// fallbackModels returns the fallback models of an agent: nil for none that are named, and an empty
+// list for none at all.
+func fallbackModels(flags []string) []string {
+	if len(flags) == 1 && flags[0] == "none" {
+		return []string{}
+	}
+	if len(flags) == 0 || flags[0] == "" {
+		return nil
+	}
+	return flags
 }
 
 // toolLabels parses tool=label. A built-in tool without a label has its own, and another tool

@@ -13,6 +13,16 @@ func TestFallbackModelsAreAList(t *testing.T) {
 	if out := sh.must("models", "fallback"); !strings.Contains(out, "builtin/guide\n") || !strings.Contains(out, "ollama/llama3.2") {
 		t.Errorf("the list: %s", out)
 	}
+	sh.must("agent", "create", "support", "--fallback", "openai/gpt-5-mini,builtin/guide")
+	if out := sh.must("agent", "show", "support"); !strings.Contains(out, `fallback_models: ["openai/gpt-5-mini","builtin/guide"]`) {
+		t.Errorf("the agent: %s", out)
+	}
+	for given, want := range map[string]string{"none": "+fallback_models: []", "": "+fallback_models: null"} {
+		sh.must("agent", "edit", "support", "--fallback", given)
+		if out := sh.must("agent", "diff", "support"); !strings.Contains(out, want) {
+			t.Errorf("--fallback %q: %s", given, out)
+		}
+	}
 }
 
 // TestUnpricedModelsNeedNoLimit checks each command that gives an agent a model and a limit in US

@@ -173,6 +173,9 @@ func (a Agent) definition() client.AgentDefinition {
 	if a.Tools != nil {
 		d.Tools = *a.Tools
 	}
+	if a.Fallbacks != nil {
+		d.Fallbacks = append([]string{}, *a.Fallbacks...)
+	}
 	d.Limits = &client.AgentLimits{
 		MaxResponseSeconds: *a.Limits.MaxResponseSeconds, MaxTurns: *a.Limits.MaxTurns, HistoryTokens: *a.Limits.HistoryTokens, MaxCostUSD: a.Limits.MaxCostUSD,
 	}

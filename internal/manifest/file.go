@@ -94,9 +94,10 @@ func (l *Limit) UnmarshalYAML(node *yaml.Node) error {
 
 // Agent is an agent: the definition of its published version.
 type Agent struct {
-	Model        *string            `yaml:"model,omitempty"`  // nil: the server's
-	Effort       *string            `yaml:"effort,omitempty"` // nil: the model's
-	Tools        *map[string]string `yaml:"tools,omitempty"`  // the offered tools with their labels; nil: every tool
+	Model        *string            `yaml:"model,omitempty"`                // nil: the server's
+	Effort       *string            `yaml:"effort,omitempty"`               // nil: the model's
+	Fallbacks    *[]string          `yaml:"fallback_models,omitempty,flow"` // nil: those of the workspace
+	Tools        *map[string]string `yaml:"tools,omitempty"`                // the offered tools with their labels; nil: every tool
 	Rules        map[string]string  `yaml:"rules,omitempty"`
 	Limits       *AgentLimits       `yaml:"limits,omitempty"`
 	Instructions Text               `yaml:"instructions"`

@@ -172,7 +172,7 @@ func TestSchemaDescribesTheFile(t *testing.T) {
 		return schema.Validate(value)
 	}
 	p := plan(t, a, `
-agents: {support: {instructions: Help., effort: low, tools: {read: read_only}, limits: {max_turns: 3}}}
+agents: {support: {instructions: Help., effort: low, fallback_models: [builtin/guide, ollama/llama3.2], tools: {read: read_only}, limits: {max_turns: 3}}}
 tool_rules: {bash: deny}
 allowlist: [bash(git diff *)]
 egress: {public: true, hosts: [a.example.com]}
@@ -189,6 +189,9 @@ documents: {wiki/a.md: "# A"}`)
 	text, err := f.Encode()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(text, "fallback_models: [builtin/guide, ollama/llama3.2]") {
+		t.Errorf("the export lacks the fallback models:\n%s", text)
 	}
 	if err := validate(text); err != nil {
 		t.Errorf("the export does not match the schema: %v\n%s", err, text)

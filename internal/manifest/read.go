@@ -68,6 +68,9 @@ func agentOf(d client.AgentDefinition) Agent {
 	if d.Tools != nil {
 		a.Tools = &d.Tools
 	}
+	if d.Fallbacks != nil {
+		a.Fallbacks = &d.Fallbacks
+	}
 	if l := d.Limits; l != nil {
 		a.Limits = &AgentLimits{&l.MaxResponseSeconds, &l.MaxTurns, &l.HistoryTokens, l.MaxCostUSD}
 	}

@@ -39,8 +39,9 @@ type Claimed struct {
 
 // Agent is what the agent of a turn is, in the version that the turn records.
 type Agent struct {
-	Model         string // "": the service's default
-	Effort        string // "": the model's own
+	Model         string   // "": the service's default
+	Effort        string   // "": the model's own
+	Fallbacks     []string // models that answer in place of Model if it fails, in this order
 	Instructions  string
 	HistoryTokens int               // maximum number of tokens of earlier messages that the model receives
 	Tools         map[string]string // the offered tools with their labels; nil: every tool
@@ -174,7 +175,7 @@ func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
 		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted, HasTools: r.HasTools,
-		Agent: Agent{Instructions: r.Instructions, HistoryTokens: int(r.HistoryTokens)},
+		Agent: Agent{Instructions: r.Instructions, Fallbacks: r.FallbackModels, HistoryTokens: int(r.HistoryTokens)},
 	}
 	if r.Model != nil {
 		c.Agent.Model = *r.Model

@@ -108,7 +108,7 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	}
 	small := w.queue(t, s)
 	got := claim(small)
-	kind := session.Agent{Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}
+	kind := session.Agent{Fallbacks: []string{}, Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}
 	if !reflect.DeepEqual(got.Agent, kind) || got.Turn.Agent != "default" || got.Turn.AgentVersion != 2 {
 		t.Errorf("%s, version %d, is %+v, want %+v", got.Turn.Agent, got.Turn.AgentVersion, got.Agent, kind)
 	}

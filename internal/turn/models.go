@@ -25,14 +25,7 @@ func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed, a *atte
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", id, "model", name, "err", err)
 		return nil, nil, &agent.Failure{Code: event.ModelError, Message: model.Unavailable, Final: true}
 	}
-	if s.cfg.Fallbacks == nil {
-		return m, nil, nil
-	}
-	names, err := s.cfg.Fallbacks(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
+	for _, name := range claimed.Agent.Fallbacks {
 		other, err := s.openModel(ctx, id, name, a)
 		if err != nil {
 			s.log.WarnContext(ctx, "fallback model left out", "workspace", id, "model", name, "err", err)

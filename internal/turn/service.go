@@ -54,9 +54,6 @@ type Config struct {
 	Model func(ctx context.Context, workspace uuid.UUID, name string) (model.Model, error)
 	// DefaultModel is the full name of the model of agents that name none.
 	DefaultModel string
-	// Fallbacks returns the names of a workspace's models that answer in place of one that fails, in
-	// their order; nil: there are none.
-	Fallbacks func(ctx context.Context, workspace uuid.UUID) ([]string, error)
 	// Catalog has the prices and limits of models; nil: the catalog of this release.
 	Catalog *model.Catalog
 	// Tools returns the tools of a run, which is nil without a Runner.

@@ -113,7 +113,7 @@ func agentForm(ag agent.Agent, v agent.Version) *form {
 		}
 		return *s
 	}
-	return emptyForm("revision", strconv.FormatInt(ag.Revision, 10), "instructions", v.Instructions, "model", text(v.Model), "effort", text(v.Effort),
+	return emptyForm("revision", strconv.FormatInt(ag.Revision, 10), "instructions", v.Instructions, "model", text(v.Model), "effort", text(v.Effort), "fallback_models", fallbackText(v.Fallbacks),
 		"max_response_seconds", strconv.Itoa(v.Limits.MaxResponseSeconds), "max_turns", strconv.Itoa(v.Limits.MaxTurns),
 		"history_tokens", strconv.Itoa(v.Limits.HistoryTokens), "max_cost_usd", cost)
 }
@@ -164,7 +164,7 @@ func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 	switch f.Value("do") {
 	case "save", "publish":
 		if done, err = a.saveAgent(p, f, e); err != nil {
-			err = f.take(err, "instructions", "model", "effort", "note")
+			err = f.take(err, "instructions", "model", "effort", "fallback_models", "note")
 		}
 		if err == nil && f.Failed() {
 			return a.showAgent(w, p, http.StatusUnprocessableEntity, f)
@@ -197,7 +197,11 @@ func (a *App) changeAgent(w http.ResponseWriter, p *page) error {
 // saveAgent stores the fields as the draft, and publishes it if the form asks for that.
 func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error) {
 	f.Values.Set("instructions", strings.ReplaceAll(f.Value("instructions"), "\r\n", "\n"))
-	if err := a.CheckModel(p.Context(), p.Workspace.ID, workspace.Change{Model: textOrNil(f.Value("model"))}); err != nil {
+	change := workspace.Change{Model: textOrNil(f.Value("model"))}
+	if fallbacks := parseFallbacks(f.Value("fallback_models")); fallbacks != nil {
+		change.FallbackModels = &fallbacks
+	}
+	if err := a.CheckModel(p.Context(), p.Workspace.ID, change); err != nil {
 		return "", err
 	}
 	saved, err := a.srv.Agents.SaveDraft(p.Context(), e, func(d agent.Definition) (agent.Definition, error) {
@@ -218,13 +222,34 @@ func (a *App) saveAgent(p *page, f *form, e agent.Edit) (done string, err error)
 	return fmt.Sprintf("Version %d published. It runs from the next message on.", saved.Newest), err
 }
 
+// noFallback stands in a form for a list of fallback models without a model; an empty field is the
+// list of the workspace.
+const noFallback = "none"
+
+func fallbackText(names []string) string {
+	if names != nil && len(names) == 0 {
+		return noFallback
+	}
+	return strings.Join(names, " ")
+}
+
+func parseFallbacks(text string) []string {
+	if strings.TrimSpace(text) == noFallback {
+		return []string{}
+	}
+	if names := strings.Fields(text); len(names) > 0 {
+		return names
+	}
+	return nil
+}
+
 // errFields stops a change: the form has the errors of its fields.
 var errFields = errors.New("the form has errors")
 
 // definition returns d with the fields of the form, or fails with errFields.
 func (f *form) definition(d agent.Definition) (agent.Definition, error) {
 	d.Instructions = f.Value("instructions")
-	d.Model, d.Effort = textOrNil(f.Value("model")), textOrNil(f.Value("effort"))
+	d.Model, d.Effort, d.Fallbacks = textOrNil(f.Value("model")), textOrNil(f.Value("effort")), parseFallbacks(f.Value("fallback_models"))
 	for name, to := range map[string]*int{"max_response_seconds": &d.Limits.MaxResponseSeconds, "max_turns": &d.Limits.MaxTurns, "history_tokens": &d.Limits.HistoryTokens} {
 		if n, err := strconv.ParseInt(f.Value(name), 10, 32); err == nil {
 			*to = int(n)

@@ -57,6 +57,10 @@ func TestAgentIsEdited(t *testing.T) {
 	published(first)
 
 	p.Go(address)
+	p.Fill("#f-fallback_models", "openai/gpt-5-mini x")
+	p.Press("button", "Save draft")
+	p.See(".err", "is not the name of a model")
+	p.Go(address)
 	p.Fill("#f-max_turns", "1000")
 	p.Press("button", "Save draft")
 	p.See(".note.bad", "max_turns is 1 to 200")

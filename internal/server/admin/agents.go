@@ -154,10 +154,11 @@ func (s *api) acceptDefinition(ctx context.Context, c *call, d agent.Definition)
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if d.Model == nil {
-		return nil
+	change := workspace.Change{Model: d.Model}
+	if d.Fallbacks != nil {
+		change.FallbackModels = &d.Fallbacks
 	}
-	return s.CheckModel(ctx, c.Caller.Workspace.ID, workspace.Change{Model: d.Model})
+	return s.CheckModel(ctx, c.Caller.Workspace.ID, change)
 }
 
 // agentEdit names the agent in the path for a change, with the revision in If-Match.

@@ -28,7 +28,7 @@ func TestAgentsAreAdministered(t *testing.T) {
 		t.Errorf("created %s, again %s", made.text, again.text)
 	}
 	read := s.must(t, "GET agents/support", "", nil).header.Get("ETag")
-	const draft = `{"instructions":"Help\nfast.","effort":"low","tools":{"read":"read_only"},"rules":{"read":"ask"},"limits":{"max_turns":9,"max_cost_usd":0.5}}`
+	const draft = `{"instructions":"Help\nfast.","effort":"low","fallback_models":["openai/gpt-5-mini","vllm/llama"],"tools":{"read":"read_only"},"rules":{"read":"ask"},"limits":{"max_turns":9,"max_cost_usd":0.5}}`
 	saved := s.must(t, "PUT agents/support/draft", draft, nil, "If-Match", read)
 	for _, late := range []string{"PUT agents/support/draft", "PUT agents/support", "POST agents/support/publish", "DELETE agents/support/draft", "DELETE agents/support"} {
 		body := "{}"
@@ -45,7 +45,7 @@ func TestAgentsAreAdministered(t *testing.T) {
 		From, To *int
 		Lines    []struct{ Op, Text string }
 	}
-	if s.must(t, "GET agents/support/diff", "", &diff); diff.From == nil || diff.To != nil || len(diff.Lines) != 13 || diff.Lines[10].Text != "Help." || diff.Lines[10].Op != "removed" || diff.Lines[12].Text != "fast." {
+	if s.must(t, "GET agents/support/diff", "", &diff); diff.From == nil || diff.To != nil || len(diff.Lines) != 15 || diff.Lines[12].Text != "Help." || diff.Lines[12].Op != "removed" || diff.Lines[14].Text != "fast." {
 		t.Errorf("the difference is %+v", diff)
 	}
 	if s.must(t, "POST agents/support/publish", `{"note":"Faster."}`, &a, "If-Match", saved.header.Get("ETag")); a.Published != 2 || a.Draft || a.Note != "Faster." {
@@ -98,7 +98,7 @@ func TestAgentsOfOthersAndMistakes(t *testing.T) {
 	}
 	for body, param := range map[string]string{
 		`{"tools":{"bsh":"changes"}}`: "/tools/bsh", `{"tools":{"read":1}}`: "/tools/read", `{"rules":[]}`: "/rules", `{"limits":{"max_turns":0}}`: "/limits/max_turns",
-		`{"limits":{"turns":1}}`: "/limits/turns", `{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort", `{"note":"x"}`: "/note",
+		`{"limits":{"turns":1}}`: "/limits/turns", `{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort", `{"fallback_models":["x"]}`: "/fallback_models/0", `{"fallback_models":["a/b","a/b"]}`: "/fallback_models/1", `{"fallback_models":"a/b"}`: "/fallback_models", `{"note":"x"}`: "/note",
 	} {
 		if r := s.refused(t, "INVALID_REQUEST", "PUT agents/support/draft", body); len(r.Error.Violations) == 0 || r.Error.Violations[0].Param != param {
 			t.Errorf("%s: %s", body, r.text)

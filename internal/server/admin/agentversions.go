@@ -9,11 +9,12 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // definitionFields are the members of a version. Those that are left out have the values of a new
 // agent.
-var definitionFields = []string{"instructions", "model", "effort", "tools", "rules", "limits"}
+var definitionFields = []string{"instructions", "model", "effort", "fallback_models", "tools", "rules", "limits"}
 
 // versionView is a version of an agent, or its draft.
 type versionView struct {
@@ -132,6 +133,9 @@ func (c *call) definition() agent.Definition {
 		d.Instructions = *text
 	}
 	d.Model, d.Effort, d.Rules = c.optionalText("model"), c.optionalText("effort"), c.texts("rules")
+	if c.body.Has("fallback_models") {
+		d.Fallbacks = append([]string{}, c.body.Strings("fallback_models", workspace.MaxFallbacks)...)
+	}
 	if labels := c.texts("tools"); labels != nil {
 		d.Tools = make(map[string]permission.Label, len(labels))
 		for tool, label := range labels {

@@ -86,6 +86,11 @@ func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 	if err := s.CheckModel(ctx, c.Caller.Workspace.ID, change); err != nil {
 		return nil, err
 	}
+	if change.Model != nil {
+		if err := s.Agents.AcceptModel(ctx, c.Caller.Workspace.ID, *change.Model); err != nil {
+			return nil, err
+		}
+	}
 	w, err := s.Workspaces.Update(ctx, c.Caller.Workspace.ID, change)
 	return tagWorkspace(w), err
 }

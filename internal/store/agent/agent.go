@@ -218,3 +218,18 @@ func nullable(s string) *string {
 	}
 	return &s
 }
+
+// AcceptModel rejects a model for the default agent that Accept rejects; "" is the service's own. A
+// change of the workspace's model is published as the next version, without Accept.
+func (s *Store) AcceptModel(ctx context.Context, workspace uuid.UUID, model string) error {
+	a, err := s.Find(ctx, workspace, "")
+	if err != nil || s.Accept == nil {
+		return err
+	}
+	v, err := s.Version(ctx, a, Published)
+	if err != nil {
+		return err
+	}
+	v.Model = nullable(model)
+	return s.Accept(v.Definition)
+}

@@ -21,10 +21,11 @@ import (
 // Definition is everything that decides what an agent does.
 type Definition struct {
 	Instructions string                      `json:"instructions"`
-	Model        *string                     `json:"model"`  // provider/name; null: the service's own
-	Effort       *string                     `json:"effort"` // minimal, low, medium or high; null: the model's own
-	Tools        map[string]permission.Label `json:"tools"`  // the offered tools; null: every tool
-	Rules        map[string]string           `json:"rules"`  // allow, ask or deny by tool; null: none
+	Model        *string                     `json:"model"`           // provider/name; null: the service's own
+	Effort       *string                     `json:"effort"`          // minimal, low, medium or high; null: the model's own
+	Fallbacks    []string                    `json:"fallback_models"` // answer in place of a model that fails, in this order; null: those of the workspace
+	Tools        map[string]permission.Label `json:"tools"`           // the offered tools; null: every tool
+	Rules        map[string]string           `json:"rules"`           // allow, ask or deny by tool; null: none
 	Limits       Limits                      `json:"limits"`
 }
 
@@ -44,6 +45,7 @@ func Defaults() Definition {
 const (
 	maxInstructions = 256 << 10
 	maxModel        = 200
+	maxFallbacks    = 8
 	maxNote         = 1000
 	maxCost         = 1_000_000
 )
@@ -61,12 +63,10 @@ func (d Definition) Violations(own map[string]permission.Label) []fault.Violatio
 	if !text.IsStorable(d.Instructions) || len(d.Instructions) > maxInstructions {
 		wrong("instructions", "format", "Instructions are UTF-8 text without NUL, at most 256 KiB.")
 	}
-	if m := d.Model; m != nil {
-		provider, name, _ := strings.Cut(*m, "/")
-		if provider == "" || name == "" || !text.IsStorable(*m) || len(*m) > maxModel || strings.ContainsFunc(*m, unicode.IsControl) {
-			wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
-		}
+	if m := d.Model; m != nil && !isModelName(*m) {
+		wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
 	}
+	vs = append(vs, d.fallbackViolations()...)
 	if e := d.Effort; e != nil && !slices.Contains(Efforts, *e) {
 		wrong("effort", "enum", "effort %q is not one of %s.", text.Truncate(*e, 40), strings.Join(Efforts, ", "))
 	}
@@ -111,6 +111,25 @@ func (d Definition) Violations(own map[string]permission.Label) []fault.Violatio
 	return vs
 }
 
+func isModelName(s string) bool {
+	provider, name, _ := strings.Cut(s, "/")
+	return provider != "" && name != "" && text.IsStorable(s) && len(s) <= maxModel && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func (d Definition) fallbackViolations() (vs []fault.Violation) {
+	if len(d.Fallbacks) > maxFallbacks {
+		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items", Message: fmt.Sprintf("An agent has at most %d fallback models.", maxFallbacks)})
+	}
+	for i, name := range d.Fallbacks {
+		if param := fmt.Sprintf("/fallback_models/%d", i); !isModelName(name) {
+			vs = append(vs, fault.Violation{Param: param, Rule: "format", Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
+		} else if slices.Contains(d.Fallbacks[:i], name) {
+			vs = append(vs, fault.Violation{Param: param, Rule: "unique", Message: name + " is in the list twice."})
+		}
+	}
+	return vs
+}
+
 // labelOf returns the label of a tool, built in or one of own.
 func labelOf(own map[string]permission.Label, tool string) (permission.Label, bool) {
 	if label, known := permission.LabelOf(tool); known {
@@ -151,7 +170,7 @@ func (d Definition) equal(other Definition) bool {
 
 func versionOf(r db.AgentVersion) (Version, error) {
 	v := Version{ID: r.ID, Number: int(r.Number), Author: r.Author, Note: r.Note, CreatedAt: r.CreatedAt, Definition: Definition{
-		Instructions: r.Instructions, Model: r.Model, Effort: r.Effort,
+		Instructions: r.Instructions, Model: r.Model, Effort: r.Effort, Fallbacks: r.FallbackModels,
 		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), HistoryTokens: int(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
 	}}
 	if r.Tools != nil {
@@ -170,7 +189,7 @@ func versionOf(r db.AgentVersion) (Version, error) {
 // params converts a definition without violations to a row of an agent.
 func (d Definition) params(a Agent, number int, author, note string) (db.AgentVersionInsertParams, error) {
 	p := db.AgentVersionInsertParams{
-		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort,
+		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, FallbackModels: d.Fallbacks,
 		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns), HistoryTokens: int32(d.Limits.HistoryTokens),
 		MaxCostUSD: d.Limits.MaxCostUSD, Author: author, Note: note,
 	}

@@ -19,6 +19,7 @@ func Diff(before, after Definition) []Line {
 		before, after any
 	}{
 		{"model", before.Model, after.Model}, {"effort", before.Effort, after.Effort},
+		{"fallback_models", before.Fallbacks, after.Fallbacks},
 		{"tools", before.Tools, after.Tools}, {"rules", before.Rules, after.Rules},
 		{"max_response_seconds", before.Limits.MaxResponseSeconds, after.Limits.MaxResponseSeconds},
 		{"max_turns", before.Limits.MaxTurns, after.Limits.MaxTurns},
