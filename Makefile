@@ -14,6 +14,9 @@ POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
 # Tests wait for processes and for PostgreSQL more than half of their time.
 PARALLEL = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
+# The database of known vulnerabilities in Go modules.
+VULNERABILITIES = https://vuln.go.dev
+
 # The module that runs PostgreSQL in Docker for the tests.
 CONTAINER = internal/testing/dbtest/container
 
@@ -88,13 +91,16 @@ generate: ## write db/ from queries/ and migrations/, and the tables in docs/
 	$(TOOL) sqlc generate
 	$(GO) test ./internal/app -run TestDocumentationListsTheSettings -update
 
-verify: lint ## what must hold before a change lands: generated code equal, lint, modules tidy, OpenAPI valid
+verify: lint ## what must hold before a change lands: generated code equal, lint, modules tidy, OpenAPI valid, no known vulnerability
 	$(TOOL) sqlc diff
 	$(TOOL) sqlc vet
 	$(GO) mod tidy -diff
 	$(GO) -C $(CONTAINER) mod tidy -diff
 	$(GO) mod verify
 	$(GO) test -count=1 ./internal ./internal/server/rest -run 'Imports|OpenAPI|Document'
+	@if curl --silent --fail --max-time 10 --output /dev/null $(VULNERABILITIES)/index/db.json; \
+	then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 -db $(VULNERABILITIES) ./...; \
+	else echo 'govulncheck is left out: $(VULNERABILITIES) does not answer'; fi
 
 migrate: build ## bring the schema of DATABASE_URL up to date
 	bin/parley migrate up
