@@ -48,7 +48,7 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 	return srv.NewRouter(admin.New(srv, admin.Stores{
 		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: modelCheck{s.config, s.Modelset, false}.Check, Modelset: s.Modelset, TestModel: s.modelsFor(secrets).testModel, Catalog: s.config.catalog,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
-		Tools: func() []tool.Spec { return nil },
+		Tools: func() []tool.Spec { return nil }, Activity: describeActivity(s.pool),
 		System: func(context.Context) (admin.System, error) {
 			return admin.System{}, errors.New("only a server describes itself")
 		},

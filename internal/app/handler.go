@@ -41,7 +41,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 		return nil, fmt.Errorf("make the MCP server: %w", err)
 	}
 	stores := admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: modelCheck{s.Config, s.modelset, true}.Check, Modelset: s.modelset, TestModel: s.models.testModel, Catalog: s.Config.catalog, DefaultModel: s.defaultModel(), System: s.describe, Toolset: s.toolset, Probe: probeOf(s.runner, s.connector), Connector: s.connector, HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
+		Log: adminlog.New(s.pool), Budgets: budget.New(s.pool), Permissions: permission.New(s.pool), Vault: s.secrets, Runner: s.runner, Wiki: s.wiki, Folders: s.folders, CheckModel: modelCheck{s.Config, s.modelset, true}.Check, Modelset: s.modelset, TestModel: s.models.testModel, Catalog: s.Config.catalog, DefaultModel: s.defaultModel(), System: s.describe, Activity: describeActivity(s.pool), Toolset: s.toolset, Probe: probeOf(s.runner, s.connector), Connector: s.connector, HTTPProbe: httpProbeOf(s.runner, s.httpSender()),
 		Rehearse: replan.RehearseOn(s.pool), Tools: s.toolSpecs, DeleteWorkspace: (&Stores{Workspaces: s.workspaces, Keys: s.keys, Sessions: s.sessions, Files: s.files}).DeleteWorkspace,
 	}
 	pages, err := web.New(srv, web.Stores{Stores: stores, Folders: workdir.New(s.pool, workdir.Options{}), Models: s.Config.OfferedModels(), Provider: s.Config.identityProvider()})

@@ -67,9 +67,12 @@ FROM pg_stat_activity WHERE datname = current_database()`).Scan(&v.Replicas, &v.
 // failedJobs is how many failed jobs are described.
 const failedJobs = 20
 
+// queuesQuery is the beginning of the query for admin.Queue. Jobs that are due at once can have a
+// time before their creation.
+const queuesQuery = `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(greatest(scheduled_at, created_at))), 0)::float8 FROM river_job`
+
 func (s *service) describeJobs(ctx context.Context, v *admin.System) error {
-	rows, err := s.pool.Query(ctx, `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(scheduled_at)), 0)::float8
-FROM river_job GROUP BY queue, state ORDER BY queue, state`)
+	rows, err := s.pool.Query(ctx, queuesQuery+` GROUP BY queue, state ORDER BY queue, state`)
 	if err != nil {
 		return fmt.Errorf("count jobs: %w", err)
 	}

@@ -54,6 +54,8 @@ type Stores struct {
 	Tools     func() []tool.Spec // the built-in tools of this server
 	// System describes the process and its database, without the pause.
 	System func(context.Context) (System, error)
+	// Activity describes the work of all processes on the database.
+	Activity func(context.Context) (Activity, error)
 	// Rehearse is replan.Rehearse on the database of the stores.
 	Rehearse func(context.Context, func(context.Context, *replan.Rehearsal) error) error
 	// DeleteWorkspace removes a workspace with everything in it.
@@ -128,6 +130,7 @@ func (s *api) operations() []operation {
 		{id: "createWorkspace", method: "POST", path: all + "/workspaces", scope: apikey.ServerAdmin, body: append([]string{"slug", "with_key"}, workspaceFields...), status: http.StatusCreated, do: s.createWorkspace},
 		{id: "deleteWorkspace", method: "DELETE", path: all + "/workspaces/{workspaceId}", scope: apikey.ServerAdmin, do: s.deleteWorkspace},
 		{id: "getSystem", method: "GET", path: all + "/system", scope: apikey.ServerAdmin, do: s.getSystem},
+		{id: "getActivity", method: "GET", path: all + "/activity", scope: apikey.ServerAdmin, do: s.getActivity},
 		{id: "getRetention", method: "GET", path: all + "/retention", scope: apikey.ServerAdmin, do: s.getRetention},
 
 		{id: "listCredentials", method: "GET", path: own + "/credentials", scope: apikey.ConfigRead, query: pageQuery, do: s.listCredentials},

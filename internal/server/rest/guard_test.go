@@ -199,7 +199,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"pauseWorkspace putBudget putCredential putModelProvider resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
 	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask a2aListPushConfigs a2aListTasks " +
 		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"
-	const serves = "createWorkspace deleteWorkspace getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
+	const serves = "createWorkspace deleteWorkspace getActivity getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
 		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createTextCompletion createUserToken decideApproval deleteResponse deleteSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",

@@ -1,0 +1,72 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/testing/wait"
+)
+
+// TestTopShowsTheWork reads the work of a server with a running, a waiting and a failed turn, from
+// the database and from the server.
+func TestTopShowsTheWork(t *testing.T) {
+	t.Parallel()
+	sh, srv, dsn := world(t)
+	sh.must("secrets", "set", "TOKEN", "--host", "a.example.com", "--no-value")
+	sh.run("send", "--quiet", "@error content_refused")
+	if _, errs, code := sh.run("send", "--quiet", "--no-input", wants); code != 3 {
+		t.Fatalf("exit code %d, %s", code, errs)
+	}
+	running := sh.start("send", "--quiet", "@wait 10m")
+	defer func() { // the first Ctrl-C cancels the turn
+		running.interrupts <- os.Interrupt
+		wait.Receive(t, "the end of send", running.code)
+	}()
+	key := strings.TrimSpace(sh.must("keys", "create", "--name", "top", "--scope", "server:admin"))
+	remote := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=" + key}}
+	database := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
+	for name, sh := range map[string]shell{"server": remote, "database": database} {
+		var text string
+		var a client.Activity
+		wait.For(t, "the "+name+" shows the running turn", func() bool {
+			text = sh.must("top", "--once", "--json")
+			if err := json.Unmarshal([]byte(text), &struct{ Data *client.Activity }{&a}); err != nil {
+				t.Fatal(err)
+			}
+			return len(a.Slow) == 1 && a.Streams > 0
+		})
+		if a.Turns.Running != 1 || a.Turns.Waiting != 1 || a.Turns.Queued != 0 || a.Approvals.Pending != 1 || a.Replicas != 1 || a.Listeners == 0 ||
+			len(a.Workers) != 1 || a.Workers[0].Turns != 1 || a.Slow[0].Workspace != "test" || len(a.Queues) == 0 ||
+			!slices.Contains(a.Ended, client.EndedTurns{State: "failed", Error: "content_refused", Turns: 1}) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	for _, part := range []string{"1 running, 0 queued (oldest 0s), 1 waiting", "1 pending", "1 failed content_refused", "SECONDS"} {
+		if text := remote.must("top", "--once"); !strings.Contains(text, part) || strings.Contains(text, "\x1b") {
+			t.Errorf("no %q in %q", part, text)
+		}
+	}
+	if _, errs, code := sh.run("top", "--once"); code != 0 { // PARLEY_DATABASE_URL takes precedence over the key
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	stranger := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test", sh.environ[len(sh.environ)-1]}}
+	if _, errs, code := stranger.run("top", "--once"); code != 4 {
+		t.Errorf("a key without server:admin: exit code %d, %s", code, errs)
+	}
+}
+
+// TestTopRefreshes ends a live view with Ctrl-C after its second reading.
+func TestTopRefreshes(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	live := sh.start("top")
+	wait.For(t, "two readings", func() bool { return strings.Count(live.out.String(), "\x1b[H\x1b[J") >= 2 })
+	live.interrupts <- os.Interrupt
+	if code := wait.Receive(t, "the end of top", live.code); code != 0 {
+		t.Errorf("exit code %d, %s", code, live.errs)
+	}
+}
