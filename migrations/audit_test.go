@@ -1,6 +1,10 @@
 package migrations_test
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
@@ -57,5 +61,47 @@ func TestPartitionsHaveTheirIndexes(t *testing.T) {
 	}
 	if check(); have != want {
 		t.Errorf("Up has made %d of %d indexes", have, want)
+	}
+}
+
+var update = flag.Bool("update", false, "write the page of the audit views")
+
+// viewsPage is written by `make generate`.
+const viewsPage = "../docs/reference/audit-views.md"
+
+// TestDocumentationListsTheViews compares the page with the comments in the database.
+func TestDocumentationListsTheViews(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	rows, err := pool.Query(t.Context(), `SELECT c.relname, obj_description(c.oid, 'pg_class'), a.attname, format_type(a.atttypid, a.atttypmod), col_description(c.oid, a.attnum)
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = 'audit'::regnamespace AND c.relkind = 'v' AND a.attnum > 0 ORDER BY c.relname, a.attnum`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var page strings.Builder
+	page.WriteString("# Audit views\n\nThe columns of the views of the schema `audit`. [Audit](../audit.md) explains them and has\nquestions with their SQL. `make generate` writes this page from the comments in the database.\n")
+	last := ""
+	for rows.Next() {
+		var view, about, column, typ, comment string
+		if err := rows.Scan(&view, &about, &column, &typ, &comment); err != nil {
+			t.Fatal(err)
+		}
+		if view != last {
+			fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| column | type | content |\n|---|---|---|\n", view, about)
+			last = view
+		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", column, strings.Replace(typ, "timestamp with time zone", "timestamptz", 1), comment)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(viewsPage, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, err := os.ReadFile(viewsPage); err != nil || string(has) != page.String() {
+		t.Errorf("%s is not what `make generate` writes: %v", viewsPage, err)
 	}
 }

@@ -14,46 +14,31 @@ const indexMissing = `SELECT i.name, p.name, i.definition FROM events_partition_
 	WHERE NOT p.delta AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indexrelid = to_regclass(i.name) AND x.indisvalid)
 	ORDER BY p.ends DESC, i.name LIMIT 1`
 
-// indexLog makes the indexes that partitions of the log lack. Only the owner of the log can.
-func (m *migrator) indexLog(ctx context.Context, held *lock) error {
-	var owns bool
-	err := m.pool.QueryRow(ctx, `SELECT to_regprocedure('events_indexes(text)') IS NOT NULL
-		AND (SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = to_regclass('events'))`).Scan(&owns)
-	if err != nil {
-		return fmt.Errorf("look for the log: %w", err)
-	}
-	if owns {
-		_, err = m.repeat(ctx, held, m.indexPartition)
-	}
-	return err
-}
-
 // indexPartition makes an index of a partition that is older than the index, and returns its name,
 // or "" if none is missing. Writers are not blocked. It is not part of a file because only a client
 // can run CREATE INDEX CONCURRENTLY for tables whose names a file does not know.
-func (m *migrator) indexPartition(ctx context.Context) (string, error) {
-	conn, err := pgx.ConnectConfig(ctx, m.config)
-	if err != nil {
-		return "", fmt.Errorf("index the log: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var index, table, definition string
-	err = conn.QueryRow(ctx, indexMissing).Scan(&index, &table, &definition)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look for indexes of the log: %w", err)
-	}
-	name, of := pgx.Identifier{index}.Sanitize(), pgx.Identifier{table}.Sanitize()
-	for _, sql := range []string{
-		"SET lock_timeout = '10min'", // it waits for older transactions, and blocks none
-		"DROP INDEX CONCURRENTLY IF EXISTS " + name,
-		"CREATE INDEX CONCURRENTLY " + name + " ON " + of + " " + definition,
-	} {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return "", fmt.Errorf("index %s: %w", table, err)
+func (m *migrator) indexPartition(ctx context.Context) (made string, err error) {
+	err = m.onConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		var index, table, definition string
+		err := conn.QueryRow(ctx, indexMissing).Scan(&index, &table, &definition)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
-	}
-	return "index " + index, nil
+		if err != nil {
+			return fmt.Errorf("look for indexes of the log: %w", err)
+		}
+		name, of := pgx.Identifier{index}.Sanitize(), pgx.Identifier{table}.Sanitize()
+		for _, sql := range []string{
+			"SET lock_timeout = '10min'", // it waits for older transactions, and blocks none
+			"DROP INDEX CONCURRENTLY IF EXISTS " + name,
+			"CREATE INDEX CONCURRENTLY " + name + " ON " + of + " " + definition,
+		} {
+			if _, err := conn.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("index %s: %w", table, err)
+			}
+		}
+		made = "index " + index
+		return nil
+	})
+	return made, err
 }

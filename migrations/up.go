@@ -65,12 +65,20 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	if done.Applied, err = m.repeat(ctx, held, m.gooseUp); err != nil {
 		return done, err
 	}
-	if err := m.indexLog(ctx, held); err != nil {
+	owns, err := m.ownsLog(ctx)
+	if err != nil {
 		return done, err
 	}
+	if owns {
+		if _, err := m.repeat(ctx, held, m.indexPartition); err != nil {
+			return done, err
+		}
+	}
 	crashpoint.Hit("migrate.mid")
-	done.River, err = m.repeat(ctx, held, m.riverUp)
-	return done, err
+	if done.River, err = m.repeat(ctx, held, m.riverUp); err != nil || !owns {
+		return done, err
+	}
+	return done, m.repeatGrants(ctx)
 }
 
 // DownTo reverts our files to a version, newest first. River's stay, because a command about our

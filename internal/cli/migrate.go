@@ -70,6 +70,21 @@ func (c *command) migrateCommand() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.AddCommand(up, status)
+	grant := &cobra.Command{
+		Use:   "grant ROLE",
+		Short: "allow a role of PostgreSQL to run the service",
+		Example: `  parley migrate grant parley_service
+  DATABASE_URL=postgres://owner@… parley migrate grant parley_service`,
+		Long: `Lets ROLE run the service on tables that belong to the role in DATABASE_URL: it reads and writes them,
+and only appends to the log. parley migrate up repeats the grants for new tables.`,
+		Args: exactArguments("ROLE"),
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
+			if err := migrations.Grant(ctx, a.DSN.Reveal(), args[0]); err != nil {
+				return err
+			}
+			return c.printDone(object{"role": args[0]}, "%s can run the service.", args[0])
+		}),
+	}
+	cmd.AddCommand(up, status, grant)
 	return cmd
 }

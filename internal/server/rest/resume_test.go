@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func events(id, query string, header ...string) call {
@@ -335,7 +337,7 @@ func TestEveryIDIsACursor(t *testing.T) {
 	// concurrently, that can be the event of another session.
 	s.exec(t, `SELECT setval('events_seq_seq', 99)`)
 	last := s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()
-	s.exec(t, `UPDATE events SET seq = 90 WHERE seq = 100`)
+	dbtest.Tamper(t, s.pool, `UPDATE events SET seq = 90 WHERE seq = 100`)
 	if last[0].id != "101" {
 		t.Fatalf("%v", last)
 	}
@@ -391,9 +393,7 @@ func TestDroppedRowsAreTold(t *testing.T) {
 	s := start(t, nil)
 	all := s.say(t, "@text 2 deltas\n@call look {\"at\":\"a\"}\n@text 2 deltas").rest()
 	id := sessionOf(t, all[0])
-	if _, err := s.pool.Exec(t.Context(), `DELETE FROM events WHERE delta AND session_id = $1`, id); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Tamper(t, s.pool, `DELETE FROM events WHERE delta AND session_id = $1`, id)
 	got := s.open(t, events(id, "?replay=all&last_event_id="+all[0].id)).rest()
 	if n := len(got); n < 3 || got[n-2].event != "error" || !strings.Contains(got[n-2].data, "session_gone") || got[n-1].event != "done" {
 		t.Errorf("%v", got)

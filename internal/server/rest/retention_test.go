@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // expire moves the ends of a session's finished turns out of the replay window.
@@ -77,7 +78,7 @@ func TestAReplayEndsWithTheWindow(t *testing.T) {
 			t.Errorf("the turn that runs: %s", got)
 		}
 	}
-	s.exec(t, `DELETE FROM events WHERE delta AND session_id = $1`, id)
+	dbtest.Tamper(t, s.pool, `DELETE FROM events WHERE delta AND session_id = $1`, id)
 	var contents []string
 	for _, m := range messages(t, s, id) {
 		contents = append(contents, m.Content)
@@ -107,7 +108,7 @@ func TestARepeatedRequestOutlivesItsEvents(t *testing.T) {
 	}
 	whole := s.get(t, ask("a", "false"))
 	frames := s.open(t, ask("b", "true")).rest()
-	s.exec(t, `DELETE FROM events WHERE delta`)
+	dbtest.Tamper(t, s.pool, `DELETE FROM events WHERE delta`)
 	if again := s.get(t, ask("a", "false")); again.status != 200 || again.text != whole.text {
 		t.Errorf("%d %s, it was %s", again.status, again.text, whole.text)
 	}
