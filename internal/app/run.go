@@ -22,7 +22,7 @@ const (
 
 // runParts starts every part and waits for the end of ctx, or of a part that fails.
 func (s *service) runParts(ctx context.Context) error {
-	failed := make(chan error, 11)
+	failed := make(chan error, 12)
 	base := context.WithoutCancel(ctx)
 	events := startTask(base, failed, "the log of events", s.events.Run)
 	sessions := startTask(base, failed, "the housekeeping of sessions", s.sessions.Run)
@@ -33,6 +33,7 @@ func (s *service) runParts(ctx context.Context) error {
 	runner := startTask(base, failed, "the record of requests", s.runner.Run)
 	knowledge := startTask(base, failed, "the index of documents", func(ctx context.Context) error { return s.wiki.Run(ctx, s.Log) })
 	turns := startTask(base, failed, "the turns", s.turns.Run)
+	watch := startTask(base, failed, "the watch on the database", s.watchDatabase)
 	if s.private != nil {
 		private := startTask(base, failed, "the private PostgreSQL", s.watchPrivate)
 		defer private.stopTask(storeTime)
@@ -52,7 +53,7 @@ func (s *service) runParts(ctx context.Context) error {
 	}
 	s.awaitListening(ctx)
 	s.banner.printReady(s)
-	s.Log.InfoContext(ctx, "ready", "url", s.url, "workers", s.Config.Workers, "version", ThisBuild().Version)
+	s.logReady(ctx)
 	if s.Ready != nil {
 		s.Ready(s.url)
 	}
@@ -81,7 +82,7 @@ func (s *service) runParts(ctx context.Context) error {
 		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
 	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime), knowledge.stopTask(storeTime),
-		sessions.stopTask(storeTime), events.stopTask(storeTime))
+		sessions.stopTask(storeTime), events.stopTask(storeTime), watch.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())
 	}

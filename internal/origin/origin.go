@@ -22,6 +22,12 @@ func With(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, contextKey{}, o)
 }
 
+// Of returns the origin that a turn has stored; zero if it is not known.
+func Of(stored []byte) (o Origin) {
+	_ = json.Unmarshal(stored, &o) // what JSON returned, or nothing
+	return o
+}
+
 // JSON returns the origin of the context as it is stored; nil if there is none.
 func JSON(ctx context.Context) []byte {
 	o, ok := ctx.Value(contextKey{}).(Origin)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/logging"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
@@ -19,6 +20,7 @@ type answer struct {
 	timeout time.Duration
 	body    bool // the request has a body
 	status  int  // 0: nothing was sent
+	bytes   int64
 }
 
 // Unwrap gives http.ResponseController access to the connection.
@@ -44,7 +46,9 @@ func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	return a.ResponseWriter.Write(p)
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
 }
 
 // Handler wraps all handlers: it sets the request's id, writes the error envelope and handles
@@ -56,13 +60,13 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 		h.Set("X-Request-Id", a.id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		began := time.Now()
+		ctx, about := withAccess(logging.WithRequestID(r.Context(), a.id))
+		r = r.WithContext(ctx)
+		defer s.logRequest(a, r, about, time.Now())
 		defer func() {
 			if p := recover(); p != nil {
 				s.respondToPanic(a, r, p)
 			}
-			s.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
-				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
 		}()
 		err := s.checkLocal(r)
 		if err == nil {
@@ -84,7 +88,7 @@ func (s *Server) respondToPanic(a *answer, r *http.Request, p any) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	s.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(stack))
+	s.Log.ErrorContext(r.Context(), "a handler panicked", "method", r.Method, "route", routeOf(r), "panic", p, "stack", string(stack))
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}

@@ -64,7 +64,7 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 
 // writeError responds with an error.
 func (s *Server) writeError(a *answer, r *http.Request, err error) {
-	f := s.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
+	f := s.Fault(r.Context(), err, "method", r.Method, "route", routeOf(r))
 	if a.status == 0 {
 		s.writeFault(a, r, f)
 	}
@@ -97,7 +97,7 @@ func (s *Server) writeFault(a *answer, r *http.Request, f *fault.Error) {
 	h.Set("Cache-Control", "no-store")
 	h.Del("ETag")
 	if err := WriteJSON(a, f.Code.Status(), body); err != nil {
-		s.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
+		s.Log.ErrorContext(r.Context(), "encode an error", "code", f.Code, "err", err)
 		a.WriteHeader(http.StatusInternalServerError)
 	}
 }

@@ -49,6 +49,7 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	if err != nil {
 		return Caller{}, err
 	}
+	noteCaller(ctx, p.Key)
 	own, isRecent, err := s.ownWorkspace(ctx, p, t.Class)
 	if err != nil {
 		return Caller{}, err

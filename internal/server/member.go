@@ -50,6 +50,7 @@ func (s *Server) authorizeMember(ctx context.Context, w http.ResponseWriter, r *
 	if !ok {
 		return Caller{}, fault.New(fault.MissingAPIKey, "You are signed out. Sign in again, or send an API key in the header Authorization: Bearer <API_KEY>.")
 	}
+	noteCaller(ctx, in.ID)
 	role, member, err := s.Accounts.RoleIn(ctx, in.User, t.Workspace)
 	if err != nil {
 		return Caller{}, err

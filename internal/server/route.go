@@ -31,7 +31,7 @@ func (s *Server) NewRouter(protocols ...Routes) http.Handler {
 	}
 	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	for _, path := range matchOrder(all) {
-		route := router.NewRoute().Handler(withPathValues(all[path]))
+		route := router.NewRoute().Name(path).Handler(withPathValues(all[path]))
 		if strings.HasSuffix(path, "/") {
 			route.PathPrefix(path)
 		} else {

@@ -31,6 +31,9 @@ func (s *Server) StartTurn(ctx context.Context, base string, c Caller, req turn.
 	if busy := inTheWay(err); busy != nil {
 		Link(base, c.Workspace, busy)
 	}
+	if err == nil {
+		noteTurn(ctx, started.Session, started.Turn)
+	}
 	return started, err
 }
 

@@ -79,6 +79,7 @@ func (tx *Tx) EndTurn(ctx context.Context, c Closing, e Ending) (ok bool, err er
 	if err := tx.later.MessageClose(ctx, answer); err != nil {
 		return false, fmt.Errorf("close message: %w", err)
 	}
+	tx.OnCommit(func() { tx.s.reportFinish(ctx, c.finishedOf(e)) })
 	return true, nil
 }
 

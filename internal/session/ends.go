@@ -20,6 +20,7 @@ type endChange struct {
 	turn   Turn
 	ending Ending
 	ended  bool
+	about  Finished
 }
 
 // CompleteTurn ends a turn that has an answer, under the epoch of e, in one transaction with other
@@ -31,6 +32,9 @@ func (s *Store) CompleteTurn(ctx context.Context, t Turn, e Ending) (ended bool,
 		return false, nil
 	}
 	c, err := s.ends.commitChange(ctx, endChange{turn: t, ending: e})
+	if c.ended {
+		s.reportFinish(ctx, c.about)
+	}
 	return c.ended, err
 }
 
@@ -114,6 +118,7 @@ func (b *completing) addEnd(ctx context.Context, tx *Tx, c *endChange, r db.Turn
 	if err != nil {
 		return err
 	}
+	c.about = closing.finishedOf(c.ending)
 	b.changes, b.txs = append(b.changes, c), append(b.txs, tx)
 	b.addTurn(turn)
 	b.addAnswer(answer)

@@ -49,7 +49,9 @@ type Store struct {
 	claims group[claimChange]
 	ends   group[endChange]
 	setups knownSetups
-	once   chan struct{} // limits the concurrent requests under an idempotency key
+
+	onFinish func(context.Context, Finished)
+	once     chan struct{} // limits the concurrent requests under an idempotency key
 }
 
 // New returns a store on a migrated database. It announces its commits in events.

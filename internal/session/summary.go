@@ -22,6 +22,7 @@ type summary struct {
 	References []event.Reference
 	Usage      *event.Usage
 	Replies    []int64 // their seqs
+	Attempts   int
 }
 
 // summarizeLog folds the log of one turn, except its text. The cost is known only if the cost of
@@ -41,6 +42,8 @@ func summarizeLog(log []db.TurnEventsRow) (summary, error) {
 // addEvent adds the next event of the log.
 func (s *summary) addEvent(seq int64, body event.Body) {
 	switch b := body.(type) {
+	case event.Started:
+		s.Attempts++
 	case event.ToolUse:
 		s.ToolCalls = append(s.ToolCalls, ToolCall{Tool: b.Tool, Summary: b.Summary, ToolUseID: b.ToolUseID})
 	case event.ToolResult:

@@ -52,6 +52,10 @@ func (a *attempt) noteEvents(bodies []event.Body) {
 	defer a.mu.Unlock()
 	for _, b := range bodies {
 		switch b := b.(type) {
+		case event.Text:
+			if a.first.IsZero() {
+				a.first = time.Now()
+			}
 		case event.Reply:
 			a.inStep = len(b.Calls) == 0 // usually the last reply: its turn ends here
 		case event.ToolUse:

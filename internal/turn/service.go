@@ -200,6 +200,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("set up River: %w", err)
 	}
 	s.river = client
+	cfg.Sessions.OnFinish(s.reportFinish)
 	return s, nil
 }
 

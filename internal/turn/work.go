@@ -11,6 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/logging"
+	"github.com/parley-server/parley/internal/origin"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -39,6 +41,8 @@ type attempt struct {
 	writer   *eventlog.Writer // nil before the first event
 	inStep   bool             // see drain.go
 	draining bool
+	spoke    bool      // an earlier attempt has shown text
+	first    time.Time // when the first text came; zero: none came
 }
 
 // runTurn claims a turn and runs it. Afterwards its place is free.
@@ -51,6 +55,7 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	}
 	defer release()
 	crashpoint.Hit("turn.after_claim")
+	ctx = logging.WithRequestID(ctx, origin.Of(claimed.Turn.Origin).RequestID)
 	s.attendTurn(ctx, claimed, news)
 	crashpoint.Hit("finish.after_commit_before_job_end")
 	release()
@@ -105,7 +110,7 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return e, w, err
 	}
-	a.run = run
+	a.run, a.spoke = run, conv.Shown || conv.Tail != ""
 	defer run.Release() // before the turn's end, since the next turn may use the folder
 	defer func() {
 		if p := recover(); p != nil {

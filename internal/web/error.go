@@ -40,7 +40,7 @@ func (a *App) errorPage(w http.ResponseWriter, r *http.Request, f *fault.Error) 
 	}
 	p := &page{Request: r, App: a}
 	if err := a.renderStatus(w, p, status, "error", view); err != nil {
-		a.srv.Log.ErrorContext(r.Context(), "render an error page", "request", view.Request, "err", err)
+		a.srv.Log.ErrorContext(r.Context(), "render an error page", "err", err)
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }

@@ -125,7 +125,7 @@ func (a *App) refuseOIDC(w http.ResponseWriter, p *page, err error) error {
 	if problem == nil {
 		return err
 	}
-	a.srv.Log.WarnContext(p.Context(), "sign-in at the identity provider failed", "request", w.Header().Get("X-Request-Id"), "err", err)
+	a.srv.Log.WarnContext(p.Context(), "sign-in at the identity provider failed", "err", err)
 	f := emptyForm("next", nextPath(p.URL.Query().Get("next")))
 	f.Note = problem.Message
 	for _, v := range problem.Detail.Violations {

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+)
+
+// access is what the handlers of a request know about it, for its line in the log.
+type access struct {
+	mu            sync.Mutex
+	key           string // id of the key, or of the signed-in user
+	session, turn uuid.UUID
+}
+
+type accessKey struct{}
+
+// withAccess returns a context whose request is described by the returned access.
+func withAccess(ctx context.Context) (context.Context, *access) {
+	a := &access{}
+	return context.WithValue(ctx, accessKey{}, a), a
+}
+
+// noteCaller records the key, or the signed-in user, of the request in the context.
+func noteCaller(ctx context.Context, key string) {
+	if a, ok := ctx.Value(accessKey{}).(*access); ok {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.key = key
+	}
+}
+
+// noteTurn records the turn that the request in the context started or reads.
+func noteTurn(ctx context.Context, session, turn uuid.UUID) {
+	if a, ok := ctx.Value(accessKey{}).(*access); ok {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.session, a.turn = session, turn
+	}
+}
+
+// logRequest logs a request that has ended. Health probes are too frequent for the usual level.
+func (s *Server) logRequest(a *answer, r *http.Request, about *access, began time.Time) {
+	level, route := slog.LevelInfo, routeOf(r)
+	if route == "/healthz" || route == "/readyz" {
+		level = slog.LevelDebug
+	}
+	about.mu.Lock()
+	defer about.mu.Unlock()
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("method", r.Method), slog.String("route", route), slog.Int("status", a.status),
+		slog.Int64("bytes", a.bytes), slog.Duration("duration", time.Since(began).Round(time.Microsecond)))
+	if about.key != "" {
+		attrs = append(attrs, slog.String("key", about.key))
+	}
+	if about.turn != uuid.Nil {
+		attrs = append(attrs, slog.Any("session", about.session), slog.Any("turn", about.turn))
+	}
+	s.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// unmatched is the route of requests for paths that do not exist.
+const unmatched = "unmatched"
+
+// routeOf returns the pattern of the request's path. The path itself can hold a signature.
+func routeOf(r *http.Request) string {
+	if route := mux.CurrentRoute(r); route != nil {
+		return route.GetName()
+	}
+	return unmatched
+}
