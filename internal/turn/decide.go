@@ -77,7 +77,9 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		crashpoint.Hit("decide.after_commit_before_reply")
 	}
 	if err == nil && d.Already {
-		err = standingError(d.Approval, a)
+		if err = standingError(d.Approval, a); err == nil {
+			err = s.cfg.Sessions.AwaitReplication(ctx)
+		}
 	}
 	if err == nil && d.Already && a.Outcome == event.Provided && len(a.Value.Reveal()) > 0 { // AG-UI resumes without a value
 		err = s.sameValue(ctx, workspace, d.Approval, a.Value)

@@ -125,6 +125,9 @@ func (s *Service) confirmStart(ctx context.Context, started *Started, cause erro
 	for {
 		t, err := s.cfg.Sessions.TurnByID(ctx, started.Turn)
 		if err == nil {
+			if s.cfg.Sessions.AwaitReplication(ctx) != nil {
+				return cause
+			}
 			started.From = eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
 			s.wakeQueue(queue)
 			return nil
@@ -182,6 +185,9 @@ func (s *Service) beginTurn(ctx context.Context, tx *session.Tx, req Request, n 
 // if there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Repeated(ctx context.Context, req Request) (started Started, ok bool, err error) {
 	e, ok, err := s.cfg.Sessions.FindRepeated(ctx, req.onceOf())
+	if err == nil && ok {
+		err = s.cfg.Sessions.AwaitReplication(ctx)
+	}
 	return startedOf(e), ok, err
 }
 
@@ -192,6 +198,9 @@ func (s *Service) findResent(ctx context.Context, req Request) (Started, error) 
 	if err == nil && !ok {
 		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
 			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
+	}
+	if err == nil {
+		err = s.cfg.Sessions.AwaitReplication(ctx)
 	}
 	return startedOf(e), err
 }

@@ -1,12 +1,15 @@
 package e2e_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 var failovers = flag.Int64("chaos.failovers", 2, "number of failovers of TestFailover")
@@ -55,4 +58,31 @@ func (c *chaosRun) measureSilence() {
 			}
 		}
 	}
+}
+
+// TestUnreplicatedMessageIsNotAccepted stops the synchronous standby. Until it runs again no message
+// is accepted, also not when it is repeated: the primary may be lost before the standby has it.
+func TestUnreplicatedMessageIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs processes")
+	db := newChaosDatabase(t)
+	dsns := db.newDSNs(true)
+	w := newWorldOn(t, dbtest.PrimaryOf(dsns...))
+	s := w.serve(t, nil)
+	w.start(t, s, "@say before")
+	db.machine.stop(db.servers[1-db.primary])
+	t.Cleanup(db.machine.resume)
+	send := func(ctx context.Context) error {
+		req := w.messages(s, map[string]any{"command": "@say hello"})
+		req.Header.Set("Idempotency-Key", "once")
+		return w.stream(ctx, req, func(frame) bool { return false })
+	}
+	stopped := time.Now()
+	for time.Since(stopped) < 10*time.Second {
+		if send(t.Context()) == nil {
+			t.Fatal("a message that the standby does not have was accepted")
+		}
+	}
+	db.machine.resume()
+	wait.For(t, "the message is accepted", func() bool { return send(t.Context()) == nil })
 }
