@@ -68,7 +68,11 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		if err != nil {
 			return err
 		}
-		d.Already = !won
+		if d.Already = !won; d.Already { // else "expired" could turn out wrong if the clock is set back
+			if err := s.storeExpiry(ctx, tx, asked); err != nil {
+				return err
+			}
+		}
 		d.Approval, err = tx.Approval(ctx, a.Approval)
 		crashpoint.Hit("decide.before_commit")
 		return err

@@ -289,6 +289,30 @@ func TestExpiryWhileNobodyRuns(t *testing.T) {
 	question(t, back, next)
 }
 
+// TestRejectedAnswerIsRecorded answers an approval too late while no replica checks the clock. The
+// rejection is the approval's end: PostgreSQL's clock may be set back afterwards.
+func TestRejectedAnswerIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	newLedger(t, w, false)
+	r := w.replica(t, asking(time.Second))
+	st := w.start(t, r, "book it")
+	id := question(t, r, st)
+	r.stop()
+	w.overdue(t, id)
+	_, err := r.turns.Decide(t.Context(), w.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed, Key: "k"})
+	if f := fault.From(err); f == nil || f.Code != fault.ApprovalExpired {
+		t.Errorf("a late answer: %v", err)
+	}
+	var status, state string
+	if err := w.pool.QueryRow(t.Context(), `SELECT a.status, t.state FROM approvals a JOIN turns t ON t.id = a.turn_id WHERE a.id = $1`, id).Scan(&status, &state); err != nil {
+		t.Fatal(err)
+	}
+	if status != "expired" || state != "queued" {
+		t.Errorf("then the approval is %s and the turn %s", status, state)
+	}
+}
+
 // TestWaitingCostsNothing checks that a waiting turn has no running job, no lease, and uses none of
 // its time.
 func TestWaitingCostsNothing(t *testing.T) {

@@ -117,13 +117,18 @@ func (s *Service) expireQuestion(ctx context.Context, id, approval uuid.UUID) er
 		if err != nil {
 			return err
 		}
-		ok, err := tx.ExpireQuestion(ctx, a.TurnID, event.Decision{ApprovalID: approval, What: a.Kind})
-		if err != nil || !ok {
-			return err
-		}
-		crashpoint.Hit("timeout.before_commit")
-		return s.insertJob(ctx, tx, a.TurnID)
+		return s.storeExpiry(ctx, tx, a)
 	})
+}
+
+// storeExpiry answers a question without a decider if its time is over and it has no answer.
+func (s *Service) storeExpiry(ctx context.Context, tx *session.Tx, a session.Approval) error {
+	ok, err := tx.ExpireQuestion(ctx, a.TurnID, event.Decision{ApprovalID: a.ApprovalID, What: a.Kind})
+	if err != nil || !ok {
+		return err
+	}
+	crashpoint.Hit("timeout.before_commit")
+	return s.insertJob(ctx, tx, a.TurnID)
 }
 
 // expireOverdue expires the questions that no job has expired. One that cannot be answered does not

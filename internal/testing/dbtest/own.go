@@ -88,10 +88,10 @@ func (s *Server) Stop() {
 	}
 }
 
-// Processes returns the process ids of PostgreSQL, the postmaster's first.
+// Processes returns the process ids of PostgreSQL, the postmaster's first; none if it does not run.
 func (s *Server) Processes() []int {
 	postmaster, err := s.running.PID()
-	if err != nil {
+	if err != nil || syscall.Kill(postmaster, 0) != nil { // a crash leaves the file
 		return nil
 	}
 	all := []int{postmaster}

@@ -78,13 +78,16 @@ func (d *chaosDatabase) restart() {
 	}
 }
 
-// mend starts the primary again if it stopped by itself.
+// mend starts the servers again that stopped by themselves.
 func (d *chaosDatabase) mend() {
-	if len(d.current().Processes()) == 0 {
-		d.down = true
-		d.current().Stop()
-		d.restart()
+	for i, s := range d.servers {
+		if i != d.primary && d.alone || len(s.Processes()) > 0 {
+			continue
+		}
+		s.Stop()
+		s.Start()
 	}
+	d.down = false
 }
 
 // failOver promotes the standby after a crash of the primary, and returns when it accepts writes.

@@ -180,10 +180,8 @@ func (c *chaosRun) heal() {
 	if err := c.db.machine.shift(0); err != nil {
 		c.t.Error(err)
 	}
-	if !c.db.down {
-		c.db.mend()
-	}
 	c.db.restart()
+	c.db.mend()
 	if len(c.db.servers) > 1 {
 		c.rejoin()
 	}

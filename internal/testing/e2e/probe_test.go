@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -70,7 +71,9 @@ func probe(t *testing.T, fault func(p *faultproxy.Proxy, listener int)) {
 	session, _ := w.start(t, worker, "@say one\n@wait 6s\n@say two")
 	var late time.Duration
 	began := false
-	frames, err := w.follow(t.Context(), session, "", func(f frame) {
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit)
+	defer cancel()
+	frames, err := w.follow(ctx, session, "", func(f frame) {
 		now := time.Now()
 		if !began {
 			began = true
