@@ -89,7 +89,7 @@ lint: ## gofmt, vet and staticcheck
 
 generate: ## write db/ from queries/ and migrations/, and the tables in docs/
 	$(TOOL) sqlc generate
-	$(GO) test ./internal/app -run TestDocumentationListsTheSettings -update
+	$(GO) test ./internal/app -run TestDocumentationLists -update
 	$(POSTGRES) $(GO) test ./migrations -run TestDocumentationListsTheViews -update
 
 verify: lint ## what must hold before a change lands: generated code equal, lint, modules tidy, OpenAPI valid, no known vulnerability

@@ -41,6 +41,11 @@ func (s *service) buildParts(ctx context.Context) (err error) {
 		}
 		s.url = addressOf(s.listener)
 	}
+	if s.Config.MetricsListen != "" {
+		if s.observer, err = s.listenMetrics(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.buildStores(ctx); err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 	s.connector = newConnector(s.toolset, s.runner, s.secrets.Keyring(), s.baseURL(), s.Log)
 
-	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse})
+	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse, Metrics: s.metrics})
 	kept := cfg.sessionOptions()
 	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase}
 	s.sessions = session.New(s.pool, s.events, kept)
@@ -127,7 +132,7 @@ func (s *service) buildTurns() (err error) {
 		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
-		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: cfg.Drain,
+		Log: s.Log, Metrics: s.metrics, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: cfg.Drain,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)
@@ -158,6 +163,9 @@ func (s *service) buildServer() error {
 func (s *service) closeParts() {
 	if s.listener != nil {
 		s.listener.Close()
+	}
+	if s.observer != nil {
+		s.observer.Close()
 	}
 	if s.box != nil {
 		s.box.Close()

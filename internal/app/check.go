@@ -38,6 +38,9 @@ func (c Config) listProblems() []string {
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
 		bad("PARLEY_LISTEN", c.Listen, "host:port, such as :8080 or 127.0.0.1:8080")
 	}
+	if _, port, err := net.SplitHostPort(c.MetricsListen); c.MetricsListen != "" && (err != nil || port == "") {
+		bad("PARLEY_METRICS_LISTEN", c.MetricsListen, "host:port, such as 127.0.0.1:9090")
+	}
 	for _, u := range []struct{ name, value string }{
 		{"PARLEY_BASE_URL", c.BaseURL}, {"OPENAI_BASE_URL", c.OpenAIBaseURL}, {"ANTHROPIC_BASE_URL", c.AnthropicBase}, {"PARLEY_URL", c.URL},
 	} {

@@ -81,6 +81,8 @@ type Config struct {
 	OIDCRoles        []string `env:"PARLEY_OIDC_ROLES" doc:"Roles of groups, separated by commas: GROUP=ROLE@WORKSPACE with the role owner, editor, approver or viewer and * for every workspace, or GROUP=admin for administrators of the server. Example: admins=owner@*,support=approver@demo,it=admin."`
 	OIDCUnverified   bool     `env:"PARLEY_OIDC_UNVERIFIED_EMAIL" envDefault:"false" doc:"true: a new user may have an address that the provider has not verified. Such an address never signs in a user who exists."`
 
+	MetricsListen string `env:"PARLEY_METRICS_LISTEN" section:"Metrics" doc:"Address of a second HTTP server with /metrics for Prometheus and /debug/pprof, such as 127.0.0.1:9090. It asks for no key: only the monitoring system may reach it. Without it neither is served."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

@@ -22,7 +22,7 @@ const (
 
 // runParts starts every part and waits for the end of ctx, or of a part that fails.
 func (s *service) runParts(ctx context.Context) error {
-	failed := make(chan error, 12)
+	failed := make(chan error, 13)
 	base := context.WithoutCancel(ctx)
 	events := startTask(base, failed, "the log of events", s.events.Run)
 	sessions := startTask(base, failed, "the housekeeping of sessions", s.sessions.Run)
@@ -33,6 +33,10 @@ func (s *service) runParts(ctx context.Context) error {
 	runner := startTask(base, failed, "the record of requests", s.runner.Run)
 	knowledge := startTask(base, failed, "the index of documents", func(ctx context.Context) error { return s.wiki.Run(ctx, s.Log) })
 	turns := startTask(base, failed, "the turns", s.turns.Run)
+	if s.observer != nil {
+		observer := startTask(base, failed, "the server of metrics", s.serveMetrics)
+		defer func() { _ = observer.stopTask(storeTime) }()
+	}
 	watch := startTask(base, failed, "the watch on the database", s.watchDatabase)
 	if s.private != nil {
 		private := startTask(base, failed, "the private PostgreSQL", s.watchPrivate)

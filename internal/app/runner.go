@@ -36,7 +36,7 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.giveFolder})
 	s.runner = toolenv.New(toolenv.Config{
 		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box,
-		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log,
+		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log, Metrics: s.metrics,
 	})
 	return nil
 }

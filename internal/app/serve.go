@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/metrics"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/pulse"
@@ -93,6 +94,8 @@ type service struct {
 	turns      *turn.Service
 	stopping   atomic.Bool // another process must serve new requests
 
+	metrics  *metrics.Metrics
+	observer net.Listener // nil: no metrics are served
 	listener net.Listener // nil: this process serves no requests
 	server   *http.Server
 	url      string
@@ -112,7 +115,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return &ConfigError{lacking}
 	}
 	log.SetOutput(io.Discard) // net/http logs arbitrary data from servers there
-	s := &service{Options: opt}
+	s := &service{Options: opt, metrics: metrics.New()}
 	s.banner.printHeader(opt)
 	if opt.DevDir != "" && opt.Config.HTTP {
 		release, err := s.claimDirectory()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
@@ -24,8 +25,10 @@ func (a *appender) commitRows(ctx context.Context, rows []row) (locked []row) {
 	ctx, cancel := context.WithTimeout(ctx, a.log.opt.AppendTimeout)
 	defer cancel()
 	for delay := refusedPause; ; delay *= 2 {
+		began := time.Now()
 		busy, err := a.writeBatch(ctx, rows)
 		if err == nil {
+			a.countBatch(rows, len(busy), time.Since(began))
 			return a.retriableRows(busy)
 		}
 		refused := pgerr.IsRefused(err)
@@ -37,6 +40,7 @@ func (a *appender) commitRows(ctx context.Context, rows []row) (locked []row) {
 			refused = false
 		}
 		if _, never := errors.AsType[unsent](err); !refused && !never || ctx.Err() != nil {
+			a.log.opt.Metrics.AppendFailures.Inc()
 			a.log.opt.Log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
 			failWriters(rows, fmt.Errorf("append to the log: %w", err))
 			return nil
@@ -46,6 +50,19 @@ func (a *appender) commitRows(ctx context.Context, rows []row) (locked []row) {
 		}
 		sleepContext(ctx, delay)
 	}
+}
+
+// countBatch counts a batch, of which some rows were left out.
+func (a *appender) countBatch(rows []row, left int, took time.Duration) {
+	m, deltas := a.log.opt.Metrics, 0
+	for _, r := range rows {
+		if r.kind == event.KindText {
+			deltas += r.n
+		}
+	}
+	m.AppendTime.Observe(took.Seconds())
+	m.Appended.Add(float64(len(rows) - left))
+	m.Deltas.Add(float64(deltas))
 }
 
 // commitApart writes the rows of each writer in a transaction of its own, so that a rejected one

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/metrics"
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -53,6 +54,8 @@ type Options struct {
 	// that other transactions have locked; default 5 s. It must be shorter than the lease of a
 	// turn.
 	AppendTimeout time.Duration
+	// Metrics count appends; nil: nothing is counted outside.
+	Metrics *metrics.Metrics
 }
 
 // Log appends to the logs of all sessions, and reads and follows them.
@@ -91,6 +94,9 @@ func New(pool *pgxpool.Pool, opt Options) *Log {
 	if opt.AppendTimeout == 0 {
 		opt.AppendTimeout = 5 * time.Second
 	}
+	if opt.Metrics == nil {
+		opt.Metrics = metrics.New()
+	}
 	l := &Log{pool: pool, q: db.New(replan.Pool{Pool: pool}), opt: opt, node: newNode()}
 	l.topics.init()
 	l.notifier = newNotifier(l)
@@ -126,3 +132,16 @@ func newNode() int32 {
 	_, _ = rand.Read(b[:])
 	return int32(binary.BigEndian.Uint32(b[:])>>1) | 1
 }
+
+// QueueLength returns how many rows wait for their commit.
+func (l *Log) QueueLength() (n int) {
+	for _, a := range l.appenders {
+		a.mu.Lock()
+		n += len(a.queue)
+		a.mu.Unlock()
+	}
+	return n
+}
+
+// ClockOffset returns how far PostgreSQL's clock, which stamps the events, is ahead of the process's.
+func (l *Log) ClockOffset() time.Duration { return l.opt.Pulse.Offset() }

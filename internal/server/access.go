@@ -4,11 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/server/request"
 )
 
 // access is what the handlers of a request know about it, for its line in the log.
@@ -50,11 +54,16 @@ func (s *Server) logRequest(a *answer, r *http.Request, about *access, began tim
 	if route == "/healthz" || route == "/readyz" {
 		level = slog.LevelDebug
 	}
+	took := time.Since(began)
+	s.Metrics.Requests.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(a.status)).Inc()
+	if !strings.HasPrefix(a.Header().Get("Content-Type"), request.StreamType) {
+		s.Metrics.RequestTime.WithLabelValues(route).Observe(took.Seconds())
+	}
 	about.mu.Lock()
 	defer about.mu.Unlock()
 	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.String("method", r.Method), slog.String("route", route), slog.Int("status", a.status),
-		slog.Int64("bytes", a.bytes), slog.Duration("duration", time.Since(began).Round(time.Microsecond)))
+		slog.Int64("bytes", a.bytes), slog.Duration("duration", took.Round(time.Microsecond)))
 	if about.key != "" {
 		attrs = append(attrs, slog.String("key", about.key))
 	}
@@ -62,6 +71,15 @@ func (s *Server) logRequest(a *answer, r *http.Request, about *access, began tim
 		attrs = append(attrs, slog.Any("session", about.session), slog.Any("turn", about.turn))
 	}
 	s.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// methodLabel returns the method of a request for the metrics: a client can send any word.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "other"
 }
 
 // unmatched is the route of requests for paths that do not exist.

@@ -21,6 +21,7 @@ func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID)
 		for {
 			var failed error
 			began := time.Now()
+			joined := began.Add(s.EventLog.ClockOffset())
 			for evs, err := range s.EventLog.Follow(ctx, from) {
 				if err != nil {
 					failed = err
@@ -29,7 +30,9 @@ func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID)
 				since = time.Time{}
 				s.reads.Note(ctx, nil)
 				evs, ended := CutAtDone(evs, turn)
-				if !yield(evs, nil) || ended {
+				goesOn := yield(evs, nil)
+				s.countDelivered(evs, joined)
+				if !goesOn || ended {
 					return
 				}
 				from.Seq = evs[len(evs)-1].Seq
@@ -44,6 +47,17 @@ func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID)
 			s.waitForDatabase(ctx, from.Session, turn, failed)
 		}
 	}
+}
+
+// countDelivered counts events that a reader has taken. Those older than the reader say nothing of
+// the delivery.
+func (s *Server) countDelivered(evs []event.Event, joined time.Time) {
+	last := evs[len(evs)-1]
+	if last.At.Before(joined) {
+		return
+	}
+	s.Metrics.Delivered.Add(float64(len(evs)))
+	s.Metrics.DeliveryLag.Observe(max(0, time.Since(last.At)+s.EventLog.ClockOffset()).Seconds())
 }
 
 // CutAtDone cuts a batch after the done of a turn; ended reports whether it has one.

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/metrics"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
@@ -58,9 +59,10 @@ type Config struct {
 	// Local rejects requests of foreign web pages and for foreign names: development mode.
 	Local bool
 
-	Log     *slog.Logger // nil discards
-	Version string       // version of the service, shown to clients; default "dev"
-	BaseURL string       // public address, for links; "" uses the Host and the scheme of the connection
+	Log     *slog.Logger     // nil discards
+	Metrics *metrics.Metrics // nil: nothing is counted outside
+	Version string           // version of the service, shown to clients; default "dev"
+	BaseURL string           // public address, for links; "" uses the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
 	WriteTimeout time.Duration // how long a client may stop reading, or sending the body; default 30 s
@@ -101,6 +103,9 @@ func NewForCommand(cfg Config, by string) *Server {
 func newServer(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.New()
 	}
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	for _, setting := range []struct {

@@ -69,25 +69,30 @@ func (s *Server) WriteStream(w http.ResponseWriter, ctx context.Context, about S
 	defer broken(nil)
 	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: broken})
 	defer sw.Close()
+	s.Metrics.Streams.Inc()
+	defer s.Metrics.Streams.Dec()
 	err := write(ctx, sw)
 	if err != nil {
 		s.logStreamEnd(ctx, about, err)
+	} else {
+		s.Metrics.StreamsClosed.WithLabelValues("finished").Inc()
 	}
 	return err
 }
 
 // logStreamEnd logs why a stream ended before its turn.
 func (s *Server) logStreamEnd(ctx context.Context, about Stream, err error) {
-	level, why := slog.LevelDebug, "stream closed: client gone or server stopping"
+	level, why, reason := slog.LevelDebug, "stream closed: client gone or server stopping", "client_gone"
 	switch {
 	case errors.Is(err, eventlog.ErrGone):
-		level, why = slog.LevelWarn, "stream closed: events removed"
+		level, why, reason = slog.LevelWarn, "stream closed: events removed", "events_removed"
 	case errors.Is(err, apikey.ErrDead):
-		level, why = slog.LevelInfo, "stream closed: key not valid any more"
+		level, why, reason = slog.LevelInfo, "stream closed: key not valid any more", "key_revoked"
 	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
-		level, why = slog.LevelInfo, "stream closed: client too slow"
+		level, why, reason = slog.LevelInfo, "stream closed: client too slow", "too_slow"
 	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
-		level, why = slog.LevelWarn, "stream closed: events not readable"
+		level, why, reason = slog.LevelWarn, "stream closed: events not readable", "failed"
 	}
+	s.Metrics.StreamsClosed.WithLabelValues(reason).Inc()
 	s.Log.Log(context.WithoutCancel(ctx), level, why, "session", about.Session, "turn", about.Turn, "key", about.Key, "err", err)
 }

@@ -46,6 +46,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		Limits: sandbox.Limits{Time: limit},
 	})
 	release()
+	x.r.cfg.Metrics.Commands.WithLabelValues(commandOutcome(res, err)).Inc()
 	x.flushRefusals()
 	if failure, ok := errors.AsType[*sandbox.Failure](err); ok {
 		x.log.ErrorContext(ctx, "the sandbox failed; the command did not run", "reason", net.records.String(failure.Reason))
@@ -68,4 +69,17 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		fmt.Fprintf(out, "\n[not kept: %s]\n", strings.Join(saved.Skipped, ", "))
 	}
 	return res.Exit, res.Killed, nil
+}
+
+// commandOutcome is how a command ended, for the metrics.
+func commandOutcome(res sandbox.Result, err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case res.Killed != "":
+		return "killed"
+	case res.Exit != 0:
+		return "exit"
+	}
+	return "ok"
 }

@@ -87,6 +87,7 @@ const recordTime = 3 * time.Second
 // removed after the run began.
 func (x *Run) recordRequest(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
 	if req.Decision != egress.Sent {
+		x.r.cfg.Metrics.EgressRequests.WithLabelValues("refused").Inc()
 		return nil, x.recordRefusal(ctx, req)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -148,6 +149,13 @@ func (b *background) finish() {
 
 // recordAnswer completes the record of a request.
 func (x *Run) recordAnswer(ctx context.Context, id int64, req egress.Request, status int, decision string) {
+	outcome := "ok"
+	if decision != egress.Sent {
+		outcome = "refused"
+	} else if status == 0 {
+		outcome = "failed"
+	}
+	x.r.cfg.Metrics.EgressRequests.WithLabelValues(outcome).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	var err error
@@ -162,7 +170,7 @@ func (x *Run) recordAnswer(ctx context.Context, id int64, req egress.Request, st
 		err = x.r.q.EgressRequestDone(ctx, answered, decision, id)
 	}
 	if err != nil {
-		x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
+		x.log.WarnContext(ctx, "put the answer to a request on record", "egress_request", id, "err", err)
 	}
 }
 

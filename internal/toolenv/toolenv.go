@@ -25,6 +25,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
+	"github.com/parley-server/parley/internal/metrics"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/vault"
@@ -51,6 +52,7 @@ type Config struct {
 	Commands int           // concurrent commands; default DefaultCommands
 	Audit    time.Duration // how long records of requests are kept; default 400 days
 	Log      *slog.Logger
+	Metrics  *metrics.Metrics // nil: nothing is counted outside
 }
 
 // Runner opens runs. It is safe for concurrent use.
@@ -67,6 +69,9 @@ func New(cfg Config) *Runner {
 	cfg.Audit = cmp.Or(cfg.Audit, 400*24*time.Hour)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.New()
 	}
 	return &Runner{cfg: cfg, q: db.New(replan.Pool{Pool: cfg.Pool}), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
 }

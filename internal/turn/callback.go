@@ -42,9 +42,15 @@ type callbackWorker struct {
 // Work makes one attempt and sleeps until the next.
 func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs]) error {
 	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.callbackBody)
-	if err != nil || done {
+	switch {
+	case err != nil:
+		w.s.cfg.Metrics.Callbacks.WithLabelValues("failed").Inc()
 		return err
+	case done:
+		w.s.cfg.Metrics.Callbacks.WithLabelValues("done").Inc()
+		return nil
 	}
+	w.s.cfg.Metrics.Callbacks.WithLabelValues("retry").Inc()
 	return river.JobSnooze(retry)
 }
 

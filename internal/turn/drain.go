@@ -56,12 +56,16 @@ func (a *attempt) noteEvents(bodies []event.Body) {
 			if a.first.IsZero() {
 				a.first = time.Now()
 			}
+		case event.Compacted:
+			a.counts.countUsage(b.Usage)
 		case event.Reply:
+			a.counts.countUsage(b.Usage)
 			a.inStep = len(b.Calls) == 0 // usually the last reply: its turn ends here
 		case event.ToolUse:
-			a.inStep = true
+			a.inStep, a.toolAt = true, time.Now()
 		case event.ToolResult:
-			a.inStep = false
+			a.counts.countTool(b, a.toolAt)
+			a.inStep, a.toolAt = false, time.Time{}
 		}
 	}
 	a.stopBetweenSteps()

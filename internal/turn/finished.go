@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -13,12 +14,15 @@ import (
 // reportFinish logs a turn that this process has ended: with the answer, with a failure, or because of
 // a cancel.
 func (s *Service) reportFinish(ctx context.Context, e session.Finished) {
-	t := e.Turn
+	t, took := e.Turn, s.since(e.Turn.CreatedAt, time.Now())
+	s.cfg.Metrics.TurnsFinished.WithLabelValues(string(e.State), cmp.Or(string(e.Error), "none")).Inc()
+	s.cfg.Metrics.TurnTime.WithLabelValues(string(e.State)).Observe(took.Seconds())
 	attrs := []slog.Attr{
 		slog.Any("session", t.SessionID), slog.Any("turn", t.ID), slog.Any("workspace", t.WorkspaceID), slog.Any("state", e.State),
-		slog.Duration("duration", s.since(t.CreatedAt, time.Now()).Round(time.Millisecond)),
+		slog.Duration("duration", took.Round(time.Millisecond)),
 	}
 	if first, ok := s.firstText(t); ok {
+		s.cfg.Metrics.FirstText.Observe(first.Seconds())
 		attrs = append(attrs, slog.Duration("first_text", first.Round(time.Millisecond)))
 	}
 	attrs = append(attrs, slog.Int("steps", e.Steps), slog.Int("tools", e.Tools), slog.Int("attempts", e.Attempts))

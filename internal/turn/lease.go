@@ -65,6 +65,7 @@ func (s *Service) renewLeases(ctx context.Context) error {
 		}
 		crashpoint.Hit("lease.renew")
 		err := s.renewTenures(ctx, running)
+		counts{s.cfg.Metrics}.countRenewal(err)
 		if renewals.Note(ctx, err, "turns", len(running)); err != nil {
 			tick.Reset(pause / 3)
 		}

@@ -41,5 +41,5 @@ func (s *Service) openModel(ctx context.Context, workspace uuid.UUID, name strin
 	if err != nil {
 		return nil, err
 	}
-	return sharedModel{m, s.modelCalls, workspace, a}, nil
+	return sharedModel{m, s.modelCalls, workspace, a, counts{s.cfg.Metrics}}, nil
 }

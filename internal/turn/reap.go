@@ -130,6 +130,11 @@ func (s *Service) reclaimTurns(ctx context.Context, missing map[int32]time.Time,
 		if over := tenures.isOver(t); !over && !dead {
 			continue
 		}
+		reason := "lease"
+		if dead {
+			reason = "dead"
+		}
+		s.cfg.Metrics.Takeovers.WithLabelValues(reason).Inc()
 		s.log.InfoContext(ctx, "taking a turn over", "session", t.SessionID, "turn", t.ID, "node", t.Node, "dead", dead)
 		failed = append(failed, s.takeOver(ctx, eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}))
 	}

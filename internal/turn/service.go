@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/metrics"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -74,7 +75,8 @@ type Config struct {
 	Files       *filestore.Store
 	Callbacks   *callback.Store
 	Log         *slog.Logger
-	Pulse       *pulse.Pulse // shared by the parts of a process; nil: the service creates its own
+	Metrics     *metrics.Metrics // nil: nothing is counted outside
+	Pulse       *pulse.Pulse     // shared by the parts of a process; nil: the service creates its own
 	// Base is the public address of the service, the prefix of the addresses in events; "": the
 	// addresses begin at the path.
 	Base string
@@ -157,6 +159,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.FetchPoll == 0 {
 		cfg.FetchPoll = time.Second
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.New()
 	}
 	if cfg.Pulse == nil {
 		cfg.Pulse = pulse.New(cfg.Pool)

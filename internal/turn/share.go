@@ -25,6 +25,7 @@ type sharedModel struct {
 	places    *fair.Places
 	workspace uuid.UUID
 	attempt   *attempt
+	metrics   counts
 }
 
 // Generate implements model.Model. It waits until the workspace may have a place.
@@ -40,7 +41,10 @@ func (m sharedModel) Generate(ctx context.Context, req model.Request) iter.Seq2[
 			yield(model.Chunk{}, err)
 			return
 		}
+		call := m.metrics.beginModelCall(m.Name())
+		defer func() { call.end(ctx) }()
 		for chunk, err := range m.Model.Generate(ctx, req) {
+			call.note(err)
 			if err != nil {
 				m.attempt.failModelCall()
 			}

@@ -34,6 +34,9 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	started, err := s.startTurn(bounded, req)
 	if err == nil {
 		crashpoint.Hit("accept.after_commit_before_reply")
+		if !started.Replayed {
+			s.cfg.Metrics.TurnsStarted.Inc()
+		}
 	}
 	return started, err
 }

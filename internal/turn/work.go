@@ -31,6 +31,7 @@ var (
 // attempt is a turn that runs in this process.
 type attempt struct {
 	lease  eventlog.Lease
+	counts counts
 	cancel context.CancelCauseFunc
 	gone   chan struct{} // closed when its worker has stopped
 	began  time.Time
@@ -41,6 +42,7 @@ type attempt struct {
 	writer   *eventlog.Writer // nil before the first event
 	inStep   bool             // see drain.go
 	draining bool
+	toolAt   time.Time // when the newest tool call began; zero: none runs
 	spoke    bool      // an earlier attempt has shown text
 	first    time.Time // when the first text came; zero: none came
 }
@@ -55,6 +57,7 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	}
 	defer release()
 	crashpoint.Hit("turn.after_claim")
+	s.cfg.Metrics.TurnWait.Observe(s.since(claimed.Turn.StateAt, time.Now()).Seconds())
 	ctx = logging.WithRequestID(ctx, origin.Of(claimed.Turn.Origin).RequestID)
 	s.attendTurn(ctx, claimed, news)
 	crashpoint.Hit("finish.after_commit_before_job_end")
@@ -79,7 +82,7 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &attempt{lease: claimed.Lease, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
+	a := &attempt{lease: claimed.Lease, counts: counts{s.cfg.Metrics}, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
 	defer close(a.gone)
 	s.addAttempt(a)
 	defer s.removeAttempt(a)
@@ -177,10 +180,11 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 		err = s.endAttempt(ctx, t, a, e)
 	case errors.Is(err, errDrain), errors.Is(err, errStalled), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
-		why := event.AfterDrain
+		why, reason := event.AfterDrain, "drain"
 		if errors.Is(err, errStalled) {
-			why = event.AfterOutage
+			why, reason = event.AfterOutage, "stalled"
 		}
+		s.cfg.Metrics.Handovers.WithLabelValues(reason).Inc()
 		err = s.releaseTurn(ctx, a.lease, why)
 	case errors.Is(err, errTimeout):
 		err = s.failTurn(ctx, t, a, event.TimedOut.Failure(fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds)))
@@ -190,6 +194,7 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 		err = s.failTurn(ctx, t, a, f)
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
+		s.cfg.Metrics.Handovers.WithLabelValues("database").Inc()
 		err = s.releaseTurn(ctx, a.lease, event.AfterOutage)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
@@ -260,8 +265,10 @@ func (s *Service) confirmHalt(ctx context.Context, t session.Turn) {
 	defer cancel()
 	switch canceled, err := s.cfg.Sessions.ConfirmHalt(ctx, t.ID); {
 	case err != nil:
+		s.cfg.Metrics.LeasesLost.Inc()
 		s.log.WarnContext(ctx, "lease lost: cannot confirm that the worker has stopped", "session", t.SessionID, "turn", t.ID, "err", err)
 	case !canceled:
+		s.cfg.Metrics.LeasesLost.Inc()
 		s.log.WarnContext(ctx, "lease lost: another worker has the turn", "session", t.SessionID, "turn", t.ID)
 	}
 }
