@@ -57,7 +57,7 @@ func TestWhatIsNotParleyIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range []string{
-			"ready", "sessions list", "sessions show x", "sessions tail x", "sessions cancel x", "sessions export x --format json",
+			"ready", "sessions list", "sessions show x", "sessions tail x", "sessions cancel x", "sessions export x --format json", "sessions context x",
 			"send hi", "send --output json hi", "send --callback https://app.example/ hi", "approvals list", "approvals show x", "approvals allow x",
 			"files list", "files up a.csv", "files down x", "callbacks show x", "callbacks redeliver x",
 		} {

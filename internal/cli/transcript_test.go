@@ -36,6 +36,9 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		t.Errorf("as JSON: %s", got)
 	}
 
+	if out, errs, code := sh.scoped("admin").run("sessions", "context", id, "--turn", "1"); code != 0 || !strings.Contains(out, "\nsystem\n") || !strings.Contains(errs, "The hash matches the recorded one") {
+		t.Errorf("the context is %d %s %s", code, out, errs)
+	}
 	md := sh.must("sessions", "export", id)
 	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
 		if !strings.Contains(md, want) {

@@ -3,6 +3,7 @@ package request
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -85,6 +86,20 @@ func (q *Query) LimitTo(usual, most int) int {
 		return usual
 	}
 	return q.Within("/limit", float64(n), 1, most)
+}
+
+// Number returns a number from 1, or 0 if it is absent.
+func (q *Query) Number(name string) int {
+	s := q.One(name)
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		q.Type("/"+name, "integer")
+		return 0
+	}
+	return q.Within("/"+name, float64(n), 1, math.MaxInt32)
 }
 
 // OptionalText returns a parameter that may be any text, nil if it is absent.

@@ -195,7 +195,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listModelProviders listSkillChanges listSkills listToolServers previewPattern"
 	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration connectToolServer createAgent deleteAgent deleteAgentDraft deleteConnection deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
 		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testModel testOwnTool updateOwnTool updateToolServer"
-	const administers = "createKey deleteBudget deleteCredential deleteModelProvider eraseSession getCallbackSecret getKey getWebhookToken listAdminLog listErasures listKeys " +
+	const administers = "createKey deleteBudget deleteCredential deleteModelProvider eraseSession getCallbackSecret getContext getKey getWebhookToken listAdminLog listErasures listKeys " +
 		"pauseWorkspace putBudget putCredential putModelProvider resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
 	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask a2aListPushConfigs a2aListTasks " +
 		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"

@@ -29,6 +29,7 @@ func Handlers(srv *server.Server) map[string]call.Handler {
 		"updateSession": s.updateSession,
 		"deleteSession": s.deleteSession,
 		"listMessages":  s.listMessages,
+		"getContext":    s.getContext,
 		"cancelTurn":    s.cancelTurn,
 
 		"createSessionToken": s.createSessionToken,
