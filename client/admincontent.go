@@ -97,7 +97,8 @@ type Document struct {
 	Versioned
 	Path      string    `json:"path"`
 	Title     string    `json:"title"`
-	Size      int       `json:"size"` // bytes
+	Size      int       `json:"size"`   // bytes
+	SHA256    string    `json:"sha256"` // of the content, in hex
 	Version   int       `json:"version"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Content   string    `json:"content,omitempty"`

@@ -47,7 +47,7 @@ func (q *Queries) SetupsForget(ctx context.Context, auditSeconds float64) (int64
 }
 
 const turnNth = `-- name: TurnNth :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options FROM turns WHERE session_id = $1 AND workspace_id = $2
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at, end_user, metadata, agent, agent_version, agent_version_id, skill_version, tools, options, origin, canceled_by, attempt_reason FROM turns WHERE session_id = $1 AND workspace_id = $2
 ORDER BY CASE WHEN $3::int = 0 THEN start_seq END DESC, start_seq
 LIMIT 1 OFFSET greatest($3::int - 1, 0)
 `
@@ -94,6 +94,9 @@ func (q *Queries) TurnNth(ctx context.Context, sessionID uuid.UUID, workspaceID 
 		&i.SkillVersion,
 		&i.Tools,
 		&i.Options,
+		&i.Origin,
+		&i.CanceledBy,
+		&i.AttemptReason,
 	)
 	return i, err
 }

@@ -231,7 +231,7 @@ func (q *Queries) DocumentsFolder(ctx context.Context, arg DocumentsFolderParams
 }
 
 const documentsList = `-- name: DocumentsList :many
-SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
+SELECT path, title, octet_length(content)::int AS size, encode(sha256(convert_to(content, 'UTF8')), 'hex')::text AS sha256, version, updated_at FROM documents
 WHERE workspace_id = $1 AND starts_with(path, $2::text) AND path COLLATE "C" > $3::text
 ORDER BY path COLLATE "C" LIMIT $4::int
 `
@@ -240,6 +240,7 @@ type DocumentsListRow struct {
 	Path      string
 	Title     string
 	Size      int32
+	Sha256    string
 	Version   int32
 	UpdatedAt time.Time
 }
@@ -263,6 +264,7 @@ func (q *Queries) DocumentsList(ctx context.Context, workspaceID uuid.UUID, pref
 			&i.Path,
 			&i.Title,
 			&i.Size,
+			&i.Sha256,
 			&i.Version,
 			&i.UpdatedAt,
 		); err != nil {

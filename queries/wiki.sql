@@ -29,7 +29,7 @@ SELECT path, title, content, version, created_at, updated_at FROM documents WHER
 
 -- name: DocumentsList :many
 -- DocumentsList is a page of the documents below a path, without their contents.
-SELECT path, title, octet_length(content)::int AS size, version, updated_at FROM documents
+SELECT path, title, octet_length(content)::int AS size, encode(sha256(convert_to(content, 'UTF8')), 'hex')::text AS sha256, version, updated_at FROM documents
 WHERE workspace_id = $1 AND starts_with(path, sqlc.arg(prefix)::text) AND path COLLATE "C" > sqlc.arg(after)::text
 ORDER BY path COLLATE "C" LIMIT sqlc.narg(most)::int;
 

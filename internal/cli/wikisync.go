@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -122,14 +124,9 @@ func (c *command) writeChanged(ctx context.Context, a *administration, files map
 				Why: "Documents are text in UTF-8.", Do: "Convert it, and run the command again: it sends the rest."}
 		}
 		d, exists := stored[path]
-		if exists && d.Size == len(content) {
-			if d, err = a.Document(ctx, path); err != nil {
-				return done, err
-			}
-			if d.Content == string(content) {
-				done.Unchanged++
-				continue
-			}
+		if sum := sha256.Sum256(content); exists && d.SHA256 == hex.EncodeToString(sum[:]) {
+			done.Unchanged++
+			continue
 		}
 		if _, err := a.PutDocument(ctx, path, string(content), fmt.Sprintf(`"%d"`, d.Version)); err != nil {
 			return done, fmt.Errorf("%s: %w", path, err)

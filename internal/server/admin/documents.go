@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 	"time"
 
@@ -12,7 +14,8 @@ import (
 type documentView struct {
 	Path      string    `json:"path"`
 	Title     string    `json:"title"`
-	Size      int       `json:"size"` // bytes
+	Size      int       `json:"size"`   // bytes
+	SHA256    string    `json:"sha256"` // of the content
 	Version   int       `json:"version"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Content   *string   `json:"content,omitempty"`
@@ -30,9 +33,14 @@ func (s *api) listDocuments(ctx context.Context, c *call) (any, error) {
 	}
 	views := make([]documentView, len(list))
 	for i, e := range list {
-		views[i] = documentView{Path: e.Path, Title: e.Title, Size: e.Size, Version: e.Version, UpdatedAt: e.UpdatedAt.UTC()}
+		views[i] = documentView{Path: e.Path, Title: e.Title, Size: e.Size, SHA256: e.SHA256, Version: e.Version, UpdatedAt: e.UpdatedAt.UTC()}
 	}
 	return paged(c, views, func(d documentView) string { return d.Path })
+}
+
+func hexSum(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
 }
 
 // documentPath returns the path of the document that a call names.
@@ -58,7 +66,7 @@ func (s *api) findDocument(ctx context.Context, c *call, path string) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	view := documentView{d.Path, d.Title, len(d.Content), d.Version, d.UpdatedAt.UTC(), &d.Content}
+	view := documentView{d.Path, d.Title, len(d.Content), hexSum(d.Content), d.Version, d.UpdatedAt.UTC(), &d.Content}
 	return tagged{view, strconv.Itoa(d.Version)}, nil
 }
 

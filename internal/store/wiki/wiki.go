@@ -36,7 +36,8 @@ type Document struct {
 type Entry struct {
 	Path      string
 	Title     string
-	Size      int // bytes
+	Size      int    // bytes
+	SHA256    string // of the content, in hex
 	Version   int
 	UpdatedAt time.Time
 }
@@ -83,7 +84,7 @@ func (s *Store) listDocuments(ctx context.Context, workspace uuid.UUID, prefix, 
 	}
 	entries := make([]Entry, len(rows))
 	for i, r := range rows {
-		entries[i] = Entry{Path: r.Path, Title: r.Title, Size: int(r.Size), Version: int(r.Version), UpdatedAt: r.UpdatedAt}
+		entries[i] = Entry{Path: r.Path, Title: r.Title, Size: int(r.Size), SHA256: r.Sha256, Version: int(r.Version), UpdatedAt: r.UpdatedAt}
 	}
 	return entries, nil
 }
