@@ -28,6 +28,7 @@ RESET lock_timeout;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION events_indexes(partition text) RETURNS TABLE (name text, definition text) LANGUAGE sql IMMUTABLE AS $$
     VALUES (partition || '_at', 'USING brin (at) WITH (pages_per_range = 32, autosummarize = on)'),
-           (partition || '_kind', $i$(kind, at) WHERE kind IN ('tool_use', 'reference', 'feedback', 'error', 'model_fallback')$i$)
+           (partition || '_kind', $i$(kind, at) WHERE kind IN ('tool_use', 'reference', 'feedback', 'error', 'model_fallback')$i$),
+           (partition || '_path', $i$((CASE WHEN data ->> 'source' = 'wiki_read' THEN 'wiki/' || (data ->> 'path') || '.md' ELSE data ->> 'path' END), at) WHERE kind = 'reference'$i$)
 $$;
 -- +goose StatementEnd

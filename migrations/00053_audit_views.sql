@@ -201,8 +201,9 @@ FROM (
         SELECT * FROM turns n
         WHERE n.workspace_id = w.id AND n.state IN ('completed', 'failed', 'canceled')
           AND n.state_at >= coalesce((SELECT max(d.day) + 1 FROM usage_summed d), (now() AT TIME ZONE 'UTC')::date - 90)::timestamp AT TIME ZONE 'UTC'
+        OFFSET 0 -- by the index of each workspace
     ) o
-    JOIN messages m ON m.turn_id = o.id AND m.role = 'assistant'
+    CROSS JOIN LATERAL (SELECT * FROM messages a WHERE a.turn_id = o.id AND a.role = 'assistant' LIMIT 1) m -- by the index
 ) t
 CROSS JOIN LATERAL (
     SELECT k.dimension, k.value, t.state = 'completed' AS completed, (t.usage ->> 'input_tokens')::bigint AS input_tokens,

@@ -153,6 +153,20 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (judgment, error)
 	return j, nil
 }
 
+// refuseUnavailable refuses the call of a tool that the model was not offered. Rules may be the
+// reason, and then the verdict names them.
+func (r *run) refuseUnavailable(ctx context.Context, t tool.Tool, c event.ToolCall) (judgment, error) {
+	j := refuse(t.Spec().Unavailable)
+	if r.Permit == nil {
+		return j, nil
+	}
+	v, err := r.Permit(ctx, c.Tool, c.Input)
+	if err == nil && v.Denied != "" {
+		j.verdict = &event.ToolVerdict{ToolUseID: c.ID, Verdict: event.Denied, Source: v.Source}
+	}
+	return j, err
+}
+
 // decisionJudgment returns the judgment of a call that a decision covers.
 func (s *state) decisionJudgment(c event.ToolCall, d event.Decision) judgment {
 	j := judgment{refusal: s.decisionResult(c, d)}

@@ -133,7 +133,7 @@ func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (ju
 	case t == nil:
 		return refuse(fmt.Sprintf("Unknown tool %q. Use one of: %s.", c.Tool, strings.Join(r.toolNames(), ", "))), nil
 	case t.Spec().Unavailable != "":
-		return refuse(t.Spec().Unavailable), nil
+		return r.refuseUnavailable(ctx, t, c)
 	}
 	if wrong := tool.WrongInput(t, c.Input); wrong != "" {
 		return refuse(wrong), nil
