@@ -29,11 +29,18 @@ func pastOf(t *testing.T, message, answer string, bodies ...event.Body) agent.Pa
 // requestAfter returns the first request of a turn that follows a history.
 func requestAfter(t *testing.T, budget int, history ...agent.Past) model.Request {
 	t.Helper()
+	return requestWith(t, agent.Conversation{History: history, Budget: budget})
+}
+
+// requestWith returns the first request of a turn in a conversation.
+func requestWith(t *testing.T, c agent.Conversation) model.Request {
+	t.Helper()
 	var requests []model.Request
 	a := &agent.Agent{Model: recorder{builtin.New(), &requests}, MaxTurns: 3, Log: slog.New(slog.DiscardHandler)}
 	j := &journal{}
 	j.write(t, []event.Body{event.Message{Content: "@say Done."}})
-	for _, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), History: history, Budget: budget}) {
+	c.Log = slices.Clone(j.log)
+	for _, err := range a.Run(t.Context(), c) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,6 +126,15 @@ var injections = []string{
 func TestNothingWrittenByOthersIsInSystem(t *testing.T) {
 	t.Parallel()
 	clean := requestAfter(t, 100_000).System
+	for _, text := range injections {
+		named := fmt.Sprintf("<attachment name=%q type=%q>\n%q\n</attachment>", text, "text/plain", text)
+		c := agent.Conversation{Files: []string{named}, Documents: []model.File{{Name: text}}, History: []agent.Past{pastOf(t, "read the wiki", "",
+			event.Reply{Calls: []event.ToolCall{{ID: "a", Tool: "wiki_read", Input: json.RawMessage(`{"page":"start"}`)}}},
+			event.Reference{Path: text, Source: "wiki_read"}, event.ToolResult{ToolUseID: "a", OK: true, Output: "# Start\n" + text})}, Budget: -1}
+		if got := requestWith(t, c); got.System != clean || !strings.Contains(fmt.Sprint(got.Messages), "# Start") {
+			t.Errorf("a file or page with %q changes the system text to %q", text, got.System)
+		}
+	}
 	for _, text := range injections {
 		input, err := json.Marshal(map[string]string{"path": text})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model"
 )
 
 const turnsOnTimeline = 20
@@ -26,8 +27,9 @@ type timelineTurn struct {
 	Ticks       []timelineTick
 	Cut         string // position where the axis is cut for a wait; "": it is not
 
-	model   time.Time // a model call may have begun; zero: none
-	queued  time.Time // since when it waits for a worker; zero: it does not
+	catalog *model.Catalog // of context windows; nil: that of this release
+	model   time.Time      // a model call may have begun; zero: none
+	queued  time.Time      // since when it waits for a worker; zero: it does not
 	calls   int
 	tools   map[string]*timelineStep
 	pending *timelineStep // request that has no answer
@@ -75,6 +77,7 @@ read:
 				view.More = last
 				break read
 			}
+			turn.catalog = a.Catalog
 			if err := turn.add(ev); err != nil {
 				return fmt.Errorf("read event %d: %w", ev.Seq, err)
 			}
@@ -113,6 +116,8 @@ func (t *timelineTurn) add(ev event.Event) error {
 		t.model, t.queued = ev.At, time.Time{}
 	case event.KindReply:
 		return t.addReply(ev)
+	case event.KindCompacted:
+		return t.addSummary(ev)
 	case event.KindToolUse:
 		var use event.ToolUse
 		if err := json.Unmarshal(ev.Data, &use); err != nil {
@@ -158,9 +163,41 @@ func (t *timelineTurn) addReply(ev event.Event) error {
 		t.model = ev.At
 	}
 	t.calls++
-	detail := num(reply.Usage.InputTokens) + " in, " + num(reply.Usage.OutputTokens) + " out"
-	t.step(fmt.Sprintf("model call %d", t.calls), detail, "c1", t.model, ev.At)
+	t.step(fmt.Sprintf("model call %d", t.calls), t.callDetail(reply), "c1", t.model, ev.At)
 	t.model = time.Time{}
+	return nil
+}
+
+// callDetail describes a model call: its tokens, their share of the window, and what the model did not
+// receive in full.
+func (t *timelineTurn) callDetail(reply event.Reply) string {
+	used := reply.Usage
+	detail := num(used.InputTokens) + " in, " + num(used.OutputTokens) + " out"
+	window := t.catalog.Window(used.Model)
+	if reply.Sent != nil && reply.Sent.Window > 0 {
+		window = reply.Sent.Window
+	}
+	detail += fmt.Sprintf(" · %d %% of the window", used.InputTokens*100/int64(window))
+	if used.CachedInputTokens > 0 && used.InputTokens > 0 {
+		detail += fmt.Sprintf(" · %d %% cached", used.CachedInputTokens*100/used.InputTokens)
+	}
+	if reply.Sent != nil && reply.Sent.Masked != nil {
+		detail += " · old results masked"
+	}
+	return detail
+}
+
+// addSummary adds the model call that summarized the oldest part of the conversation.
+func (t *timelineTurn) addSummary(ev event.Event) error {
+	var c event.Compacted
+	if err := json.Unmarshal(ev.Data, &c); err != nil {
+		return err
+	}
+	if t.model.IsZero() {
+		t.model = ev.At
+	}
+	t.step("summary", "compacted the conversation from "+num(c.TokensBefore)+" to "+num(c.TokensAfter)+" tokens", "c1", t.model, ev.At)
+	t.model = ev.At
 	return nil
 }
 

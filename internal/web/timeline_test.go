@@ -2,10 +2,12 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 )
 
 // TestTimelineCutsWaits places the steps of a turn that waited ten minutes for an approval.
@@ -51,5 +53,33 @@ func TestTimelineCutsWaits(t *testing.T) {
 		if w := want[i]; s.Name != w.name || s.Took() != w.took || s.X != w.x || s.Running {
 			t.Errorf("step %d is %s, %s at %s; want %+v", i, s.Name, s.Took(), s.X, w)
 		}
+	}
+}
+
+// TestTimelineShowsTheContext describes model calls by the window, the cache, masked results and summaries.
+func TestTimelineShowsTheContext(t *testing.T) {
+	t.Parallel()
+	turn := &timelineTurn{tools: make(map[string]*timelineStep), catalog: model.NewCatalog([]model.Entry{{Name: "a/b", Window: 10_000}})}
+	for _, body := range []event.Body{
+		event.Compacted{TokensBefore: 9000, TokensAfter: 4000},
+		event.Reply{Usage: event.Usage{Model: "a/b", InputTokens: 4000, CachedInputTokens: 3000}, Sent: &event.Sent{Masked: &event.Place{}}},
+		event.Reply{Usage: event.Usage{Model: "a/b", InputTokens: 4000}, Sent: &event.Sent{Window: 5000}},
+	} {
+		data, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := turn.add(event.Event{Kind: body.Kind(), Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, s := range turn.Steps {
+		got = append(got, s.Detail)
+	}
+	want := []string{"compacted the conversation from 9,000 to 4,000 tokens",
+		"4,000 in, 0 out · 40 % of the window · 75 % cached · old results masked", "4,000 in, 0 out · 80 % of the window"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the details are %q", got)
 	}
 }
