@@ -137,6 +137,14 @@ type CallbackDelivery struct {
 	CreatedAt   time.Time
 }
 
+type ChainNotice struct {
+	ID        int64
+	Kind      string
+	SessionID *uuid.UUID
+	Detail    []byte
+	At        time.Time
+}
+
 type Credential struct {
 	WorkspaceID  uuid.UUID
 	Name         string

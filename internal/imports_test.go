@@ -91,6 +91,7 @@ var ours = map[string]string{
 	"internal/store/apikey":                 "db internal/fault internal/lapse internal/outage internal/pgerr internal/replan internal/search",
 	"internal/store/budget":                 "db internal/fault internal/replan",
 	"internal/store/callback":               "db internal/crashpoint internal/egress internal/fair internal/fault internal/replan internal/store/vault internal/text",
+	"internal/store/chain":                  "db internal/outage internal/pulse internal/replan internal/store/vault",
 	"internal/store/filestore":              "db internal/egress internal/event internal/fair internal/fault internal/outage internal/pgerr internal/pulse internal/replan internal/store/vault",
 	"internal/store/modelset":               "db internal/fault internal/replan internal/text",
 	"internal/store/permission":             "db internal/event internal/fault internal/placeholder internal/replan internal/search internal/strictjson internal/text",
@@ -147,7 +148,7 @@ var ours = map[string]string{
 
 // doors lists the packages that may import each external dependency with a single entry point.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/budget internal/store/callback internal/store/permission internal/store/toolset internal/store/modelset internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/account internal/store/agent internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/eventlog internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest internal/testing/sessiontest cmd/parley-bench internal/store/budget internal/store/callback internal/store/chain internal/store/permission internal/store/toolset internal/store/modelset internal/store/filestore internal/store/adminlog internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/prometheus/client_golang":      "internal/metrics",

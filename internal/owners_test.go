@@ -24,6 +24,7 @@ var owners = map[string]string{
 	"users": "store/account", "members": "store/account", "web_sessions": "store/account", "login_links": "store/account", "oidc_states": "store/account", "session_views": "store/account",
 	"allowlist": "store/permission", "tool_rules": "store/permission",
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
+	"chain_links": "store/chain", "chain_notices": "store/chain", "chain_keys": "store/chain",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",
 	"documents": "store/wiki", "document_sections": "store/wiki",
 	"model_providers": "store/modelset",

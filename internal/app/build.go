@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/chain"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -93,9 +94,11 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 	s.connector = newConnector(s.toolset, s.runner, s.secrets.Keyring(), s.baseURL(), s.Log)
 
-	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse, Metrics: s.metrics})
+	s.chain = chain.New(s.pool, s.secrets.Keyring(), chain.Options{Log: s.Log, Pulse: s.pulse, Heads: cfg.AuditHeads})
+	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse, Metrics: s.metrics, Dropped: s.chain.NoteDrop})
 	kept := cfg.sessionOptions()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase}
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase, s.chain.Erase}
+	kept.Late = s.chain.NoteLate
 	s.sessions = session.New(s.pool, s.events, kept)
 	if err := s.retryStep(ctx, s.events.Prepare); err != nil {
 		return err

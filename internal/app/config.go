@@ -46,6 +46,7 @@ type Config struct {
 
 	ReplayWindow   Period `env:"PARLEY_REPLAY_WINDOW" envDefault:"24h" section:"Retention" doc:"How long after its end a turn can be replayed; then its text deltas go, and its answer stays in the list of messages. As 90m, 24h, 2d."`
 	AuditRetention Period `env:"PARLEY_AUDIT_RETENTION" envDefault:"400d" doc:"How long everything else is kept: the log, and sessions after the last thing that happened in them. The same on every server: the shortest counts."`
+	AuditHeads     string `env:"PARLEY_AUDIT_HEADS" doc:"A file to which the server appends a signed head of the log at most once a minute, for parley audit verify --heads. Keep it where the owner of the database cannot write; see docs/guides/integrity.md."`
 
 	SignedURLTTL time.Duration `env:"PARLEY_SIGNED_URL_TTL" envDefault:"168h" section:"Files" doc:"How long the signed addresses of files can be used: at most seven days, which is what the API promises."`
 

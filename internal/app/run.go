@@ -32,6 +32,7 @@ func (s *service) runParts(ctx context.Context) error {
 	folders := startTask(base, failed, "the folders of sessions", s.folders.Run)
 	runner := startTask(base, failed, "the record of requests", s.runner.Run)
 	knowledge := startTask(base, failed, "the index of documents", func(ctx context.Context) error { return s.wiki.Run(ctx, s.Log) })
+	links := startTask(base, failed, "the chain of the log", s.chain.Run)
 	turns := startTask(base, failed, "the turns", s.turns.Run)
 	if s.observer != nil {
 		observer := startTask(base, failed, "the server of metrics", s.serveMetrics)
@@ -86,7 +87,7 @@ func (s *service) runParts(ctx context.Context) error {
 		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
 	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime), knowledge.stopTask(storeTime),
-		sessions.stopTask(storeTime), events.stopTask(storeTime), watch.stopTask(storeTime))
+		links.stopTask(storeTime), sessions.stopTask(storeTime), events.stopTask(storeTime), watch.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/chain"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -88,6 +89,7 @@ type service struct {
 	secrets    *vault.Store
 	files      *filestore.Store
 	callbacks  *callback.Store
+	chain      *chain.Store
 	folders    *workdir.Store
 	box        *sandbox.Sandbox // nil: no commands
 	runner     *toolenv.Runner

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/chain"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -51,6 +52,7 @@ type Stores struct {
 	Files       *filestore.Store // without master keys: it can erase
 	Folders     *workdir.Store   // the files of sessions' agents
 	Runner      *toolenv.Runner  // for its records; it runs no commands
+	Chain       *chain.Store     // without master keys: it verifies and does not extend
 
 	config Config
 	pool   *pgxpool.Pool
@@ -94,8 +96,9 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	s.Files = filestore.New(s.pool, nil, filestore.Options{})
+	s.Chain = chain.New(s.pool, nil, chain.Options{})
 	kept := cfg.sessionOptions()
-	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase, s.Toolset.Erase}
+	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase, s.Toolset.Erase, s.Chain.Erase}
 	s.Sessions = session.New(s.pool, eventlog.New(s.pool, eventlog.Options{}), kept)
 	return s, nil
 }

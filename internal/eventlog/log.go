@@ -56,6 +56,9 @@ type Options struct {
 	AppendTimeout time.Duration
 	// Metrics count appends; nil: nothing is counted outside.
 	Metrics *metrics.Metrics
+	// Dropped records that retention drops a partition, in the transaction that does so; nil:
+	// nothing is recorded.
+	Dropped func(ctx context.Context, tx pgx.Tx, partition string, deltas bool, ends time.Time) error
 }
 
 // Log appends to the logs of all sessions, and reads and follows them.

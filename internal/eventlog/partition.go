@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +43,16 @@ func (l *Log) Partitions(ctx context.Context) ([]Partition, error) {
 	return all, nil
 }
 
+// parsePartition reads the name of a partition, which events_partitions has given it.
+func parsePartition(name string) (Partition, error) {
+	if day, ok := strings.CutPrefix(name, "events_delta_"); ok {
+		begins, err := time.Parse("20060102", day)
+		return Partition{Name: name, Deltas: true, Ends: begins.AddDate(0, 0, 1)}, err
+	}
+	begins, err := time.Parse("events_record_200601", name)
+	return Partition{Name: name, Ends: begins.AddDate(0, 1, 0)}, err
+}
+
 // Prepare creates the partitions of the log for the coming days. It must succeed once before the
 // first write, and be repeated every hour.
 func (l *Log) Prepare(ctx context.Context) error {
@@ -63,8 +74,14 @@ func (l *Log) DropPartitions(ctx context.Context, deltasBefore, recordsBefore ti
 			if err := q.RetentionPatience(ctx, int32(dropWait.Milliseconds())); err != nil {
 				return err
 			}
-			name, err = q.EventsDrop(ctx, deltasBefore, recordsBefore)
-			return err
+			if name, err = q.EventsDrop(ctx, deltasBefore, recordsBefore); err != nil || name == "" || l.opt.Dropped == nil {
+				return err
+			}
+			p, err := parsePartition(name)
+			if err != nil {
+				return err
+			}
+			return l.opt.Dropped(ctx, tx, p.Name, p.Deltas, p.Ends)
 		})
 		switch {
 		case err == nil && name == "":

@@ -42,8 +42,10 @@ func (s *Store) Rate(ctx context.Context, workspace, id, turn uuid.UUID, f event
 			return &fault.Error{Code: fault.TurnInProgress, Message: "This answer has not ended. Rate it after its done event.",
 				Detail: fault.Detail{Turn: &ActiveTurn{TurnID: t.ID, SessionID: id, Status: t.State, LastSeq: tx.Head()}}}
 		}
-		evs, err = tx.Append(ctx, turn, f)
-		return err
+		if evs, err = tx.Append(ctx, turn, f); err != nil || s.opt.Late == nil {
+			return err
+		}
+		return s.opt.Late(ctx, tx.Tx, workspace, id)
 	})
 	if err != nil {
 		return Feedback{}, err

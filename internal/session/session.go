@@ -31,6 +31,9 @@ type Options struct {
 	Audit time.Duration
 	// Erase removes the content that other packages store for a session.
 	Erase []Eraser
+	// Late records that a session has an event after the end of its turn, in the transaction that
+	// writes the event; nil: nothing is recorded.
+	Late func(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error
 }
 
 // Eraser removes a session's content from another package's tables, in the transaction that erases

@@ -27,12 +27,30 @@ func (s *Server) Checkpoint() {
 // Dump returns the output of pg_dump for a database.
 func (s *Server) Dump(dsn string) []byte {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.program("pg_dump"), "--dbname", dsn)
+	return s.run("pg_dump", nil, "--dbname", dsn)
+}
+
+// Restore creates a database from the output of Dump and returns its DSN.
+func (s *Server) Restore(dump []byte) string {
+	s.t.Helper()
+	name := newName()
+	if err := execute(s.Admin(), "CREATE DATABASE "+name); err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	dsn := withDatabase(s.Admin(), name)
+	s.run("psql", dump, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", dsn)
+	return dsn
+}
+
+// run runs one of PostgreSQL's own programs and returns its output.
+func (s *Server) run(program string, input []byte, args ...string) []byte {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.program(program), args...)
 	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &errs
 	out, err := cmd.Output()
 	if err != nil {
-		s.t.Fatalf("dbtest: pg_dump: %v: %s", err, &errs)
+		s.t.Fatalf("dbtest: %s: %v: %s", program, err, &errs)
 	}
 	return out
 }

@@ -29,7 +29,13 @@ type World struct {
 // New creates a world for a test.
 func New(t testing.TB) *World {
 	t.Helper()
-	w := &World{DSN: dbtest.DSN(t)}
+	return NewOn(t, dbtest.DSN(t))
+}
+
+// NewOn creates a world in a new database that is not the shared server's.
+func NewOn(t testing.TB, dsn string) *World {
+	t.Helper()
+	w := &World{DSN: dsn}
 	w.Pool = dbtest.Pool(t, w.DSN)
 	ws, err := workspace.New(w.Pool).Create(t.Context(), "w", "", "")
 	if err != nil {

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/store/chain"
+)
+
+func (c *command) auditHead() *cobra.Command {
+	return &cobra.Command{
+		Use:   "head",
+		Short: "print the signed head of the log",
+		Example: `  parley audit head >> heads.jsonl
+  parley audit head --json`,
+		Long: `Prints the number, hash and signature of the newest link as one line of JSON. Store it where the owner
+of the database cannot write: parley audit verify --heads FILE then shows a log that was rewritten
+or cut off later. A server with PARLEY_AUDIT_HEADS appends these lines to a file by itself.`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			head, ok, err := a.Chain.Head(ctx)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The log has no links yet.", Why: "No turn has ended since the database has the chain, or no server runs.",
+					Do: "Run it again some seconds after the end of a turn."}
+			}
+			line, err := json.Marshal(head)
+			if err != nil {
+				return err
+			}
+			return c.printText(string(line)+"\n", object{"head": head})
+		}),
+	}
+}
+
+func (c *command) auditPublicKey() *cobra.Command {
+	return &cobra.Command{
+		Use:   "public-key",
+		Short: "print the public keys of the log's signatures",
+		Example: `  parley audit public-key > parley.pub
+  parley audit public-key --json`,
+		Long: `Prints the public key that belongs to each master key of PARLEY_VAULT_KEY_FILE, one a line. Keep them
+apart from the database: with them, parley audit verify needs no master key.`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			secrets, err := a.OpenVault(ctx)
+			if err != nil {
+				return err
+			}
+			keys := chain.PublicKeysOf(secrets.Keyring())
+			lines, text := make([]string, 0, len(keys)), ""
+			for _, id := range secrets.Keyring().IDs() {
+				lines = append(lines, chain.FormatPublicKey(id, keys[id]))
+				text += lines[len(lines)-1] + "\n"
+			}
+			return c.printText(text, object{"public_keys": lines})
+		}),
+	}
+}
+
+// maxFindings is how many differences verify lists.
+const maxFindings = 20
+
+func (c *command) auditVerify() *cobra.Command {
+	var session, since, headsFile, publicKey string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "compare the log with its signed digests",
+		Example: `  parley audit verify
+  parley audit verify --heads heads.jsonl --public-key @parley.pub
+  parley audit verify --session 0192f0aa-0000-7000-8000-000000000001`,
+		Long: `Reports each event that was changed, removed, inserted or moved since its digest was signed, and exits
+with 1 if there is one. The first one is listed first. --heads compares the log with heads that were
+stored outside of the database, which also shows a history that the owner of the database has
+rewritten or cut off. Without --public-key the public keys come from PARLEY_VAULT_KEY_FILE. The
+command only reads, and may run on a copy of the database. docs/guides/integrity.md describes what
+the digests cover.`,
+		Args: nothing,
+	}
+	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+		v := chain.Verification{Progress: c.progressOfLinks(time.Now())}
+		var err error
+		if v.Keys, err = c.verifyingKeys(ctx, cmd, a, publicKey); err != nil {
+			return err
+		}
+		if session != "" {
+			id, err := uuid.Parse(session)
+			if err != nil {
+				return noSessionID(session)
+			}
+			v.Session = &id
+		}
+		if cmd.Flags().Changed("workspace") {
+			ws, err := selectWorkspace(ctx, a)
+			if err != nil {
+				return err
+			}
+			v.Workspace = &ws.ID
+		}
+		if since != "" {
+			at, err := time.Parse(time.RFC3339, since)
+			if err != nil {
+				if at, err = time.Parse(time.DateOnly, since); err != nil {
+					return usageError(cmd, fmt.Sprintf("%q is not a time.", since), "--since takes a day such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z.")
+				}
+			}
+			v.Since = &at
+		}
+		if headsFile != "" {
+			if v.Heads, err = c.readHeads(cmd, headsFile); err != nil {
+				return err
+			}
+		}
+		return c.verifyLog(ctx, a, v)
+	})
+	cmd.Flags().StringVar(&session, "session", "", "only this session")
+	cmd.Flags().StringVar(&since, "since", "", "only digests that were signed after this day or time")
+	cmd.Flags().StringVar(&headsFile, "heads", "", "file with heads that were stored outside of the database, as JSON lines")
+	cmd.Flags().StringVar(&publicKey, "public-key", "", "trusted public keys, or @FILE")
+	_ = cmd.MarkFlagFilename("heads")
+	workspaceFlag(cmd)
+	return cmd
+}
+
+// verifyingKeys returns the keys of --public-key, else those of the vault.
+func (c *command) verifyingKeys(ctx context.Context, cmd *cobra.Command, a *admin, flag string) (chain.PublicKeys, error) {
+	if flag == "" {
+		secrets, err := a.OpenVault(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return chain.PublicKeysOf(secrets.Keyring()), nil
+	}
+	text, err := c.flagArgument(flag)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := chain.ParsePublicKeys(text)
+	if err != nil {
+		return nil, usageError(cmd, "The public key is invalid.", err.Error()+".")
+	}
+	return keys, nil
+}
+
+func (c *command) readHeads(cmd *cobra.Command, path string) ([]chain.Head, error) {
+	file, err := os.Open(c.resolvePath(path))
+	if err != nil {
+		return nil, unreadableError(err)
+	}
+	defer file.Close()
+	heads, err := chain.ParseHeads(file)
+	if err != nil {
+		return nil, usageError(cmd, "The file of heads is invalid.", path+": "+err.Error()+".")
+	}
+	return heads, nil
+}
+
+func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification) error {
+	found := make([]chain.Finding, 0)
+	v.Found = func(f chain.Finding) error {
+		if len(found) < maxFindings {
+			found = append(found, f)
+			if !c.json {
+				fmt.Fprintf(c.Stdout, "%-9s  %s\n", f.Kind, f.Text)
+			}
+		}
+		return nil
+	}
+	sum, err := a.Chain.Verify(ctx, v)
+	if err != nil {
+		return err
+	}
+	if err := c.printDone(object{"summary": sum, "findings": found}, "%s", describeVerification(sum, len(v.Heads) > 0, len(found))); err != nil {
+		return err
+	}
+	if sum.Findings > 0 {
+		return exitError(exitFailed)
+	}
+	return nil
+}
+
+func describeVerification(s chain.Summary, heads bool, listed int) string {
+	text := fmt.Sprintf("Compared %d %s of %d %s. The chain covers all turns that ended before %s.",
+		s.Events, pluralize(int(s.Events), "event", "events"), s.Links, pluralize(int(s.Links), "link", "links"), s.Upto.Format(time.RFC3339))
+	if s.Links == 0 {
+		text = "The log has no links. A running server makes them a few seconds after the end of each turn."
+	}
+	if s.Dropped > 0 {
+		text += fmt.Sprintf("\nRetention has dropped %d more; their digests are intact.", s.Dropped)
+	}
+	if !heads {
+		text += "\nWithout --heads this does not show whether the end of the log was cut off, or all of it rewritten with the server's key."
+	}
+	if s.Findings > listed {
+		return text + fmt.Sprintf("\n%d differences; the first %d are listed.", s.Findings, listed)
+	}
+	return text + fmt.Sprintf("\n%d %s.", s.Findings, pluralize(s.Findings, "difference", "differences"))
+}
+
+// progressOfLinks prints the progress of a long verification.
+func (c *command) progressOfLinks(printed time.Time) func(done, total int64) {
+	const every = 2 * time.Second
+	return func(done, total int64) {
+		if time.Since(printed) >= every {
+			printed = time.Now()
+			c.printNote("%d of %d links", done, total)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/testing/wait"
+)
+
+// TestTheLogIsVerifiedAtTheCommandLine changes an event behind the server's back.
+func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
+	t.Parallel()
+	sh, _, dsn := world(t)
+	sh.must("send", "@say verified")
+	var shown struct {
+		Data struct {
+			Summary  struct{ Links, Events int }
+			Findings []struct{ Kind, Text string }
+		}
+	}
+	verify := func(args ...string) (errs string, code int) {
+		t.Helper()
+		out, errs, code := sh.run(append([]string{"audit", "verify", "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &shown); err != nil {
+			t.Fatalf("%v: %s%s", err, out, errs)
+		}
+		return errs, code
+	}
+	wait.For(t, "the turn has a link", func() bool {
+		_, code := verify()
+		return code == 0 && shown.Data.Summary.Links == 1
+	})
+	public := filepath.Join(sh.dir, "parley.pub")
+	if err := os.WriteFile(public, []byte(sh.must("audit", "public-key")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if errs, code := verify("--public-key", "@"+public, "--since", "2020-01-01", "--workspace", "test"); code != 0 || shown.Data.Summary.Events == 0 {
+		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+	}
+	for line, want := range map[string]string{
+		"--since yesterday":  "is not a time",
+		"--public-key x":     "The public key is invalid",
+		"--session bob":      "is not a session id",
+		"--heads no.such":    "no.such",
+		"--heads parley.pub": "The file of heads is invalid",
+		"unexpected":         "is too much",
+	} {
+		if _, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s", line, code, errs)
+		}
+	}
+	heads := filepath.Join(sh.dir, "heads.jsonl")
+	if err := os.WriteFile(heads, []byte(sh.must("audit", "head")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if errs, code := verify("--heads", heads); code != 0 {
+		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+	}
+	db, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	if _, err := db.Exec(t.Context(), `SET session_replication_role = replica; UPDATE events SET data = '{"v":1,"text":"forged"}' WHERE kind = 'text'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, code := verify(); code != 1 || len(shown.Data.Findings) != 1 || shown.Data.Findings[0].Kind != "changed" {
+		t.Errorf("exit code %d: %+v", code, shown)
+	}
+	if out, errs, code := sh.run("audit", "verify"); code != 1 || !strings.Contains(out, "(text) was changed") || !strings.Contains(errs, "1 difference.") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
