@@ -51,14 +51,15 @@ const (
 	KindFeedback   Kind = "feedback"       // a reader rated the answer of a turn that had ended
 )
 
-// Public reports whether events of this kind are sent to readers.
+// Public reports whether events of this kind are sent to readers. Kinds of a later release are not:
+// during a rolling deploy they may be in the log, and most new kinds are internal.
 func (k Kind) Public() bool {
 	switch k {
-	case KindMessage, KindSupplied, KindStarted, KindReply, KindToolOutput, KindReference, KindDecision,
-		KindToolLater, KindToolReply, KindToolAgain, KindVerdict, KindFallback, KindCompacted, KindFeedback:
-		return false
+	case KindOpen, KindText, KindToolUse, KindToolResult, KindInputRequired, KindToolRequired, KindConnect, KindUsage,
+		KindStructured, KindAttachment, KindRejected, KindError, KindDone:
+		return true
 	}
-	return true
+	return false
 }
 
 // Event is one committed row of a session's log.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/event"
 )
 
 // check compares the stored rows with the frames of the clients and the text of the model.
@@ -21,6 +23,9 @@ func (c *chaosRun) check() {
 	c.mustBeEmpty()
 	turns, rows := c.load()
 	finished := 0
+	for _, t := range turns {
+		c.resumed += max(t.attempts()-1, 0)
+	}
 	for _, s := range c.sent {
 		turn := c.accepted(s, turns)
 		if turn == nil {
@@ -190,6 +195,16 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	}
 }
 
+// attempts counts how often a worker claimed the turn.
+func (t *storedTurn) attempts() (n int) {
+	for _, r := range t.rows {
+		if r.Event == "started" {
+			n++
+		}
+	}
+	return n
+}
+
 // wrote reports whether the turn's call of wiki_write succeeded, by its result.
 func (t *storedTurn) wrote() bool {
 	return slices.ContainsFunc(t.rows, func(r storedRow) bool {
@@ -254,7 +269,7 @@ func (conn *connection) agrees(rows []storedRow, turn *storedTurn) error {
 	cursor, _ := strconv.ParseInt(conn.cursor, 10, 64)
 	var want []frame
 	for _, r := range rows {
-		public := !slices.Contains([]string{"message", "started", "reply", "tool_output", "reference", "decision"}, r.Event)
+		public := event.Kind(r.Event).Public()
 		mine := r.turn == turn.id && !conn.all || conn.all && r.Event != "open" && r.Event != "done"
 		if public && mine && r.seq > cursor {
 			want = append(want, r.frame)

@@ -65,6 +65,7 @@ type chaosRun struct {
 	stopped int // process id of a stopped backend
 	healed  time.Time
 	slowest time.Duration // the slowest reading of readAgain
+	resumed int           // attempts that continued a turn, after a takeover, a hand-over or a question
 	silence time.Duration // the longest silence of a stream after a promotion
 
 	mu          sync.Mutex
@@ -150,8 +151,8 @@ func (c *chaosRun) execute() {
 
 // report prints the outcome, and keeps logs and rows of a failed run.
 func (c *chaosRun) report(took, over time.Duration) {
-	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d connections, %v in all, over %v after the last fault, read again in %v",
-		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), len(c.connections),
+	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d resumed attempts, %d connections, %v in all, over %v after the last fault, read again in %v",
+		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), c.resumed, len(c.connections),
 		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
 	for _, p := range c.promotions {
 		summary += fmt.Sprintf(", promoted (silent=%t), streams silent for %v", p.silent, c.silence.Round(time.Millisecond))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -161,7 +162,7 @@ func (w *world) follow(ctx context.Context, session, cursor string, see func(fra
 func (w *world) table(t *testing.T, session string) []frame {
 	t.Helper()
 	rows, err := w.pool.Query(t.Context(), `SELECT seq::text, kind, CASE WHEN kind = 'done' THEN '' ELSE data::text END FROM events
-		WHERE session_id = $1 AND kind NOT IN ('open', 'message', 'started', 'reply', 'tool_output', 'reference', 'decision') ORDER BY events.seq`, session)
+		WHERE session_id = $1 AND kind <> 'open' ORDER BY events.seq`, session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,9 @@ func (w *world) table(t *testing.T, session string) []frame {
 		if err := rows.Scan(&f.ID, &f.Event, &f.Data); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, f)
+		if event.Kind(f.Event).Public() {
+			all = append(all, f)
+		}
 	}
 	if rows.Err() != nil {
 		t.Fatal(rows.Err())
