@@ -174,7 +174,7 @@ func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 				replica := c.run.replicas[seen%2]
 				c.bg.Go(func() { c.run.cancel(ctx, replica, s) })
 			}
-			if q := questionIn(f); q != nil && q.Operations[0].Input.Page == s.page && !decided[q.ApprovalID] {
+			if q := questionIn(f); q != nil && s.decision != "" && q.Operations[0].Input.Page == s.page && !decided[q.ApprovalID] {
 				decided[q.ApprovalID] = true
 				c.bg.Go(func() { c.run.answer(ctx, q.DecideURL, s.decision) })
 			}

@@ -68,7 +68,7 @@ func (m *chaosMachine) programs(t testing.TB) string {
 		return ""
 	}
 	bin := filepath.Join(m.disk, "bin")
-	m.clock = filepath.Join(m.disk, "clock")
+	m.clock = m.disk + ".clock" // the disk may be full
 	if _, err := os.Stat(bin); err == nil {
 		return bin
 	}
