@@ -156,7 +156,7 @@ FROM pg_roles WHERE rolname = current_user`).Scan(&super, &creates, &lacks)
 		return f, err
 	case len(lacks) > 0:
 		return Finding{Grade: GradeFail, Result: fmt.Sprintf("The role cannot read or write %d tables, such as %s.", len(lacks), lacks[0]),
-			Remedy: "Let the role own the tables, or grant it SELECT, INSERT, UPDATE and DELETE on them."}, nil
+			Remedy: "Let the role own the tables, or grant it SELECT, INSERT, UPDATE, DELETE on them."}, nil
 	case !creates && d.stores.config.Migrate == "auto":
 		return Finding{Grade: GradeWarn, Result: "The role can read and write, but not migrate: it has no CREATE on the schema.",
 			Remedy: "Grant it, or run parley migrate up as another role and set PARLEY_MIGRATE=check."}, nil
