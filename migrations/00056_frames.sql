@@ -1,0 +1,34 @@
+-- +goose Up
+
+-- The frames of a session's streams, byte for byte: each turn as its sender received it, in the order
+-- of the turns. If retention has dropped text deltas of a turn, one frame without an id has the stored
+-- answer in their place, and stored is true. It runs with the rights of its caller, because frames have
+-- addresses that work without a key.
+-- +goose StatementBegin
+CREATE FUNCTION audit.frames(session uuid)
+RETURNS TABLE (turn_id uuid, seq bigint, event text, at timestamptz, stored boolean, bytes bytea)
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    WITH turn AS (
+        SELECT t.id, t.start_seq, m.content, m.content IS DISTINCT FROM NULL AND m.content <> coalesce(
+                   (SELECT string_agg(e.data ->> 'text', '' ORDER BY e.seq) FROM events e
+                    WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.delta), '') AS lost
+        FROM turns t LEFT JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+        WHERE t.session_id = session
+    ), shown AS (
+        SELECT turn.start_seq, e.turn_id, e.seq, e.kind, e.at, false AS stored, e.data::text AS data,
+               CASE WHEN e.kind IN ('usage', 'structured', 'attachment', 'error', 'done') THEN 2 ELSE 0 END AS part
+        FROM turn JOIN events e ON e.session_id = session AND e.turn_id = turn.id
+        WHERE NOT (turn.lost AND e.delta) AND e.data::text <> '{}'
+          AND e.kind IN ('open', 'text', 'tool_use', 'tool_result', 'input_required', 'tool_required', 'connect_required', 'usage',
+                         'structured', 'attachment', 'attachment_rejected', 'error', 'done')
+        UNION ALL
+        SELECT turn.start_seq, turn.id, NULL, 'text', NULL, true, '{"v":1,"text":' || to_json(turn.content)::text || '}', 1
+        FROM turn WHERE turn.lost
+    )
+    SELECT s.turn_id, s.seq, s.kind, s.at, s.stored,
+           convert_to(CASE s.kind WHEN 'open' THEN E'retry: 2000\n' WHEN 'done' THEN E'retry: 60000\n' ELSE '' END
+               || 'event: ' || s.kind || E'\n' || coalesce('id: ' || s.seq || E'\n', '') || 'data: ' || s.data || E'\n\n', 'UTF8')
+    FROM shown s ORDER BY s.start_seq, s.part, s.seq
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION audit.frames(uuid) IS 'The frames of a session as its clients received them: turn, seq, event, time, whether the stored answer stands for dropped text deltas, and the bytes.';
