@@ -259,11 +259,12 @@ func parseSeq(digits string) (int64, bool) {
 	return n, digits != ""
 }
 
-// sqlOf returns statements that show a session in the database.
+// sqlOf returns statements on the audit views that show a session.
 func sqlOf(id uuid.UUID) []sqlQuery {
+	of := " WHERE session_id = '" + id.String() + "' ORDER BY seq;"
 	return []sqlQuery{
-		{"q-events", "Every event", "SELECT seq, at, kind, data FROM events WHERE session_id = '" + id.String() + "' ORDER BY seq;"},
-		{"q-turns", "Turns with their state and sender", "SELECT id, state, error, key_id, created_at, started_at, finished_at FROM turns WHERE session_id = '" + id.String() + "' ORDER BY created_at;"},
-		{"q-approvals", "Approvals and secret requests", "SELECT id, kind, status, request, created_at, expires_at FROM approvals WHERE session_id = '" + id.String() + "' ORDER BY created_at;"},
+		{"q-events", "Every event", "SELECT seq, at, event, summary, data FROM audit.events" + of},
+		{"q-turns", "Turns with their outcome and sender", "SELECT turn_id, at, outcome, error, actor_kind, actor_id, protocol, address, canceled_by FROM audit.turns" + of},
+		{"q-tools", "Tool calls with what let them run", "SELECT seq, at, tool, summary, outcome, decided_by, pattern, approval_id FROM audit.tool_calls" + of},
 	}
 }
