@@ -9,14 +9,14 @@ CREATE FUNCTION audit.frames(session uuid)
 RETURNS TABLE (turn_id uuid, seq bigint, event text, at timestamptz, stored boolean, bytes bytea)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     WITH turn AS (
-        SELECT t.id, t.start_seq, m.content, m.content IS DISTINCT FROM NULL AND m.content <> coalesce(
+        SELECT t.id, t.start_seq, m.content, coalesce(m.content <> coalesce(
                    (SELECT string_agg(e.data ->> 'text', '' ORDER BY e.seq) FROM events e
-                    WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.delta), '') AS lost
+                    WHERE e.session_id = t.session_id AND e.turn_id = t.id AND e.delta), ''), false) AS lost
         FROM turns t LEFT JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
         WHERE t.session_id = session
     ), shown AS (
         SELECT turn.start_seq, e.turn_id, e.seq, e.kind, e.at, false AS stored, e.data::text AS data,
-               CASE WHEN e.kind IN ('usage', 'structured', 'attachment', 'error', 'done') THEN 2 ELSE 0 END AS part
+               CASE WHEN turn.lost AND e.kind IN ('usage', 'structured', 'attachment', 'error', 'done') THEN 2 ELSE 0 END AS part
         FROM turn JOIN events e ON e.session_id = session AND e.turn_id = turn.id
         WHERE NOT (turn.lost AND e.delta) AND e.data::text <> '{}'
           AND e.kind IN ('open', 'text', 'tool_use', 'tool_result', 'input_required', 'tool_required', 'connect_required', 'usage',

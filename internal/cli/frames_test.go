@@ -22,7 +22,7 @@ func TestFramesAreTheBytesOfTheStream(t *testing.T) {
 		}
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.url+"/api/v1/workspaces/test/messages",
-		strings.NewReader(`{"command":"@say \"quoted\" and ünïcode"}`))
+		strings.NewReader(`{"command":"@say \"quoted\" and ünïcode\n@call read {\"path\":\"none.md\"}\n@call attach_file {\"path\":\"none.md\"}\n@say more"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
