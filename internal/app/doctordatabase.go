@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -205,11 +204,7 @@ func checkVault(ctx context.Context, d *doctor) (f Finding, err error) {
 	if d.stores.keys == "" {
 		return Finding{Grade: GradeFail, Result: "There is no master key.", Remedy: d.stores.noKey}, nil
 	}
-	keys, err := vault.ParseKeys(d.stores.keys.Reveal())
-	if err != nil {
-		return f, err
-	}
-	if err := explainKeys(vault.New(d.stores.pool, keys).Check(ctx)); err != nil {
+	if _, err := d.stores.Keyring(ctx); err != nil {
 		return f, err
 	}
 	if d.stores.config.Source("PARLEY_VAULT_KEY") == "environment" {

@@ -112,6 +112,22 @@ func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 	return openVault(ctx, s.pool, s.keys)
 }
 
+// Keyring returns the master keys, once they are seen to fit the database. Unlike OpenVault, it
+// writes nothing.
+func (s *Stores) Keyring(ctx context.Context) (*vault.Keyring, error) {
+	if s.keys == "" {
+		return nil, &ConfigError{[]string{s.noKey}}
+	}
+	keys, err := vault.ParseKeys(s.keys.Reveal())
+	if err != nil {
+		return nil, &ConfigError{[]string{sentenceOf(err)}}
+	}
+	if err := explainKeys(vault.New(s.pool, keys).Check(ctx)); err != nil {
+		return nil, err
+	}
+	return keys, nil
+}
+
 // DeleteWorkspace removes a workspace with everything in it, in this order: its keys, so that no
 // client starts a turn; its sessions, whose running turns are canceled; its files; the rest. It can
 // be repeated after an error.

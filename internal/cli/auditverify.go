@@ -51,13 +51,13 @@ func (c *command) auditPublicKey() *cobra.Command {
 apart from the database: with them, parley audit verify needs no master key.`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
-			secrets, err := a.OpenVault(ctx)
+			ring, err := a.Keyring(ctx)
 			if err != nil {
 				return err
 			}
-			keys := chain.PublicKeysOf(secrets.Keyring())
+			keys := chain.PublicKeysOf(ring)
 			lines, text := make([]string, 0, len(keys)), ""
-			for _, id := range secrets.Keyring().IDs() {
+			for _, id := range ring.IDs() {
 				lines = append(lines, chain.FormatPublicKey(id, keys[id]))
 				text += lines[len(lines)-1] + "\n"
 			}
@@ -133,11 +133,11 @@ the digests cover.`,
 // verifyingKeys returns the keys of --public-key, else those of the vault.
 func (c *command) verifyingKeys(ctx context.Context, cmd *cobra.Command, a *admin, flag string) (chain.PublicKeys, error) {
 	if flag == "" {
-		secrets, err := a.OpenVault(ctx)
+		ring, err := a.Keyring(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return chain.PublicKeysOf(secrets.Keyring()), nil
+		return chain.PublicKeysOf(ring), nil
 	}
 	text, err := c.flagArgument(flag)
 	if err != nil {
