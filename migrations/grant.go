@@ -126,7 +126,11 @@ func (m *migrator) onConn(ctx context.Context, do func(context.Context, *pgx.Con
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		defer cancel()
+		conn.Close(ctx)
+	}()
 	return do(ctx, conn)
 }
 

@@ -65,8 +65,11 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	if done.Applied, err = m.repeat(ctx, held, m.gooseUp); err != nil {
 		return done, err
 	}
-	owns, err := m.ownsLog(ctx)
-	if err != nil {
+	owns := false
+	if _, err := m.try(ctx, held, func(ctx context.Context) (_ string, err error) {
+		owns, err = m.ownsLog(ctx)
+		return "", err
+	}); err != nil {
 		return done, err
 	}
 	if owns {
@@ -78,7 +81,8 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	if done.River, err = m.repeat(ctx, held, m.riverUp); err != nil || !owns {
 		return done, err
 	}
-	return done, m.repeatGrants(ctx)
+	_, err = m.try(ctx, held, func(ctx context.Context) (string, error) { return "", m.repeatGrants(ctx) })
+	return done, err
 }
 
 // DownTo reverts our files to a version, newest first. River's stay, because a command about our
