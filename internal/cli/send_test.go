@@ -165,7 +165,7 @@ func TestCtrlCCancelsTheTurn(t *testing.T) {
 
 func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	t.Parallel()
-	sh, srv, dsn := world(t)
+	sh, srv, dsn := world(t, "PARLEY_DRAIN=0s")
 	k := sh.start("send", slowAnswer)
 	k.out.wait(t, "5")
 	srv.end(t) // the cancel gets no response
@@ -188,7 +188,7 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 
 func TestAnAnswerSurvivesARestartOfTheServer(t *testing.T) {
 	t.Parallel()
-	sh, srv, dsn := world(t)
+	sh, srv, dsn := world(t, "PARLEY_DRAIN=0s")
 	k := sh.start("send", slowAnswer)
 	k.out.wait(t, "20.")
 	srv.end(t)
