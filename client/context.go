@@ -50,10 +50,14 @@ func (c *Client) Context(ctx context.Context, session string, turn, step int) (o
 			query[name] = strconv.Itoa(n)
 		}
 	}
-	raw, err := callJSON[struct{ Data json.RawMessage }](ctx, c, http.MethodGet, withQuery(c.workspaceURL("sessions", url.PathEscape(session), "context"), 0, query), nil)
+	u := withQuery(c.workspaceURL("sessions", url.PathEscape(session), "context"), 0, query)
+	raw, err := callJSON[struct{ Data json.RawMessage }](ctx, c, http.MethodGet, u, nil)
 	if err != nil {
 		return out, err
 	}
+	if json.Unmarshal(raw.Data, &out) != nil {
+		return out, foreignError(u, http.StatusOK, raw.Data)
+	}
 	out.Raw = raw.Data
-	return out, json.Unmarshal(raw.Data, &out)
+	return out, nil
 }

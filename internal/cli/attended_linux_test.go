@@ -200,6 +200,8 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	second := sh.start("send", "--approve", "wait", wants)
 	p.sees("┃ secret TOKEN")
 	p.sees("[l]ater: ")
+	lines.out.wait(t, "  secret  secret TOKEN: to read the issues\n")
+	objects.out.wait(t, `"key_name":"TOKEN"`)
 	second.errs.wait(t, "(or skip).")
 	_, id, _ := strings.Cut(second.errs.String(), "provide ")
 	id, _, _ = strings.Cut(id, " ")
@@ -212,8 +214,6 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	if code := wait.Receive(t, "the exit code", third.code); code != 130 {
 		t.Errorf("send: exit code %d, %s", code, third.errs)
 	}
-	lines.out.wait(t, "  secret  secret TOKEN: to read the issues\n")
-	objects.out.wait(t, `"key_name":"TOKEN"`)
 	for interrupts, code := range map[chan os.Signal]chan int{p.interrupts: p.code, lines.interrupts: lines.code, objects.interrupts: objects.code} {
 		interrupts <- os.Interrupt
 		if got := wait.Receive(t, "the exit code", code); got != 0 {

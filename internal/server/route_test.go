@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/metrics"
 )
 
 func TestRouterComparesPathsAsSent(t *testing.T) {
@@ -15,7 +17,7 @@ func TestRouterComparesPathsAsSent(t *testing.T) {
 			_, _ = w.Write([]byte(name + " " + r.PathValue("id") + " " + r.PathValue("rest")))
 		})
 	}
-	s := &Server{Config: Config{Log: slog.New(slog.DiscardHandler)}}
+	s := &Server{Config: Config{Log: slog.New(slog.DiscardHandler), Metrics: metrics.New()}}
 	h := s.NewRouter(
 		Routes{"/a": handler("a"), "/w/{id}/chat": handler("chat"), "/w/{id}/chat/{rest}/stream": handler("stream"), "/w/demo/{rest}": handler("name")},
 		Routes{"/m/{rest...}": handler("m"), "/r/": handler("root"), "/r/v1/": handler("deeper"), "/r/v1/m/{rest...}": handler("under")},
