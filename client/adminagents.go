@@ -38,9 +38,9 @@ type AgentDefinition struct {
 // AgentLimits are the limits of a turn.
 type AgentLimits struct {
 	MaxResponseSeconds int      `json:"max_response_seconds"`
-	MaxTurns           int      `json:"max_turns"` // model calls
-	HistoryTokens      int      `json:"history_tokens"`
-	MaxCostUSD         *float64 `json:"max_cost_usd"` // nil: no limit
+	MaxTurns           int      `json:"max_turns"`      // model calls
+	HistoryTokens      *int     `json:"history_tokens"` // of earlier turns, for the model; nil: as many as fit its window
+	MaxCostUSD         *float64 `json:"max_cost_usd"`   // nil: no limit
 }
 
 // VersionOfAgent is a version of an agent. The draft is version 0, and its ETag is that of the agent.

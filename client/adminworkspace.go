@@ -19,7 +19,7 @@ type Workspace struct {
 	MaxResponseSeconds int  `json:"max_response_seconds"`
 	MaxTurns           int  `json:"max_turns"`
 	MaxRunning         int  `json:"max_running"`
-	HistoryTokens      int  `json:"history_tokens"`
+	HistoryTokens      *int `json:"history_tokens"`      // of earlier turns, for the model; nil: as many as fit its window
 	MessagesPerMinute  *int `json:"messages_per_minute"` // of each key, like the next two; nil: the server's, 0: no limit
 	CallsPerMinute     *int `json:"calls_per_minute"`
 	OpenStreams        *int `json:"open_streams"`
@@ -63,7 +63,7 @@ type WorkspaceChange struct {
 	MaxResponseSeconds *int
 	MaxTurns           *int
 	MaxRunning         *int
-	HistoryTokens      *int
+	HistoryTokens      *int // -1: as many as fit the model's window
 	StorageQuota       *int64
 	MessagesPerMinute  *int // -1: the server's, like the next two
 	CallsPerMinute     *int
@@ -87,9 +87,8 @@ func (c WorkspaceChange) body() object {
 	put(o, "max_response_seconds", c.MaxResponseSeconds)
 	put(o, "max_turns", c.MaxTurns)
 	put(o, "max_running", c.MaxRunning)
-	put(o, "history_tokens", c.HistoryTokens)
 	put(o, "storage_quota", c.StorageQuota)
-	for name, limit := range map[string]*int{"messages_per_minute": c.MessagesPerMinute, "calls_per_minute": c.CallsPerMinute, "open_streams": c.OpenStreams} {
+	for name, limit := range map[string]*int{"history_tokens": c.HistoryTokens, "messages_per_minute": c.MessagesPerMinute, "calls_per_minute": c.CallsPerMinute, "open_streams": c.OpenStreams} {
 		if put(o, name, limit); limit != nil && *limit == -1 {
 			o[name] = nil
 		}

@@ -188,7 +188,7 @@ func (q *Queries) WorkspaceDelete(ctx context.Context, id uuid.UUID) (int64, err
 const workspaceInsert = `-- name: WorkspaceInsert :one
 INSERT INTO workspaces (id, slug, name, instructions, model, max_response_seconds, max_turns, history_tokens)
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
-        coalesce($7::int, 50), coalesce($8::int, 24000))
+        coalesce($7::int, 50), coalesce($8::int, 2147483647))
 ON CONFLICT (slug) DO NOTHING
 RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
 `

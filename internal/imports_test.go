@@ -100,7 +100,7 @@ var ours = map[string]string{
 	"internal/store/toolset":                "db internal/fault internal/pgerr internal/replan internal/schema internal/store/permission internal/text",
 	"internal/store/vault":                  "db internal/fault internal/pgerr internal/replan",
 	"internal/store/wiki":                   "db internal/event internal/fault internal/outage internal/pgerr internal/replan internal/search internal/text",
-	"internal/store/workspace":              "db internal/fault internal/replan internal/text",
+	"internal/store/workspace":              "db internal/fault internal/replan internal/store/agent internal/text",
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
 	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/replan internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sse internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn internal/store/modelset internal/store/modelset internal/store/toolset internal/tool/httptool internal/tool/mcptool",

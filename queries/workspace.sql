@@ -2,7 +2,7 @@
 -- The settings of the agent are those of its first version.
 INSERT INTO workspaces (id, slug, name, instructions, model, max_response_seconds, max_turns, history_tokens)
 VALUES ($1, $2, $3, coalesce(sqlc.narg(instructions)::text, ''), nullif(sqlc.narg(model)::text, ''), coalesce(sqlc.narg(max_response_seconds)::int, 600),
-        coalesce(sqlc.narg(max_turns)::int, 50), coalesce(sqlc.narg(history_tokens)::int, 24000))
+        coalesce(sqlc.narg(max_turns)::int, 50), coalesce(sqlc.narg(history_tokens)::int, 2147483647))
 ON CONFLICT (slug) DO NOTHING
 RETURNING *;
 

@@ -38,7 +38,7 @@ func (c *command) agentFlags(cmd *cobra.Command) (change func(agent.Definition) 
 	rules := f.StringSlice("rule", nil, "the rule of a tool: TOOL=allow, ask or deny; TOOL= removes it; may be repeated")
 	seconds := f.Int("max-response-seconds", 600, "longest duration of a turn, 1 to 3600")
 	turns := f.Int("max-turns", 50, "model calls in a turn, 1 to 200")
-	history := f.Int("history-tokens", 24000, "tokens of the conversation that the model reads")
+	history := f.Int("history-tokens", -1, "tokens of earlier turns that the model receives; -1: as many as fit its window")
 	cost := f.Float64("max-cost", -1, "cost of a turn in US dollars; -1: no limit")
 	maybeEmpty(cmd, "instructions", "model", "effort", "fallback")
 	set := func(name string, apply func()) {
@@ -57,7 +57,11 @@ func (c *command) agentFlags(cmd *cobra.Command) (change func(agent.Definition) 
 		set("fallback", func() { d.Fallbacks = fallbackModels(*fallbacks) })
 		set("max-response-seconds", func() { d.Limits.MaxResponseSeconds = *seconds })
 		set("max-turns", func() { d.Limits.MaxTurns = *turns })
-		set("history-tokens", func() { d.Limits.HistoryTokens = *history })
+		set("history-tokens", func() {
+			if d.Limits.HistoryTokens = history; *history == -1 {
+				d.Limits.HistoryTokens = nil
+			}
+		})
 		set("max-cost", func() {
 			if d.Limits.MaxCostUSD = cost; *cost == -1 {
 				d.Limits.MaxCostUSD = nil

@@ -91,7 +91,7 @@ func (w workspaceShown) printedLines() [][2]string {
 	return [][2]string{
 		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.modelName()},
 		{"max response seconds", strconv.Itoa(w.MaxResponseSeconds)}, {"max turns", strconv.Itoa(w.MaxTurns)}, {"max running", strconv.Itoa(w.MaxRunning)},
-		{"history tokens", strconv.Itoa(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
+		{"history tokens", historyLimit(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
 		{"caller instructions", yesNo(w.CallerInstructions)}, {"caller parameters", yesNo(w.CallerParameters)},
@@ -147,7 +147,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 	turns := f.Int("max-turns", 50, "model calls in a turn, 1 to 200")
 	running := f.Int("max-running", 64, "turns of the workspace at once, 1 to 10000")
 	storage := f.Int("storage-quota", 10240, "MiB of files, folders and documents of the workspace; 0: no limit")
-	history := f.Int("history-tokens", 24000, "tokens of the conversation that the model reads")
+	history := f.Int("history-tokens", -1, "tokens of earlier turns that the model receives; -1: as many as fit its window")
 	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
@@ -275,7 +275,7 @@ func (c *command) workspaceList() *cobra.Command {
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
 					return []string{w.Slug, shortText(w.Name, 40), w.modelName(), strconv.Itoa(w.MaxResponseSeconds), strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
-						w.storageText(), strconv.Itoa(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
+						w.storageText(), historyLimit(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
 						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, formatDay(&w.CreatedAt)}
 				})
 		}),
@@ -289,6 +289,14 @@ func keyLimit(n *int) string {
 		return "default"
 	case *n == 0:
 		return "no limit"
+	}
+	return strconv.Itoa(*n)
+}
+
+// historyLimit shows the tokens of earlier turns, or "window" for as many as fit the model's window.
+func historyLimit(n *int) string {
+	if n == nil {
+		return "window"
 	}
 	return strconv.Itoa(*n)
 }
@@ -310,7 +318,7 @@ type workspaceShown struct {
 	MaxResponseSeconds int     `json:"max_response_seconds"`
 	MaxTurns           int     `json:"max_turns"`
 	MaxRunning         int     `json:"max_running"`
-	HistoryTokens      int     `json:"history_tokens"`
+	HistoryTokens      *int    `json:"history_tokens"`      // null: as many as fit the model's window
 	MessagesPerMinute  *int    `json:"messages_per_minute"` // null: the server's own, like the next two
 	CallsPerMinute     *int    `json:"calls_per_minute"`
 	OpenStreams        *int    `json:"open_streams"`

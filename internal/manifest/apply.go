@@ -177,7 +177,7 @@ func (a Agent) definition() client.AgentDefinition {
 		d.Fallbacks = append([]string{}, *a.Fallbacks...)
 	}
 	d.Limits = &client.AgentLimits{
-		MaxResponseSeconds: *a.Limits.MaxResponseSeconds, MaxTurns: *a.Limits.MaxTurns, HistoryTokens: *a.Limits.HistoryTokens, MaxCostUSD: a.Limits.MaxCostUSD,
+		MaxResponseSeconds: *a.Limits.MaxResponseSeconds, MaxTurns: *a.Limits.MaxTurns, HistoryTokens: a.Limits.HistoryTokens, MaxCostUSD: a.Limits.MaxCostUSD,
 	}
 	return d
 }

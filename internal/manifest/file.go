@@ -107,8 +107,8 @@ type Agent struct {
 type AgentLimits struct {
 	MaxResponseSeconds *int     `yaml:"max_response_seconds,omitempty"`
 	MaxTurns           *int     `yaml:"max_turns,omitempty"`
-	HistoryTokens      *int     `yaml:"history_tokens,omitempty"`
-	MaxCostUSD         *float64 `yaml:"max_cost_usd,omitempty"` // nil: no limit
+	HistoryTokens      *int     `yaml:"history_tokens,omitempty"` // nil: as many as fit the model's window
+	MaxCostUSD         *float64 `yaml:"max_cost_usd,omitempty"`   // nil: no limit
 }
 
 // Egress is the policy for the hosts that tools may reach.

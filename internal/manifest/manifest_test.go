@@ -190,6 +190,9 @@ documents: {wiki/a.md: "# A"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(text, "history_tokens") {
+		t.Errorf("the export has history_tokens, which is not set:\n%s", text)
+	}
 	if !strings.Contains(text, "fallback_models: [builtin/guide, ollama/llama3.2]") {
 		t.Errorf("the export lacks the fallback models:\n%s", text)
 	}

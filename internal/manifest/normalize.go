@@ -56,7 +56,7 @@ func (a Agent) complete() Agent {
 	for _, l := range []struct {
 		value **int
 		usual int
-	}{{&limits.MaxResponseSeconds, usual.MaxResponseSeconds}, {&limits.MaxTurns, usual.MaxTurns}, {&limits.HistoryTokens, usual.HistoryTokens}} {
+	}{{&limits.MaxResponseSeconds, usual.MaxResponseSeconds}, {&limits.MaxTurns, usual.MaxTurns}} {
 		if *l.value == nil {
 			*l.value = &l.usual
 		}

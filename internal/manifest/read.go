@@ -72,7 +72,7 @@ func agentOf(d client.AgentDefinition) Agent {
 		a.Fallbacks = &d.Fallbacks
 	}
 	if l := d.Limits; l != nil {
-		a.Limits = &AgentLimits{&l.MaxResponseSeconds, &l.MaxTurns, &l.HistoryTokens, l.MaxCostUSD}
+		a.Limits = &AgentLimits{&l.MaxResponseSeconds, &l.MaxTurns, l.HistoryTokens, l.MaxCostUSD}
 	}
 	return a
 }

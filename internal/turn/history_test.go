@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -66,5 +67,44 @@ func TestSecondTurnSeesTheFirst(t *testing.T) {
 	}
 	if want := []string{"system", "user", "assistant", "tool", "assistant", "user"}; !slices.Equal(roles, want) || after[3].CallID != "call_a" || strings.Contains(after[0].Content, "do it") {
 		t.Errorf("the second turn sees %v", after)
+	}
+}
+
+// TestHistoryFollowsTheWindow sends 60,000 tokens of earlier turns to a model with a window of 200,000:
+// without history_tokens it receives all of them, and with a number those that fit.
+func TestHistoryFollowsTheWindow(t *testing.T) {
+	t.Parallel()
+	for name, tokens := range map[string]int{"window": -1, "24000": 24_000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := &modeltest.Script{Replies: slices.Repeat([]modeltest.Reply{{Text: []string{"Noted."}}}, 7)}
+			w := newWorld(t, script)
+			if _, err := workspace.New(w.pool).Update(t.Context(), w.workspace.ID, workspace.Change{HistoryTokens: &tokens}); err != nil {
+				t.Fatal(err)
+			}
+			r := w.replica(t, func(c *turn.Config) {
+				c.Catalog = model.NewCatalog([]model.Entry{{Name: "openai/gpt-5-mini", Window: 200_000}})
+			})
+			note := strings.Repeat("note ", 8000) // 10,000 tokens
+			first := w.start(t, r, "1 "+note)
+			read(t, r, first)
+			for _, command := range []string{"2 " + note, "3 " + note, "4 " + note, "5 " + note, "6 " + note, "now?"} {
+				next, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Session: first.Session, Command: command})
+				if err != nil {
+					t.Fatal(err)
+				}
+				read(t, r, next)
+			}
+			requests := script.Requests()
+			var notes string
+			for _, m := range sentMessages(t, requests[len(requests)-1]) {
+				if strings.HasSuffix(m.Content, note) {
+					notes += m.Content[:1]
+				}
+			}
+			if want := map[int]string{-1: "123456", 24_000: "56"}[tokens]; notes != want {
+				t.Errorf("the model receives the notes %q, want %q", notes, want)
+			}
+		})
 	}
 }

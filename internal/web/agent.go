@@ -107,6 +107,10 @@ func agentForm(ag agent.Agent, v agent.Version) *form {
 	if v.Limits.MaxCostUSD != nil {
 		cost = strconv.FormatFloat(*v.Limits.MaxCostUSD, 'f', -1, 64)
 	}
+	history := ""
+	if v.Limits.HistoryTokens != nil {
+		history = strconv.Itoa(*v.Limits.HistoryTokens)
+	}
 	text := func(s *string) string {
 		if s == nil {
 			return ""
@@ -115,7 +119,7 @@ func agentForm(ag agent.Agent, v agent.Version) *form {
 	}
 	return emptyForm("revision", strconv.FormatInt(ag.Revision, 10), "instructions", v.Instructions, "model", text(v.Model), "effort", text(v.Effort), "fallback_models", fallbackText(v.Fallbacks),
 		"max_response_seconds", strconv.Itoa(v.Limits.MaxResponseSeconds), "max_turns", strconv.Itoa(v.Limits.MaxTurns),
-		"history_tokens", strconv.Itoa(v.Limits.HistoryTokens), "max_cost_usd", cost)
+		"history_tokens", history, "max_cost_usd", cost)
 }
 
 // IsDraft reports whether the page shows a draft.
@@ -250,12 +254,20 @@ var errFields = errors.New("the form has errors")
 func (f *form) definition(d agent.Definition) (agent.Definition, error) {
 	d.Instructions = f.Value("instructions")
 	d.Model, d.Effort, d.Fallbacks = textOrNil(f.Value("model")), textOrNil(f.Value("effort")), parseFallbacks(f.Value("fallback_models"))
-	for name, to := range map[string]*int{"max_response_seconds": &d.Limits.MaxResponseSeconds, "max_turns": &d.Limits.MaxTurns, "history_tokens": &d.Limits.HistoryTokens} {
+	for name, to := range map[string]*int{"max_response_seconds": &d.Limits.MaxResponseSeconds, "max_turns": &d.Limits.MaxTurns} {
 		if n, err := strconv.ParseInt(f.Value(name), 10, 32); err == nil {
 			*to = int(n)
 		} else {
 			f.fail(name, "This is not a number.")
 		}
+	}
+	d.Limits.HistoryTokens = nil
+	if history := f.Value("history_tokens"); history != "" {
+		n, err := strconv.ParseInt(history, 10, 32)
+		if err != nil {
+			f.fail("history_tokens", "This is not a number.")
+		}
+		d.Limits.HistoryTokens = new(int(n))
 	}
 	d.Limits.MaxCostUSD = nil
 	if cost := f.Value("max_cost_usd"); cost != "" {

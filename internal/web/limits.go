@@ -178,11 +178,15 @@ func (a *App) readTurnLimits(p *page, view *limitsView) error {
 	if v.Limits.MaxCostUSD != nil {
 		cost = "USD " + money(*v.Limits.MaxCostUSD, 2)
 	}
+	history, enforcement := "The model's window", "The oldest messages are summarized"
+	if n := v.Limits.HistoryTokens; n != nil {
+		history, enforcement = num(*n), "The oldest messages are left out"
+	}
 	view.Turn = []limitRow{
 		{Name: "Time of a turn", Most: duration(time.Duration(v.Limits.MaxResponseSeconds) * time.Second), Enforcement: "Its worker ends it with timed_out. Waits for answers do not count"},
 		{Name: "Model calls of a turn", Most: num(v.Limits.MaxTurns), Enforcement: "Its worker ends it with max_turns_exceeded"},
 		{Name: "Cost of a turn", Most: cost, Enforcement: "Its worker ends it before the next step"},
-		{Name: "Tokens of the history", Most: num(v.Limits.HistoryTokens), Enforcement: "The oldest messages are left out"},
+		{Name: "Tokens of the history", Most: history, Enforcement: enforcement},
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func TestAgentsAreAdministered(t *testing.T) {
 	if s.must(t, "PUT agents/support", `{"instructions":"Help well."}`, &a); a.Published != 4 {
 		t.Errorf("published %+v", a)
 	}
-	if text := s.must(t, "GET agents/support/versions/2", "", nil).text; !strings.Contains(text, `"tools":{"read":"read_only"}`) || !strings.Contains(text, `"max_turns":9`) {
+	if text := s.must(t, "GET agents/support/versions/2", "", nil).text; !strings.Contains(text, `"history_tokens":null`) || !strings.Contains(text, `"tools":{"read":"read_only"}`) || !strings.Contains(text, `"max_turns":9`) {
 		t.Errorf("version 2 is %s", text)
 	}
 }
@@ -98,7 +98,7 @@ func TestAgentsOfOthersAndMistakes(t *testing.T) {
 	}
 	for body, param := range map[string]string{
 		`{"tools":{"bsh":"changes"}}`: "/tools/bsh", `{"tools":{"read":1}}`: "/tools/read", `{"rules":[]}`: "/rules", `{"limits":{"max_turns":0}}`: "/limits/max_turns",
-		`{"limits":{"turns":1}}`: "/limits/turns", `{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort", `{"fallback_models":["x"]}`: "/fallback_models/0", `{"fallback_models":["a/b","a/b"]}`: "/fallback_models/1", `{"fallback_models":"a/b"}`: "/fallback_models", `{"note":"x"}`: "/note",
+		`{"limits":{"turns":1}}`: "/limits/turns", `{"limits":{"history_tokens":2147483647}}`: "/limits/history_tokens", `{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort", `{"fallback_models":["x"]}`: "/fallback_models/0", `{"fallback_models":["a/b","a/b"]}`: "/fallback_models/1", `{"fallback_models":"a/b"}`: "/fallback_models", `{"note":"x"}`: "/note",
 	} {
 		if r := s.refused(t, "INVALID_REQUEST", "PUT agents/support/draft", body); len(r.Error.Violations) == 0 || r.Error.Violations[0].Param != param {
 			t.Errorf("%s: %s", body, r.text)

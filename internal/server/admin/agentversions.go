@@ -161,7 +161,9 @@ var limitFields = []request.Field[agent.Limits]{
 		l.MaxTurns = c.Integer(at, raw, 0, anyInt)
 	}},
 	{Name: "history_tokens", Parse: func(c *request.Checks, at string, raw json.RawMessage, l *agent.Limits) {
-		l.HistoryTokens = c.Integer(at, raw, 0, anyInt)
+		if l.HistoryTokens = nil; string(raw) != "null" {
+			l.HistoryTokens = new(c.Integer(at, raw, 0, anyInt))
+		}
 	}},
 	{Name: "max_cost_usd", Parse: func(c *request.Checks, at string, raw json.RawMessage, l *agent.Limits) {
 		if json.Unmarshal(raw, &l.MaxCostUSD) != nil {

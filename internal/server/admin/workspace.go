@@ -21,7 +21,7 @@ type workspaceView struct {
 	MaxResponseSeconds int   `json:"max_response_seconds"`
 	MaxTurns           int   `json:"max_turns"`
 	MaxRunning         int   `json:"max_running"`
-	HistoryTokens      int   `json:"history_tokens"`
+	HistoryTokens      *int  `json:"history_tokens"` // null: as many as fit the model's window
 	StorageQuota       int64 `json:"storage_quota"`
 
 	MessagesPerMinute *int `json:"messages_per_minute"` // null: the server's
@@ -95,9 +95,10 @@ func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 	return tagWorkspace(w), err
 }
 
-// workspaceChange parses a change. Null stands for the server's own model and limits.
+// workspaceChange parses a change. Null stands for the server's own model and limits, and for a history
+// that is bounded by the model's window.
 func (c *call) workspaceChange() workspace.Change {
-	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota", "separate_approver", "admin_patterns",
+	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "storage_quota", "separate_approver", "admin_patterns",
 		"caller_instructions", "caller_parameters", "fallback_models", "search_language")
 	const any = 1 << 50 // the store checks the bounds
 	change := workspace.Change{
@@ -115,7 +116,7 @@ func (c *call) workspaceChange() workspace.Change {
 	if c.nulls["model"] {
 		change.Model = new("")
 	}
-	for name, limit := range map[string]**int{"messages_per_minute": &change.MessagesPerMinute, "calls_per_minute": &change.CallsPerMinute, "open_streams": &change.OpenStreams} {
+	for name, limit := range map[string]**int{"history_tokens": &change.HistoryTokens, "messages_per_minute": &change.MessagesPerMinute, "calls_per_minute": &change.CallsPerMinute, "open_streams": &change.OpenStreams} {
 		if c.nulls[name] {
 			*limit = new(-1)
 		}

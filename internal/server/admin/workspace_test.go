@@ -18,19 +18,25 @@ func TestWorkspaceIsChanged(t *testing.T) {
 		Model             *string
 		MaxTurns          int    `json:"max_turns"`
 		MessagesPerMinute *int   `json:"messages_per_minute"`
+		HistoryTokens     *int   `json:"history_tokens"`
 		SearchLanguage    string `json:"search_language"`
 	}
-	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0,"search_language":"german"}`, &w, "X-Request-Id", "mine")
-	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 || w.SearchLanguage != "german" {
+	if s.must(t, "GET ", "", &w); w.HistoryTokens != nil {
+		t.Errorf("a new workspace has history_tokens %d", *w.HistoryTokens)
+	}
+	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0,"history_tokens":24000,"search_language":"german"}`, &w, "X-Request-Id", "mine")
+	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 || w.HistoryTokens == nil || *w.HistoryTokens != 24000 || w.SearchLanguage != "german" {
 		t.Errorf("changed to %+v", w)
 	}
-	s.must(t, "PATCH ", `{"model":null,"messages_per_minute":null}`, nil)
-	w.Model, w.MessagesPerMinute = nil, nil
-	if s.must(t, "GET ", "", &w); w.Model != nil || w.MessagesPerMinute != nil || w.MaxTurns != 7 {
+	s.must(t, "PATCH ", `{"model":null,"messages_per_minute":null,"history_tokens":null}`, nil)
+	w.Model, w.MessagesPerMinute, w.HistoryTokens = nil, nil, new(1)
+	if s.must(t, "GET ", "", &w); w.Model != nil || w.MessagesPerMinute != nil || w.HistoryTokens != nil || w.MaxTurns != 7 {
 		t.Errorf("reset to %+v", w)
 	}
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":null}`)
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"max_turns":100000}`)
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"history_tokens":-1}`)
+	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"history_tokens":2147483647}`)
 	s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":null}`)
 	if text := s.refused(t, "INVALID_REQUEST", "PATCH ", `{"search_language":"klingon"}`).text; !strings.Contains(text, `"arabic","danish"`) {
 		t.Errorf("the violation does not list the languages: %s", text)

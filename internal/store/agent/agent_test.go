@@ -78,7 +78,7 @@ func code(err error) fault.Code {
 func TestTheDefaultAgentIsTheWorkspacesAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if v := w.version("", agent.Published); v.Number != 1 || v.Instructions != "Be kind." || v.Limits.MaxTurns != 7 || v.Limits.HistoryTokens != 24000 {
+	if v := w.version("", agent.Published); v.Number != 1 || v.Instructions != "Be kind." || v.Limits.MaxTurns != 7 || v.Limits.HistoryTokens != nil {
 		t.Errorf("a new workspace has the agent %+v", v)
 	}
 	if _, err := w.workspaces.Update(t.Context(), w.id, workspace.Change{Model: new("openai/x"), MaxRunning: new(3)}); err != nil {
@@ -216,7 +216,7 @@ func TestAgentsOfAWorkspace(t *testing.T) {
 func TestADefinitionIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	bad := agent.Definition{
-		Instructions: "\x00", Model: new("gpt"), Effort: new("huge"), Limits: agent.Limits{MaxTurns: 201, HistoryTokens: -1, MaxCostUSD: new(-1.0)},
+		Instructions: "\x00", Model: new("gpt"), Effort: new("huge"), Limits: agent.Limits{MaxTurns: 201, HistoryTokens: new(-1), MaxCostUSD: new(-1.0)},
 		Tools: map[string]permission.Label{"bsh": permission.Changes, "bash": permission.ReadOnly, "read": "reads"},
 		Rules: map[string]string{"bash": "perhaps", "request_secret": "allow", "wikiread": "ask"},
 	}

@@ -32,14 +32,14 @@ type Definition struct {
 // Limits bound each turn of an agent.
 type Limits struct {
 	MaxResponseSeconds int      `json:"max_response_seconds"`
-	MaxTurns           int      `json:"max_turns"` // model calls
-	HistoryTokens      int      `json:"history_tokens"`
-	MaxCostUSD         *float64 `json:"max_cost_usd"` // null: no limit
+	MaxTurns           int      `json:"max_turns"`      // model calls
+	HistoryTokens      *int     `json:"history_tokens"` // of earlier turns, for the model; null: as many as fit its window
+	MaxCostUSD         *float64 `json:"max_cost_usd"`   // null: no limit
 }
 
 // Defaults returns the definition of a new agent.
 func Defaults() Definition {
-	return Definition{Limits: Limits{MaxResponseSeconds: 600, MaxTurns: 50, HistoryTokens: 24000}}
+	return Definition{Limits: Limits{MaxResponseSeconds: 600, MaxTurns: 50}}
 }
 
 const (
@@ -99,11 +99,13 @@ func (d Definition) Violations(own map[string]permission.Label) []fault.Violatio
 	}{
 		{"max_response_seconds", d.Limits.MaxResponseSeconds, 1, 3600},
 		{"max_turns", d.Limits.MaxTurns, 1, 200},
-		{"history_tokens", d.Limits.HistoryTokens, 0, 10_000_000},
 	} {
 		if n.value < n.min || n.value > n.max {
 			wrong("limits/"+n.param, "range", "%s is %d to %d.", n.param, n.min, n.max)
 		}
+	}
+	if n := d.Limits.HistoryTokens; n != nil && (*n < 0 || *n > MaxHistoryTokens) {
+		wrong("limits/history_tokens", "range", "history_tokens is 0 to %d, or null for as many as fit the model's window.", MaxHistoryTokens)
 	}
 	if c := d.Limits.MaxCostUSD; c != nil && !(*c >= 0 && *c <= maxCost) {
 		wrong("limits/max_cost_usd", "range", "max_cost_usd is 0 to %d.", maxCost)
@@ -171,7 +173,7 @@ func (d Definition) equal(other Definition) bool {
 func versionOf(r db.AgentVersion) (Version, error) {
 	v := Version{ID: r.ID, Number: int(r.Number), Author: r.Author, Note: r.Note, CreatedAt: r.CreatedAt, Definition: Definition{
 		Instructions: r.Instructions, Model: r.Model, Effort: r.Effort, Fallbacks: r.FallbackModels,
-		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), HistoryTokens: int(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
+		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), HistoryTokens: ParseHistory(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
 	}}
 	if r.Tools != nil {
 		if err := json.Unmarshal(r.Tools, &v.Tools); err != nil {
@@ -190,7 +192,7 @@ func versionOf(r db.AgentVersion) (Version, error) {
 func (d Definition) params(a Agent, number int, author, note string) (db.AgentVersionInsertParams, error) {
 	p := db.AgentVersionInsertParams{
 		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, FallbackModels: d.Fallbacks,
-		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns), HistoryTokens: int32(d.Limits.HistoryTokens),
+		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns), HistoryTokens: StoredHistory(d.Limits.HistoryTokens),
 		MaxCostUSD: d.Limits.MaxCostUSD, Author: author, Note: note,
 	}
 	var err error

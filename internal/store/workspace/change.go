@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/agent"
 	"github.com/parley-server/parley/internal/text"
 )
 
@@ -28,7 +29,7 @@ type Change struct {
 	MaxResponseSeconds *int // time limit of a turn
 	MaxTurns           *int // model calls in a turn
 	MaxRunning         *int // turns at once
-	HistoryTokens      *int // maximum tokens of the conversation for the model
+	HistoryTokens      *int // maximum tokens of earlier turns for the model; -1: as many as fit its window
 
 	StorageQuota *int // bytes of files, folders and documents together; 0: unlimited
 
@@ -78,7 +79,7 @@ func (c Change) Violations() []fault.Violation {
 		{"max_response_seconds", c.MaxResponseSeconds, 1, 3600},
 		{"max_turns", c.MaxTurns, 1, 200},
 		{"max_running", c.MaxRunning, 1, 10_000},
-		{"history_tokens", c.HistoryTokens, 0, 10_000_000},
+		{"history_tokens", c.HistoryTokens, -1, agent.MaxHistoryTokens},
 		{"storage_quota", c.StorageQuota, 0, 1 << 50},
 		{"messages_per_minute", c.MessagesPerMinute, -1, 1_000_000},
 		{"calls_per_minute", c.CallsPerMinute, -1, 1_000_000},
@@ -122,11 +123,19 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
 		ID: id, Seen: c.Seen, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
 		MaxResponseSeconds: narrowInt(c.MaxResponseSeconds), MaxTurns: narrowInt(c.MaxTurns),
-		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: narrowInt(c.HistoryTokens), StorageQuota: wideInt(c.StorageQuota),
+		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: c.historyParam(), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
 		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
 		FallbackModels: c.fallbackParam(), SearchLanguage: c.SearchLanguage,
 	}
+}
+
+// historyParam returns the stored maximum, nil for no change.
+func (c Change) historyParam() *int32 {
+	if n := c.HistoryTokens; n == nil || *n >= 0 {
+		return narrowInt(n)
+	}
+	return new(agent.StoredHistory(nil))
 }
 
 // fallbackParam returns the list, nil for no change: an empty list removes every model.

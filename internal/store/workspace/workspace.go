@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/store/agent"
 )
 
 // Workspace is one agent: its instructions, its model and its limits. A nil limit means the
@@ -28,9 +29,9 @@ type Workspace struct {
 	UpdatedAt    time.Time
 
 	MaxResponseSeconds int
-	MaxTurns           int // model calls in a turn
-	MaxRunning         int // turns at once
-	HistoryTokens      int
+	MaxTurns           int   // model calls in a turn
+	MaxRunning         int   // turns at once
+	HistoryTokens      *int  // of earlier turns, for the model; nil: as many as fit its window
 	StorageQuota       int64 // bytes; 0: unlimited
 
 	// Limits of each key; 0 is unlimited.
@@ -58,7 +59,7 @@ func workspaceOf(r db.Workspace) Workspace {
 	return Workspace{
 		ID: r.ID, Slug: r.Slug, Name: r.Name, Instructions: r.Instructions, Model: r.Model, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), MaxRunning: int(r.MaxRunning),
-		HistoryTokens: int(r.HistoryTokens), StorageQuota: r.StorageQuota,
+		HistoryTokens: agent.ParseHistory(r.HistoryTokens), StorageQuota: r.StorageQuota,
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,

@@ -23,7 +23,7 @@ func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := before
-	want.Model, want.MaxRunning, want.HistoryTokens = new("openai/gpt-5-mini"), 3, 0
+	want.Model, want.MaxRunning, want.HistoryTokens = new("openai/gpt-5-mini"), 3, new(0)
 	got, err := s.Update(t.Context(), before.ID, workspace.Change{Model: want.Model, MaxRunning: new(3), HistoryTokens: new(0)})
 	want.UpdatedAt = got.UpdatedAt
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || !got.UpdatedAt.After(before.UpdatedAt) {
@@ -33,8 +33,8 @@ func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 		t.Errorf("the service's own model again: %+v, %v", got, err)
 	}
 	for limit, stored := range map[int]*int{5: new(5), 0: new(0), -1: nil} {
-		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit})
-		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) {
+		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit, HistoryTokens: &limit})
+		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) || !cmp.Equal(got.HistoryTokens, stored) {
 			t.Errorf("limits of %d: %+v, %v", limit, got, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	s := workspace.New(dbtest.New(t))
 	bad := workspace.Change{
 		Name: new(" "), Instructions: new("\x00"), Model: new("gpt"),
-		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-1),
+		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-2),
 		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2), StorageQuota: new(-1),
 		SearchLanguage: new("klingon"),
 	}
