@@ -2,10 +2,12 @@ package migrations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/pgerr"
 )
@@ -58,7 +60,10 @@ func GrantAudit(ctx context.Context, dsn, role string) error {
 			"ALTER ROLE " + to + " SET default_transaction_read_only = on",
 		}
 		var exists bool
-		if err := conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", Auditor).Scan(&exists); err != nil {
+		if err := requireRole(ctx, conn, role); err != nil {
+			return err
+		}
+		if err := conn.QueryRow(ctx, hasRole, Auditor).Scan(&exists); err != nil {
 			return err
 		}
 		if !exists {
@@ -74,10 +79,29 @@ func GrantAudit(ctx context.Context, dsn, role string) error {
 // RevokeAudit takes that right away.
 func RevokeAudit(ctx context.Context, dsn, role string) error {
 	return asOwner(ctx, dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := requireRole(ctx, conn, role); err != nil {
+			return err
+		}
 		from := pgx.Identifier{role}.Sanitize()
 		statements := []string{"REVOKE " + Auditor + " FROM " + from, "ALTER ROLE " + from + " RESET default_transaction_read_only"}
 		return orSQL(runAll(ctx, conn, statements), statements)
 	})
+}
+
+// ErrNoRole is the error of a grant to a role that does not exist.
+var ErrNoRole = errors.New("the role does not exist")
+
+const hasRole = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
+
+func requireRole(ctx context.Context, conn *pgx.Conn, role string) error {
+	var exists bool
+	if err := conn.QueryRow(ctx, hasRole, role).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		return ErrNoRole
+	}
+	return nil
 }
 
 // NotAllowed is the error of a role that may not run the statements. SQL is for one that may.
@@ -89,6 +113,14 @@ type NotAllowed struct {
 func (e *NotAllowed) Error() string { return "this role may not do that: " + e.Err.Error() }
 
 func (e *NotAllowed) Unwrap() error { return e.Err }
+
+// Why returns PostgreSQL's reason.
+func (e *NotAllowed) Why() string {
+	if pg, ok := errors.AsType[*pgconn.PgError](e.Err); ok {
+		return "PostgreSQL: " + pg.Message + "."
+	}
+	return e.Err.Error() + "."
+}
 
 // orSQL adds the statements to the error of a caller that may not run them.
 func orSQL(err error, statements []string) error {

@@ -66,7 +66,7 @@ func (s *service) canWrite(ctx context.Context) error {
 
 func (s *service) isStaying(context.Context) error {
 	if s.stopping.Load() {
-		return errors.New("running turns are handed over")
+		return errors.New("running turns finish their steps first")
 	}
 	return nil
 }

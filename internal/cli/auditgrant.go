@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ DATABASE_URL may not do that, the command prints the SQL for an administrator of
 		Args: exactArguments("ROLE"),
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			if err := migrations.GrantAudit(ctx, a.DSN.Reveal(), args[0]); err != nil {
-				return showSQL(err)
+				return explainGrant(err, args[0])
 			}
 			return c.printDone(object{"role": args[0], "audit": true}, "%s can read the audit views.", args[0])
 		}),
@@ -37,18 +38,21 @@ func (c *command) auditRevoke() *cobra.Command {
 		Args: exactArguments("ROLE"),
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			if err := migrations.RevokeAudit(ctx, a.DSN.Reveal(), args[0]); err != nil {
-				return showSQL(err)
+				return explainGrant(err, args[0])
 			}
 			return c.printDone(object{"role": args[0], "audit": false}, "%s cannot read the audit views anymore.", args[0])
 		}),
 	}
 }
 
-// showSQL explains an error of a role that may not grant.
-func showSQL(err error) error {
+// explainGrant explains an error of a grant.
+func explainGrant(err error, role string) error {
 	if denied, ok := errors.AsType[*migrations.NotAllowed](err); ok {
-		return &problem{Exit: exitFailed, Code: "DATABASE_ROLE", What: "The role in DATABASE_URL may not do that.", Why: denied.Err.Error() + ".",
+		return &problem{Exit: exitFailed, Code: "DATABASE_ROLE", What: "The role in DATABASE_URL may not do that.", Why: denied.Why(),
 			Do: "Run this SQL as an administrator of the database:\n" + denied.SQL}
+	}
+	if errors.Is(err, migrations.ErrNoRole) {
+		return &problem{Exit: exitFailed, Code: "DATABASE_ROLE", What: fmt.Sprintf("PostgreSQL has no role %q.", role), Do: fmt.Sprintf("Create it first: CREATE ROLE %q LOGIN", role)}
 	}
 	return err
 }

@@ -178,6 +178,10 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification)
 	if err != nil {
 		return err
 	}
+	if sum.Links == 0 && v.Session != nil {
+		return &problem{Exit: exitFailed, Code: "NOT_VERIFIED", What: "No link covers the session " + v.Session.String() + ".",
+			Why: "It does not exist, no turn of it has ended, or its links were removed.", Do: "Check the id, and verify the whole log with heads that are stored elsewhere: parley audit verify --heads FILE."}
+	}
 	if err := c.printDone(object{"summary": sum, "findings": found}, "%s", describeVerification(sum, len(v.Heads) > 0, len(found))); err != nil {
 		return err
 	}
@@ -197,7 +201,7 @@ func describeVerification(s chain.Summary, heads bool, listed int) string {
 		text += fmt.Sprintf("\nRetention has dropped %d more; their digests are intact.", s.Dropped)
 	}
 	if !heads {
-		text += "\nWithout --heads this does not show whether the end of the log was cut off, or all of it rewritten with the server's key."
+		text += "\nWithout --heads this does not show whether links were removed at the end, or all of them: a server makes new ones."
 	}
 	if s.Findings > listed {
 		return text + fmt.Sprintf("\n%d differences; the first %d are listed.", s.Findings, listed)

@@ -48,6 +48,9 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 	if step == 0 {
 		step = len(replies)
 	}
+	if len(replies) == 0 {
+		return Context{}, fault.New(fault.SessionNotFound, "This turn has no complete reply of a model. Choose an earlier one with turn.")
+	}
 	if step < 1 || step > len(replies) {
 		return Context{}, fault.New(fault.SessionNotFound, "The turn has %d replies of a model: there is no step %d.", len(replies), step)
 	}

@@ -74,6 +74,8 @@ type verifier struct {
 	pending map[uuid.UUID]bool // sessions with notices
 	dropped [2]time.Time       // events that were older are gone: records, deltas
 	next    int64              // number of the next link
+
+	published bool // the chain has begun
 }
 
 // Verify compares the log with the chain and reports each difference. It reads one snapshot, in
@@ -101,6 +103,11 @@ func (v *verifier) run(ctx context.Context) error {
 	total, err := v.q.ChainCount(ctx)
 	if err != nil {
 		return err
+	}
+	if total == 0 && v.published {
+		if err := v.report(Finding{Kind: Link, Text: "All links were removed: the database has a public key of the chain."}); err != nil {
+			return err
+		}
 	}
 	for after := int64(0); ; {
 		links, err := v.q.ChainPage(ctx, db.ChainPageParams{After: after, SessionID: v.Session, WorkspaceID: v.Workspace, Since: v.Since, N: pageLinks})
@@ -131,7 +138,7 @@ func (v *verifier) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Keys = v.Keys.widen(stored)
+	v.Keys, v.published = v.Keys.widen(stored), len(stored) > 0
 	pending, err := v.q.ChainPending(ctx)
 	if err != nil {
 		return err
