@@ -198,7 +198,7 @@ FROM (
     SELECT o.*, (o.state_at AT TIME ZONE 'UTC')::date AS day, m.usage, m.tool_calls
     FROM workspaces w
     CROSS JOIN LATERAL (
-        SELECT * FROM turns n
+        SELECT n.id, n.workspace_id, n.state, n.state_at, n.agent, n.agent_version, n.key_id, n.end_user FROM turns n
         WHERE n.workspace_id = w.id AND n.state IN ('completed', 'failed', 'canceled')
           AND n.state_at >= coalesce((SELECT max(d.day) + 1 FROM usage_summed d), (now() AT TIME ZONE 'UTC')::date - 90)::timestamp AT TIME ZONE 'UTC'
         OFFSET 0 -- by the index of each workspace

@@ -11,7 +11,6 @@ import (
 // widen lists changes that an administrator or a later release may make. After each change
 // PostgreSQL rejects the statements prepared before it, with 0A000.
 var widen = []string{
-	`ALTER TABLE sessions ALTER COLUMN message_count TYPE bigint`,
 	`ALTER TABLE turns ALTER COLUMN max_turns TYPE bigint`,
 	`ALTER TABLE river_job ALTER COLUMN attempt TYPE integer`,
 }
