@@ -310,7 +310,7 @@ func TestPolicy(t *testing.T) {
 	if _, err := r.SetPolicy(t.Context(), w.workspace, set, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"", "*", "localhost", "127.0.0.1", "https://a.example", "a.example/x"} {
+	for _, host := range []string{"", "*", "*.localhost", "127.0.0.1", "https://a.example", "a.example/x"} {
 		if _, err := r.SetPolicy(t.Context(), w.workspace, toolenv.Policy{Hosts: []string{host}}, nil); err == nil {
 			t.Errorf("%q is accepted", host)
 		}

@@ -274,7 +274,7 @@ func TestExpiryWhileNobodyRuns(t *testing.T) {
 		t.Errorf("a late answer: %v", err)
 	}
 	evs := read(t, back, st)
-	if got := kinds(evs); !strings.HasSuffix(got, "input_required decision started tool_use tool_result text reply usage done") {
+	if got := kinds(evs); !strings.HasSuffix(got, "input_required decision started tool_verdict tool_use tool_result text reply usage done") {
 		t.Errorf("then came %s", got)
 	}
 	for _, ev := range evs {

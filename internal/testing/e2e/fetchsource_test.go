@@ -40,7 +40,7 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	install(t, dir)
 	browser := browse(t)
 	w := newWorld(t)
-	s := w.serve(t, []string{"PARLEY_SSE_KEEPALIVE=20ms"})
+	s := w.serve(t, []string{"PARLEY_SSE_KEEPALIVE=20ms", "PARLEY_DRAIN=0s"})
 	library := filepath.Join(dir, "node_modules/@microsoft/fetch-event-source/lib/esm")
 	front := w.front(t, s.url, func(rw http.ResponseWriter, r *http.Request) bool {
 		name, ours := strings.CutPrefix(r.URL.Path, "/library/")

@@ -171,7 +171,7 @@ func TestMetadataReachNothingElse(t *testing.T) {
 			return false
 		}, nil, "no valid metadata"},
 		"another resource":               {metadata(`{"resource":"https://other.example/mcp","authorization_servers":["https://auth.example"]}`), nil, "no valid metadata"},
-		"a private authorization server": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://localhost:` + private.Port + `"]}`), nil, "localhost"},
+		"a private authorization server": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://localhost:` + private.Port + `"]}`), nil, "not a public name"},
 		"an address":                     {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://127.0.0.1:` + private.Port + `"]}`), nil, "IP addresses"},
 		"no authorization server":        {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":[]}`), nil, "name no authorization server"},
 		"another issuer":                 {nil, map[string]any{"issuer": "https://evil.example"}, "its issuer must be that address"},
@@ -179,7 +179,7 @@ func TestMetadataReachNothingElse(t *testing.T) {
 		"tokens without TLS":             {nil, map[string]any{"token_endpoint": "http://auth.example/token"}, "no valid metadata"},
 		"a page without TLS":             {nil, map[string]any{"authorization_endpoint": "http://auth.example/authorize"}, "no valid metadata"},
 		"a script":                       {nil, map[string]any{"authorization_endpoint": "javascript:alert(1)"}, "no valid metadata"},
-		"registration at a private host": {nil, map[string]any{"registration_endpoint": "https://localhost:" + private.Port}, "localhost"},
+		"registration at a private host": {nil, map[string]any{"registration_endpoint": "https://localhost:" + private.Port}, "not a public name"},
 		"no registration":                {nil, map[string]any{"registration_endpoint": nil}, "Register Parley there with the redirect address https://parley.example/connect/callback"},
 	} {
 		t.Run(name, func(t *testing.T) {

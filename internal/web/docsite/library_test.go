@@ -114,7 +114,7 @@ func TestSearchFindsTitles(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"resume a stream after a reload": "/docs/guides/reload",
-		"rotate a key":                   "/docs/reference/api",
+		"rotate a key":                   "/docs/guides/secrets",
 		"erase a session":                "/docs/guides/retention",
 		"bubblewrap":                     "/docs/guides/sandbox",
 	} {
