@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/metrics"
 )
 
 func TestAsideReturnsTheError(t *testing.T) {
@@ -28,7 +30,7 @@ func explode() error { panic("boom") }
 func TestPanicAsideIsAnswered(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := &Server{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	s := &Server{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics.New()}}
 	w := httptest.NewRecorder()
 	handler := s.Handler(func(http.ResponseWriter, *http.Request) error { return Aside(explode) })
 	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil))
