@@ -1,0 +1,4 @@
+package pdftext
+
+// Files that loop end sooner in tests.
+func init() { maxCPU = 1 }
