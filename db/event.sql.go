@@ -13,20 +13,27 @@ import (
 )
 
 const eventResult = `-- name: EventResult :one
-SELECT coalesce(e.data->>'output', '')::text AS output FROM sessions s JOIN events e ON e.session_id = s.id
+SELECT coalesce(e.data->>'output', '')::text AS output, coalesce((e.data->>'size')::int, 0)::int AS size, coalesce(e.data->>'file', '')::text AS file
+FROM sessions s JOIN events e ON e.session_id = s.id
 WHERE s.id = $1 AND NOT e.delta AND e.at >= s.created_at - make_interval(secs => $2::float8)
   AND (e.kind = 'tool_output' OR e.kind = 'tool_result' AND e.data->>'truncated' IS NULL)
   AND e.data->>'tool_use_id' = $3::text
 ORDER BY e.seq DESC LIMIT 1
 `
 
+type EventResultRow struct {
+	Output string
+	Size   int32
+	File   string
+}
+
 // EventResult is the complete result of a call of a session: the newest, if the model has used the id
 // in several turns.
-func (q *Queries) EventResult(ctx context.Context, sessionID uuid.UUID, skewSeconds float64, toolUseID string) (string, error) {
+func (q *Queries) EventResult(ctx context.Context, sessionID uuid.UUID, skewSeconds float64, toolUseID string) (EventResultRow, error) {
 	row := q.db.QueryRow(ctx, eventResult, sessionID, skewSeconds, toolUseID)
-	var output string
-	err := row.Scan(&output)
-	return output, err
+	var i EventResultRow
+	err := row.Scan(&i.Output, &i.Size, &i.File)
+	return i, err
 }
 
 const eventSeqs = `-- name: EventSeqs :one

@@ -460,6 +460,30 @@ func (q *Queries) FileReject(ctx context.Context, code string, reason string, wo
 	return result.RowsAffected(), nil
 }
 
+const fileTextGet = `-- name: FileTextGet :one
+SELECT text FROM file_texts WHERE upload_id = $1
+`
+
+// FileTextGet is the text that was extracted from an upload.
+func (q *Queries) FileTextGet(ctx context.Context, uploadID uuid.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, fileTextGet, uploadID)
+	var text string
+	err := row.Scan(&text)
+	return text, err
+}
+
+const fileTextPut = `-- name: FileTextPut :exec
+INSERT INTO file_texts (upload_id, text)
+SELECT u.id, $1::text FROM file_uploads u WHERE u.id = $2 FOR SHARE
+ON CONFLICT (upload_id) DO NOTHING
+`
+
+// FileTextPut stores the text of an upload that is still there. Of several, the first one stays.
+func (q *Queries) FileTextPut(ctx context.Context, text string, uploadID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, fileTextPut, text, uploadID)
+	return err
+}
+
 const fileUpload = `-- name: FileUpload :one
 SELECT upload_id FROM files WHERE workspace_id = $1 AND id = $2 AND state <> 'deleted' FOR UPDATE
 `

@@ -29,7 +29,7 @@ var owners = map[string]string{
 	"documents": "store/wiki", "document_sections": "store/wiki",
 	"model_providers": "store/modelset",
 	"tool_servers":    "store/toolset", "tool_definitions": "store/toolset", "tool_grants": "store/toolset", "tool_clients": "store/toolset", "tool_links": "store/toolset",
-	"files": "store/filestore", "file_chunks": "store/filestore", "file_uploads": "store/filestore", "turn_files": "store/filestore",
+	"files": "store/filestore", "file_chunks": "store/filestore", "file_uploads": "store/filestore", "file_texts": "store/filestore", "turn_files": "store/filestore",
 	"open_streams": "store/ratelimit", "rate_limits": "store/ratelimit",
 	"skills": "store/skill", "skill_changes": "store/skill", "skill_versions": "store/skill",
 	"egress_policies": "toolenv", "egress_requests": "toolenv",

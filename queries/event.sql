@@ -81,7 +81,8 @@ ORDER BY turn_id, seq DESC;
 -- name: EventResult :one
 -- EventResult is the complete result of a call of a session: the newest, if the model has used the id
 -- in several turns.
-SELECT coalesce(e.data->>'output', '')::text AS output FROM sessions s JOIN events e ON e.session_id = s.id
+SELECT coalesce(e.data->>'output', '')::text AS output, coalesce((e.data->>'size')::int, 0)::int AS size, coalesce(e.data->>'file', '')::text AS file
+FROM sessions s JOIN events e ON e.session_id = s.id
 WHERE s.id = sqlc.arg(session_id) AND NOT e.delta AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8)
   AND (e.kind = 'tool_output' OR e.kind = 'tool_result' AND e.data->>'truncated' IS NULL)
   AND e.data->>'tool_use_id' = sqlc.arg(tool_use_id)::text

@@ -202,3 +202,13 @@ FROM turns u JOIN turn_files t ON t.turn_id = u.id JOIN files f ON f.id = t.file
 WHERE u.workspace_id = sqlc.arg(workspace_id) AND u.session_id = sqlc.arg(session_id) AND f.state = 'ready'
   AND u.created_at <= (SELECT last.created_at FROM turns last WHERE last.id = sqlc.arg(turn_id))
 ORDER BY u.created_at, u.id, t.n;
+
+-- name: FileTextGet :one
+-- FileTextGet is the text that was extracted from an upload.
+SELECT text FROM file_texts WHERE upload_id = $1;
+
+-- name: FileTextPut :exec
+-- FileTextPut stores the text of an upload that is still there. Of several, the first one stays.
+INSERT INTO file_texts (upload_id, text)
+SELECT u.id, sqlc.arg(text)::text FROM file_uploads u WHERE u.id = sqlc.arg(upload_id) FOR SHARE
+ON CONFLICT (upload_id) DO NOTHING;

@@ -58,7 +58,12 @@ type Agent struct {
 	// Await lets the result of a call be posted; nil: only while the turn waits for it.
 	Await func(ctx context.Context, toolUseID string) error
 	// FindResult returns the complete result of a call of the session that a summary covers; nil: none.
-	FindResult func(ctx context.Context, toolUseID string) (output string, ok bool, err error)
+	FindResult func(ctx context.Context, toolUseID string) (output event.ToolOutput, ok bool, err error)
+	// KeepResult writes a long result into a file of the session's folder, and returns its path. A
+	// tool.Refusal is the reason why it cannot. nil: there is no folder.
+	KeepResult func(ctx context.Context, call tool.Call, output string) (file string, err error)
+	// ReadResult reads such a file; nil: none can be read.
+	ReadResult func(ctx context.Context, file string) (output string, err error)
 }
 
 // Conversation is the input of a turn.
@@ -234,6 +239,7 @@ func (r *run) requestReply(ctx context.Context, n int, req model.Request, sent e
 	}
 	r.rejected = nil
 	sent.Tokens, sent.Setup = reply.Usage.InputTokens, r.setup
+	sent.FileText = slices.ContainsFunc(r.c.Documents, func(f model.File) bool { return f.Text != "" })
 	req.Partial, sent.Partial = r.partial, len(r.partial)
 	reply.Sent, reply.AgentVersion = &sent, r.Version
 	reply.PromptSHA256 = r.digestRequest(r.model.Name(), req)

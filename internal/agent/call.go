@@ -16,10 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-const (
-	maxOutput  = 64 << 10 // bytes of a tool's output that the model reads
-	maxSummary = 120      // characters of a summary made from the input
-)
+const maxSummary = 120 // characters of a summary made from the input
 
 // interrupted is the result of a call that a crash interrupted, or that lost the response to its
 // commit.
@@ -56,10 +53,10 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 	asks := c.Tool == requestSecret && r.Secrets != nil
 	if s.begun[c.ID] && !asks {
 		if res := r.state.postedResult(c); res != nil {
-			return r.emitResult(s, c, *res)
+			return r.emitResult(ctx, s, c, *res)
 		}
 		if t == nil || !t.Spec().Idempotent {
-			return r.emitResult(s, c, tool.Reject(interrupted))
+			return r.emitResult(ctx, s, c, tool.Reject(interrupted))
 		}
 	}
 	j, err := r.refuseCall(ctx, t, c)
@@ -70,11 +67,11 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 		return err
 	}
 	if j.refusal != nil {
-		return r.emitResult(s, c, *j.refusal)
+		return r.emitResult(ctx, s, c, *j.refusal)
 	}
 	res, err := r.performCall(ctx, t, c)
 	if needs, ok := errors.AsType[tool.Connect](err); ok {
-		return r.requireConnection(s, c, needs)
+		return r.requireConnection(ctx, s, c, needs)
 	}
 	if _, later := errors.AsType[tool.Later](err); later {
 		return r.parkRun(event.ToolLater{Calls: []event.PendingCall{pendingCall(c)}})
@@ -82,7 +79,7 @@ func (r *run) runCall(ctx context.Context, s *step, t tool.Tool, c event.ToolCal
 	if err != nil {
 		return err
 	}
-	return r.emitResult(s, c, res)
+	return r.emitResult(ctx, s, c, res)
 }
 
 // beginCall records the beginning of a call, once, with the decision about it.
@@ -143,15 +140,18 @@ func (r *run) refuseCall(ctx context.Context, t tool.Tool, c event.ToolCall) (ju
 
 // emitResult emits the outcome of a call. tool_result comes last: once it is stored, so is the
 // rest.
-func (r *run) emitResult(s *step, c event.ToolCall, res tool.Result) error {
+func (r *run) emitResult(ctx context.Context, s *step, c event.ToolCall, res tool.Result) error {
 	var bodies []event.Body
 	for _, ref := range res.References {
 		bodies = append(bodies, ref)
 	}
 	output := event.Plain(res.Output)
 	shown, truncated := event.CutOutput(output)
-	if truncated {
-		whole := event.ToolOutput{ToolUseID: c.ID, Output: limitOutput(output)}
+	if truncated || len(output) > tool.MaxOutput {
+		whole, err := r.shortenOutput(ctx, c, output)
+		if err != nil {
+			return err
+		}
 		bodies = append(bodies, whole)
 		s.addOutput(whole)
 	}
@@ -169,7 +169,7 @@ func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res 
 			res, err = tool.Reject("The tool failed."), nil
 		}
 	}()
-	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input, Await: r.awaitOf(c)})
+	res, err = t.Call(ctx, r.toolCall(c))
 	if err != nil && ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
@@ -190,6 +190,10 @@ func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res 
 		return tool.Reject("The tool failed."), nil
 	}
 	return res, nil
+}
+
+func (r *run) toolCall(c event.ToolCall) tool.Call {
+	return tool.Call{ID: c.ID, Tool: c.Tool, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input, Await: r.awaitOf(c)}
 }
 
 func (r *run) redactSecrets(s string) string {
@@ -233,12 +237,4 @@ func summarizeCall(t tool.Tool, c event.ToolCall) string {
 		return render.Argument(c.Tool, maxSummary)
 	}
 	return render.Argument(c.Tool, maxSummary) + " " + render.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
-}
-
-// limitOutput limits the part of an output that the model reads.
-func limitOutput(s string) string {
-	if len(s) <= maxOutput {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxOutput], "") + "\n[cut here]" // the number of bytes would show which values were redacted
 }

@@ -43,7 +43,7 @@ func isCompacted(req model.Request) bool {
 // result that a summary covers can be read.
 func TestLongTurnIsCompacted(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{20_000, 35_000} {
+	for _, size := range []int{14_000, 16_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) { compactLongTurn(t, size) })
 	}
 }

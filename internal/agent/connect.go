@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -13,18 +14,18 @@ import (
 // effect so far. A call asks once, and once more for scopes, and not for a server that was not connected
 // before in the turn.
 // For a grant of the whole workspace, only a sender that may connect the workspace is asked.
-func (r *run) requireConnection(s *step, c event.ToolCall, needs tool.Connect) error {
+func (r *run) requireConnection(ctx context.Context, s *step, c event.ToolCall, needs tool.Connect) error {
 	server := needs.Server
 	if q, declined := r.state.declined[server]; declined && q.window == 0 {
-		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
+		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
 	} else if declined {
-		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The tool server %s was not connected %s, so this was not done. Continue without it.", server, q.windowText())))
+		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The tool server %s was not connected %s, so this was not done. Continue without it.", server, q.windowText())))
 	}
 	if q, asked := r.state.connects[c.ID]; asked && (q.scopes || needs.Scopes == nil) {
-		return r.emitResult(s, c, tool.Reject(fmt.Sprintf("The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
+		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
 	}
 	if needs.Shared && !r.MayConnect {
-		return r.emitResult(s, c, tool.Reject(sharedReason(needs)))
+		return r.emitResult(ctx, s, c, tool.Reject(sharedReason(needs)))
 	}
 	return r.parkRun(event.ConnectRequired{ToolUseID: c.ID, Server: server, Scopes: needs.Scopes, Grant: needs.Grant})
 }

@@ -23,19 +23,21 @@ type Past struct {
 // units returns a turn as the model reads it afterwards: as it happened.
 func (p Past) units(s state) []unit {
 	units := s.suppliedUnits(p.Turn)
-	add := func(step int, messages ...model.Message) {
+	add := func(n int, st *step, messages ...model.Message) {
 		if len(messages) > 0 {
-			units = append(units, unit{at: event.Place{Turn: p.Turn, Step: step}, messages: messages})
+			u := unit{at: event.Place{Turn: p.Turn, Step: n}}
+			u.add(st, messages...)
+			units = append(units, u)
 		}
 	}
 	if p.Message != "" {
-		add(0, model.Message{Role: model.User, Text: p.Message})
+		add(0, &step{}, model.Message{Role: model.User, Text: p.Message})
 	}
 	for i, st := range s.steps {
-		add(i+1, st.asPast()...)
+		add(i+1, st, st.asPast()...)
 	}
 	if rest := p.unrecorded(s); rest != "" {
-		add(len(s.steps)+1, model.Message{Role: model.Assistant, Text: rest})
+		add(len(s.steps)+1, &step{}, model.Message{Role: model.Assistant, Text: rest})
 	}
 	return units
 }

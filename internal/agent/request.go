@@ -31,7 +31,7 @@ func (r *run) assemble(n int, units []unit, masked *event.Place) model.Request {
 		System: r.system(), Tools: r.toolSpecs(), MaxTokens: r.Options.MaxTokens,
 		Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall,
 	}
-	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil {
+	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil || slices.ContainsFunc(units, unit.isShortened) {
 		req.Tools = append([]model.Tool{readTool}, req.Tools...)
 	}
 	if n > 0 && r.correctionAfter(n) != "" {
@@ -116,11 +116,12 @@ func (r *run) currentUnits(n int) []unit {
 	}
 	units := []unit{{at: event.Place{Turn: r.c.Turn}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images, Files: r.c.Documents}}}}
 	for i, s := range r.state.steps[:n] {
-		messages := r.stepMessages(s)
+		u := unit{at: event.Place{Turn: r.c.Turn, Step: i + 1}}
+		u.add(s, r.stepMessages(s)...)
 		if correction := r.correctionAfter(i + 1); correction != "" {
-			messages = append(messages, model.Message{Role: model.User, Text: correction})
+			u.messages = append(u.messages, model.Message{Role: model.User, Text: correction})
 		}
-		units = append(units, unit{at: event.Place{Turn: r.c.Turn, Step: i + 1}, messages: messages})
+		units = append(units, u)
 	}
 	return units
 }
@@ -144,9 +145,9 @@ func (s *step) resultMessage(c event.ToolCall) model.Message {
 	if !ok {
 		return model.Message{Role: model.ToolRole, Text: interrupted, CallID: c.ID, Failed: true}
 	}
-	text, whole := s.outputs[c.ID]
-	if !whole {
-		text = res.Output
+	text := res.Output
+	if out, ok := s.outputs[c.ID]; ok {
+		text = cmp.Or(out.Preview, out.Output)
 	}
 	return model.Message{Role: model.ToolRole, Text: text, CallID: c.ID, Failed: !res.OK}
 }

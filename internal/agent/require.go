@@ -31,7 +31,7 @@ func (r *run) requireResults(ctx context.Context, s *step, calls []event.ToolCal
 			open = append(open, pendingCall(c))
 			continue
 		}
-		if err := r.emitResult(s, c, *res); err != nil {
+		if err := r.emitResult(ctx, s, c, *res); err != nil {
 			return err
 		}
 	}

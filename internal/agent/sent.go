@@ -128,6 +128,9 @@ func (a *Agent) Rebuild(ctx context.Context, c Conversation, step int) (b Rebuil
 	if b.Reply.Sent != nil {
 		sent = *b.Reply.Sent
 	}
+	if !sent.FileText {
+		r.c.Documents = withoutText(r.c.Documents)
+	}
 	units := r.loadedUnits(step - 1)
 	units = renameCalls(units[max(placeOf(units, sent.From), 0):])
 	b.Request = r.assemble(step-1, units, sent.Masked)
@@ -137,6 +140,15 @@ func (a *Agent) Rebuild(ctx context.Context, c Conversation, step int) (b Rebuil
 		b.Compacted = &r.compaction.Compacted
 	}
 	return b, true, nil
+}
+
+// withoutText returns files without their texts: an earlier release did not send them.
+func withoutText(files []model.File) []model.File {
+	files = slices.Clone(files)
+	for i := range files {
+		files[i].Text = ""
+	}
+	return files
 }
 
 // digestRequest returns the SHA-256 of a request, with the message in the log in place of the prompt
@@ -191,6 +203,9 @@ func (d digest) addMessage(m model.Message) {
 	d.count(len(m.Files))
 	for _, f := range m.Files {
 		d.add(f.Name, f.MIME, string(f.Data))
+		if f.Text != "" {
+			d.add("text", f.Text)
+		}
 	}
 	d.count(len(m.Calls))
 	for _, c := range m.Calls {

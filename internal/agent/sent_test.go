@@ -59,7 +59,11 @@ func (m *gambler) Generate(_ context.Context, req model.Request) iter.Seq2[model
 		case len(req.Tools) > 0 && m.IntN(4) > 0:
 			end.Text, end.Stop = m.words(1500), model.StopTools
 			for i := range 1 + m.IntN(2) {
-				input := fmt.Sprintf(`{"size":%d, "html":"<i>&\u2028"}`, m.IntN(6000))
+				size := m.IntN(6000)
+				if m.IntN(8) == 0 { // longer than the model reads
+					size += 9000
+				}
+				input := fmt.Sprintf(`{"size":%d, "html":"<i>&\u2028"}`, size)
 				c := event.ToolCall{ID: fmt.Sprint("call_", m.IntN(20)), Tool: []string{"grow", "own", "unknown", "final_answer"}[m.IntN(4)], Input: json.RawMessage(input)}
 				if c.Tool != "own" && !yield(model.Chunk{Call: &c}, nil) {
 					return
@@ -102,6 +106,12 @@ func (g *game) agent(window int, schema bool) *agent.Agent {
 	a := &agent.Agent{Model: g.model, Tools: []tool.Tool{grow{}, grow{true}}, Instructions: "Be <brief>.", Effort: "low", MaxTurns: 12, Window: window,
 		Version: new(event.AgentVersion(3)), Log: slog.New(slog.DiscardHandler), Options: model.Options{Seed: new(int64(7))},
 		Seal: plain, Open: plain,
+		KeepResult: func(_ context.Context, call tool.Call, output string) (string, error) {
+			if len(output)%2 == 0 {
+				return "", tool.Refusal("The folder is full.")
+			}
+			return "tool-results/" + call.Tool + "-1.txt", nil
+		},
 		KeepSetup: func(_ context.Context, digest string, s agent.Setup) error {
 			data, err := json.Marshal(s)
 			g.setups[digest] = data

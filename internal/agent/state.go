@@ -47,7 +47,7 @@ type step struct {
 	reply   event.Reply
 	begun   map[string]bool             // calls with a tool_use row
 	results map[string]event.ToolResult // calls with a tool_result row
-	outputs map[string]string           // the whole output if the result was cut
+	outputs map[string]event.ToolOutput // the whole output if the result was cut
 
 	reasoning []model.Reasoning // of the reply, opened
 }
@@ -160,9 +160,9 @@ func (s *step) beginCall(id string) {
 
 func (s *step) addOutput(o event.ToolOutput) {
 	if s.outputs == nil {
-		s.outputs = make(map[string]string)
+		s.outputs = make(map[string]event.ToolOutput)
 	}
-	s.outputs[o.ToolUseID] = o.Output
+	s.outputs[o.ToolUseID] = o
 }
 
 func (s *step) finishCall(r event.ToolResult) {

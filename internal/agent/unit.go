@@ -13,6 +13,21 @@ import (
 type unit struct {
 	at       event.Place
 	messages []model.Message
+	// shortened has the outputs of which the model reads a preview, by the index of the message.
+	shortened map[int]event.ToolOutput
+}
+
+// add adds the messages of a step.
+func (u *unit) add(s *step, messages ...model.Message) {
+	for _, m := range messages {
+		if out := s.outputs[m.CallID]; m.Role == model.ToolRole && out.Preview != "" {
+			if u.shortened == nil {
+				u.shortened = make(map[int]event.ToolOutput)
+			}
+			u.shortened[len(u.messages)] = out
+		}
+		u.messages = append(u.messages, m)
+	}
 }
 
 // tokens estimates the size of a unit.
@@ -21,6 +36,9 @@ func (u unit) tokens() (n int) {
 		n += estimateTokens(m.Text)
 		for _, c := range m.Calls {
 			n += estimateTokens(c.Tool) + estimateTokens(string(c.Input))
+		}
+		for _, f := range m.Files {
+			n += utf8.RuneCountInString(f.Text) / 4
 		}
 	}
 	return n
@@ -44,8 +62,9 @@ func fitUnits(past []unit, budget int) []unit {
 	return past[begin:]
 }
 
-// renameCalls returns units whose calls have different ids. Some models repeat ids in later turns,
-// and providers reject a conversation that has one twice, so a repeated id gets a suffix.
+// renameCalls returns units whose calls have different ids, which previews name. Some models repeat
+// ids in later turns, and providers reject a conversation that has one twice, so a repeated id gets a
+// suffix.
 func renameCalls(units []unit) []unit {
 	taken, renamed := make(map[string]bool), make(map[string]string)
 	units = slices.Clone(units)
@@ -66,7 +85,7 @@ func renameCalls(units []unit) []unit {
 			}
 		}
 	}
-	return units
+	return nameResults(units)
 }
 
 // joinUnits returns the messages of units.

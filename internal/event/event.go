@@ -294,10 +294,14 @@ type ToolCall struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// ToolOutput is the whole output of a tool, for the model; ToolResult shows only its beginning.
+// ToolOutput is the whole output of a tool; ToolResult shows only its beginning. The model reads
+// Output, or Preview if there is one.
 type ToolOutput struct {
 	ToolUseID string `json:"tool_use_id"`
-	Output    string `json:"output"`
+	Output    string `json:"output"`            // of more than 64 KiB, the beginning and the end
+	Preview   string `json:"preview,omitempty"` // its beginning and its end, and where the rest is
+	Size      int    `json:"size,omitempty"`    // bytes of the whole output, if there is a preview
+	File      string `json:"file,omitempty"`    // with the whole output, in the session's folder
 }
 
 // Reference names a knowledge document that the agent read. Source is wiki_read,

@@ -24,8 +24,9 @@ type Sent struct {
 	Window int `json:"window,omitempty"`
 	// Partial is how many bytes of the reply's text the request contained: what was shown before an
 	// interruption.
-	Partial int    `json:"partial,omitempty"`
-	Setup   string `json:"setup,omitempty"` // SHA-256 of the instructions and tools, which are stored under it
+	Partial  int    `json:"partial,omitempty"`
+	Setup    string `json:"setup,omitempty"`     // SHA-256 of the instructions and tools, which are stored under it
+	FileText bool   `json:"file_text,omitempty"` // the texts of attached PDFs were in the request
 }
 
 // Compacted records that a summary stands for the oldest part of the conversation in the requests

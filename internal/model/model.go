@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
@@ -99,11 +100,26 @@ type Image struct {
 	Data []byte
 }
 
-// File is a document that the user attached. A provider without support for it sends a note instead.
+// File is a document that the user attached. A provider without support for it sends its text instead.
 type File struct {
 	Name string
 	MIME string // application/pdf
 	Data []byte
+	Text string // extracted from Data, or a note in brackets; "": nothing was extracted
+}
+
+// WithoutFiles returns a message in which the text of each file, or a note, stands for the file.
+func (m Message) WithoutFiles() Message {
+	for _, f := range m.Files {
+		if f.Text == "" {
+			m.Text += fmt.Sprintf("\n\n[The content of %q is not shown, because the model cannot read it.]", f.Name)
+			continue
+		}
+		text, _ := json.Marshal(f.Text) // a string always marshals; as JSON, it cannot end the block
+		m.Text += fmt.Sprintf("\n\n<attachment name=%q type=%q note=\"text of the file\">\n%s\n</attachment>", f.Name, f.MIME, text)
+	}
+	m.Files = nil
+	return m
 }
 
 // Tool describes a tool to the model.

@@ -99,14 +99,14 @@ func (s *Store) History(ctx context.Context, t Turn) (past []Past, err error) {
 	return past, nil
 }
 
-// FindResult returns the complete result of a call of a session; ok is false if it has none.
-func (s *Store) FindResult(ctx context.Context, session uuid.UUID, toolUseID string) (output string, ok bool, err error) {
-	output, err = s.q.EventResult(ctx, session, eventlog.Skew.Seconds(), toolUseID)
+// FindResult returns the result of a call of a session; ok is false if it has none.
+func (s *Store) FindResult(ctx context.Context, session uuid.UUID, toolUseID string) (output event.ToolOutput, ok bool, err error) {
+	row, err := s.q.EventResult(ctx, session, eventlog.Skew.Seconds(), toolUseID)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", false, nil
+		return output, false, nil
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("find a result: %w", err)
+		return output, false, fmt.Errorf("find a result: %w", err)
 	}
-	return output, true, nil
+	return event.ToolOutput{ToolUseID: toolUseID, Output: row.Output, Size: int(row.Size), File: row.File}, true, nil
 }

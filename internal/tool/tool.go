@@ -40,9 +40,14 @@ type Spec struct {
 	Unavailable string
 }
 
+// MaxOutput is how many bytes of a result the model reads. Of a longer one it reads a preview, and it
+// can read the rest in parts: tools that return parts of a text return no longer ones.
+const MaxOutput = 16 << 10
+
 // Call is one invocation.
 type Call struct {
 	ID        string // tool_use_id
+	Tool      string // name of the tool
 	Workspace uuid.UUID
 	Session   uuid.UUID
 	Turn      uuid.UUID
@@ -55,7 +60,7 @@ type Call struct {
 // Result is the outcome of a call.
 type Result struct {
 	OK         bool
-	Output     string // whole; the stream shows the first 4000 characters
+	Output     string // whole; the stream shows the first 4000 characters, and the model MaxOutput bytes
 	References []event.Reference
 }
 

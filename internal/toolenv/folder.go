@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -87,7 +88,8 @@ func (x *Run) hasLink(dir string) bool {
 	return false
 }
 
-// Text reads a file of the session's folder as text, or lists a directory.
+// Text reads a file of the session's folder as text, or lists a directory. The text of a PDF is
+// extracted.
 func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	name, err := cleanPath(name)
 	if err != nil {
@@ -101,6 +103,13 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	if info.IsDir() {
 		return listDirectory(f)
 	}
+	if isPDF(f) && info.Size() <= filestore.ReadPDF {
+		pdf, err := io.ReadAll(io.LimitReader(f, filestore.ReadPDF))
+		if err != nil {
+			return "", fmt.Errorf("read a PDF of the folder: %w", err)
+		}
+		return x.r.cfg.Files.PDFText(ctx, x.t.Workspace, pdf)
+	}
 	if info.Size() > maxText {
 		return "", tool.Refusal(fmt.Sprintf("%q has %d bytes; a file that is read has at most %d. Look at a part of it with a command.", name, info.Size(), maxText))
 	}
@@ -112,6 +121,13 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 		return "", tool.Refusal(fmt.Sprintf("%q is no text.", name))
 	}
 	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
+}
+
+// isPDF reports whether a file begins as a PDF does.
+func isPDF(f io.ReaderAt) bool {
+	head := make([]byte, len("%PDF-"))
+	_, err := f.ReadAt(head, 0)
+	return err == nil && string(head) == "%PDF-"
 }
 
 // listDirectory returns a directory as text, one name a line.

@@ -77,16 +77,16 @@ func TestBytesLeftOutAreThoseThatWerePrinted(t *testing.T) {
 	w.register(t, "API_TOKEN", value)
 	run := w.begin(t, w.turn(t))
 	for _, text := range []string{value, strings.Repeat("x", len(value))} {
-		for _, at := range []string{"50000", "10"} { // in the omitted part, and before it
-			got := call(t, run, fmt.Sprintf("head -c %s /dev/zero | tr '\\0' a; echo -n %s; head -c 100000 /dev/zero | tr '\\0' b", at, text))
+		for _, at := range []string{"900000", "10"} { // in the omitted part, and before it
+			got := call(t, run, fmt.Sprintf("head -c %s /dev/zero | tr '\\0' a; echo -n %s; head -c 2000000 /dev/zero | tr '\\0' b", at, text))
 			var lost int
 			if _, after, ok := strings.Cut(got, "\n["); ok {
 				if _, err := fmt.Sscanf(after, "%d bytes are left out here]", &lost); err != nil {
 					t.Fatalf("%.100q: %v", after, err)
 				}
 			}
-			printed := len(value) + 100_000 + map[string]int{"50000": 50_000, "10": 10}[at]
-			if lost != printed-60<<10 {
+			printed := len(value) + 2_000_000 + map[string]int{"900000": 900_000, "10": 10}[at]
+			if lost != printed-1<<20 {
 				t.Errorf("%d of %d bytes are omitted", lost, printed)
 			}
 		}

@@ -16,7 +16,7 @@ func (r *Runner) OpenProbe(workspace uuid.UUID) Probe {
 	return Probe{r.Open(Turn{Workspace: workspace, Turn: uuid.Must(uuid.NewV7())})}
 }
 
-// Write refuses every file.
-func (Probe) Write(context.Context, tool.Call, string, []byte) error {
-	return tool.Refusal("a test has no session that keeps files.")
+// KeepResult refuses every file.
+func (Probe) KeepResult(context.Context, tool.Call, string, []byte) (string, error) {
+	return "", tool.Refusal("a test has no session that keeps files.")
 }

@@ -46,7 +46,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 			conv.History = append(conv.History, agent.Past(p))
 		}
 	}
-	if err := s.addMessageParts(ctx, t, log.HasAttachments, &conv); err != nil {
+	if err := s.addMessageParts(ctx, t, log.HasAttachments, true, &conv); err != nil {
 		return nil, conv, nil, err
 	}
 	names := credentialNames(t, conv.Log)
@@ -85,8 +85,14 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	ag.Await = func(ctx context.Context, toolUseID string) error {
 		return s.cfg.Sessions.AwaitCalls(ctx, t, event.InputResult, toolUseID)
 	}
-	ag.FindResult = func(ctx context.Context, toolUseID string) (string, bool, error) {
+	ag.FindResult = func(ctx context.Context, toolUseID string) (event.ToolOutput, bool, error) {
 		return s.cfg.Sessions.FindResult(ctx, t.SessionID, toolUseID)
+	}
+	if run != nil {
+		ag.KeepResult = func(ctx context.Context, call tool.Call, output string) (string, error) {
+			return run.KeepResult(ctx, call, "txt", []byte(output))
+		}
+		ag.ReadResult = run.ReadResult
 	}
 	return ag, conv, run, nil
 }
@@ -165,8 +171,8 @@ func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.T
 }
 
 // addMessageParts adds the parts of the message that are not in the log: the sealed prompt of a
-// skill, and the attached files.
-func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
+// skill, and the attached files. With extract set, PDFs get their text if they have none.
+func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached, extract bool, conv *agent.Conversation) error {
 	if t.Prompt != nil {
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
 		if err != nil {
@@ -178,7 +184,7 @@ func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached 
 	if !attached {
 		return nil
 	}
-	files, err := s.cfg.Files.Inbound(ctx, t.ID)
+	files, err := s.cfg.Files.Inbound(ctx, t.ID, extract)
 	if err != nil {
 		return err
 	}
@@ -189,7 +195,7 @@ func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached 
 		case strings.HasPrefix(f.MIME, "image/"):
 			conv.Images = append(conv.Images, model.Image{MIME: f.MIME, Data: f.Data})
 		case f.PDF():
-			conv.Documents = append(conv.Documents, model.File{Name: f.Filename, MIME: f.MIME, Data: f.Data})
+			conv.Documents = append(conv.Documents, model.File{Name: f.Filename, MIME: f.MIME, Data: f.Data, Text: f.Extracted})
 			conv.Files = append(conv.Files, fmt.Sprintf("[attached: %s, %s, %d bytes]", f.Filename, f.MIME, f.Size))
 		default:
 			text, err := json.Marshal(string(f.Data)) // as JSON, the data cannot be mistaken for anything else or end the block

@@ -69,7 +69,7 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 		}
 	}
 	t.Prompt = nil // the message in the log stands for it
-	if err := s.addMessageParts(ctx, t, log.HasAttachments, &conv); err != nil {
+	if err := s.addMessageParts(ctx, t, log.HasAttachments, false, &conv); err != nil {
 		return Context{}, err
 	}
 	c := Context{Turn: t, Step: step}

@@ -102,6 +102,9 @@ func viewOf(m model.Message) sentMessage {
 	}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, digestOf(f.Name, f.MIME, f.Data))
+		if f.Text != "" {
+			out.Files = append(out.Files, digestOf(f.Name, "text/plain", []byte(f.Text)))
+		}
 	}
 	for _, item := range m.Reasoning {
 		out.Reasoning = append(out.Reasoning, digestOf(item.Provider, "", item.Data))

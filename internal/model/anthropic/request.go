@@ -118,7 +118,7 @@ func (m *Model) convertMessages(history []model.Message) []anthropic.MessagePara
 
 func (m *Model) blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
 	if versionOf(m.service.Model) < readsFiles {
-		msg = provider.WithoutFiles(msg)
+		msg = msg.WithoutFiles()
 	}
 	blank := strings.TrimSpace(msg.Text) == ""
 	if msg.Role == model.ToolRole {

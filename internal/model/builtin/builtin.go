@@ -96,6 +96,7 @@ func readConversation(req model.Request) conversation {
 			if i > last {
 				continue
 			}
+			m = m.WithoutFiles()
 			c.question, c.images, c.skill, c.step, c.results = m.Text, m.Images, nil, 0, nil
 			if s, ok := skillIn(m.Text); ok {
 				c.question, c.skill = s.body, &s

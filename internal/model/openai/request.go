@@ -67,7 +67,7 @@ func message(msg model.Message) chatMessage {
 		}
 		return chatMessage{Role: "tool", Content: text, ToolCallID: provider.CallID(msg.CallID)}
 	default:
-		msg = provider.WithoutFiles(msg) // servers differ; the Responses API takes them
+		msg = msg.WithoutFiles() // servers differ; the Responses API takes them
 		if len(msg.Images) > 0 {
 			return chatMessage{Role: "user", Content: illustrated(msg)}
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/parley-server/parley/internal/model"
@@ -64,21 +63,12 @@ func (s Service) ReplyOrPlain(req model.Request, reply func(model.Request) iter.
 	for i, msg := range req.Messages {
 		extras = extras || s.HasReasoning(msg) || len(msg.Files) > 0
 		msg.Reasoning = nil
-		plain.Messages[i] = WithoutFiles(msg)
+		plain.Messages[i] = msg.WithoutFiles()
 	}
 	if !extras {
 		return reply(req)
 	}
 	return FirstAccepted(reply(req), reply(plain))
-}
-
-// WithoutFiles returns a message in which a note stands for each file.
-func WithoutFiles(msg model.Message) model.Message {
-	for _, f := range msg.Files {
-		msg.Text += fmt.Sprintf("\n\n[The content of %q is not shown, because the model cannot read it.]", f.Name)
-	}
-	msg.Files = nil
-	return msg
 }
 
 // DataURL returns data as an address.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/tool"
@@ -111,6 +112,9 @@ func (s Stores) TestTool(ctx context.Context, workspace uuid.UUID, server, name 
 	res, err := call(ctx, workspace, of, of.Tools[i], input)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return tool.Reject(string(refused)), nil
+	}
+	if shown, cut := event.CutOutput(res.Output); cut {
+		res.Output = shown + "\n[cut here]"
 	}
 	return res, err
 }

@@ -4,7 +4,7 @@
 // It promises: a file is complete, with the declared size, hash and type, or it does not exist,
 // whichever process dies; bytes are streamed, no file is ever held in memory, and no transaction
 // waits for a caller; a signed address opens one file, in one way, until it expires. It never
-// unpacks a file, and never uses a caller's filename as a name in storage.
+// unpacks a file in this process, and never uses a caller's filename as a name in storage.
 package filestore
 
 import (
@@ -77,6 +77,7 @@ type Store struct {
 	news  chan struct{} // signals that a file waits for a fetch
 
 	fetches *fair.Places
+	parsers *fair.Places // of PDFs
 }
 
 // New returns a store. Run fetches files and removes expired ones.
@@ -89,7 +90,7 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 		opt.Pulse = pulse.New(pool)
 	}
 	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), keys: keys, opt: opt, log: opt.Log,
-		news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
+		news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers), parsers: fair.New(pdfParsers)}
 }
 
 // TTL returns how long a download address is valid.

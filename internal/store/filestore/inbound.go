@@ -25,6 +25,8 @@ const (
 	ReadPDF = 10 << 20
 	// ReadImages is for all images and PDFs together.
 	ReadImages = 20 << 20
+	// ReadPDFText is for the extracted texts of all PDFs together.
+	ReadPDFText = 256 << 10
 )
 
 // Inbound is a file in a message, as a model receives it.
@@ -35,6 +37,9 @@ type Inbound struct {
 	// Data is the content that a model can read: a text in UTF-8, with a last line that reports a
 	// truncation, an image or a PDF. Nil: none.
 	Data []byte
+	// Extracted is the text of a PDF, for models that do not read PDFs: with a last line in brackets
+	// if it is not complete or there is none. "": none was extracted.
+	Extracted string
 }
 
 // Image reports whether the file is an image in a format that models support.
@@ -53,13 +58,13 @@ func (f Inbound) PDF() bool { return f.MIME == "application/pdf" }
 func (f Inbound) Text() bool { return isText(f.MIME) }
 
 // Inbound reads the files in the message of a turn, in its order: texts, images and PDFs up
-// to the limits, and only the names of all others.
-func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) {
+// to the limits, and only the names of all others. With extract set, PDFs without a stored text get one.
+func (s *Store) Inbound(ctx context.Context, turn uuid.UUID, extract bool) ([]Inbound, error) {
 	rows, err := s.q.TurnFiles(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("read attached files: %w", err)
 	}
-	text, images := int64(ReadText), int64(ReadImages)
+	text, images, extracted := int64(ReadText), int64(ReadImages), int64(ReadPDFText)
 	list := make([]Inbound, len(rows))
 	for i, r := range rows {
 		f := Inbound{Filename: r.Filename, MIME: r.Mime, Size: *r.Size}
@@ -69,6 +74,9 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 		case f.Size <= images && (f.Image() && f.Size <= ReadImage || f.PDF() && f.Size <= ReadPDF):
 			images -= f.Size
 			f.Data, err = io.ReadAll(contentOf(s.q, r).Reader(ctx))
+			if err == nil && f.PDF() {
+				err = s.readPDFText(ctx, r, &f, &extracted, extract)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read attached file: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -67,7 +68,7 @@ func TestOnlyGoodFilesComeWithAMessage(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	in, err := w.Inbound(t.Context(), turn)
+	in, err := w.Inbound(t.Context(), turn, true)
 	if err != nil || len(in) != 1 || in[0].Filename != "a.txt" || in[0].MIME != "text/plain" || string(in[0].Data) != "Hello" {
 		t.Errorf("%+v, %v", in, err)
 	}
@@ -111,7 +112,7 @@ func TestWhatAModelIsGiven(t *testing.T) {
 		send("long.md", "text/markdown", []byte(long)),
 		send("last.txt", "text/plain", []byte("no room")),
 	)
-	in, err := w.Inbound(t.Context(), turn)
+	in, err := w.Inbound(t.Context(), turn, true)
 	if err != nil || len(in) != 12 {
 		t.Fatalf("%d, %v", len(in), err)
 	}
@@ -151,7 +152,7 @@ func TestWhatAModelIsGiven(t *testing.T) {
 	nothing := w.put(t, "nothing.txt", "")
 	again := uuid.New()
 	w.attach(t, again, nothing.FileID)
-	if in, err := w.Inbound(t.Context(), again); err != nil || len(in) != 1 || in[0].Data == nil {
+	if in, err := w.Inbound(t.Context(), again, true); err != nil || len(in) != 1 || in[0].Data == nil {
 		t.Errorf("an empty text: %+v, %v", in, err)
 	}
 }
@@ -298,5 +299,47 @@ func TestFilesOfManyTurns(t *testing.T) {
 	}
 	if list, err := w.Downloads(t.Context(), uuid.New(), session, nil, nil); err != nil || len(list) != 0 {
 		t.Errorf("another workspace: %+v, %v", list, err)
+	}
+}
+
+// TestTextOfPDFsIsStored attaches PDFs. Their texts are extracted once and stay, up to the limit, and go
+// with the files.
+func TestTextOfPDFsIsStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	send := func(pdf []byte) uuid.UUID {
+		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf", Size: new(int64(len(pdf)))}), pdf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.FileID
+	}
+	first, turn := send(modeltest.PDF("BT /F 12 Tf (Hello) Tj ET")), uuid.New()
+	long := send(modeltest.PDF("BT /F 12 Tf (" + strings.Repeat("x", filestore.ReadPDFText) + ") Tj ET"))
+	w.attach(t, turn, first, send([]byte("%PDF-1.7\nbroken")), long)
+	if in, err := w.Inbound(t.Context(), turn, false); err != nil || in[0].Extracted != "" || in[0].Data == nil {
+		t.Errorf("without an extraction: %+v, %v", in, err)
+	}
+	for _, extract := range []bool{true, false} {
+		in, err := w.Inbound(t.Context(), turn, extract)
+		if err != nil || in[0].Extracted != "[page 1]\nHello\n" || !strings.HasPrefix(in[1].Extracted, "[The PDF has no text") {
+			t.Fatalf("%+v, %v", in, err)
+		}
+		if got := in[2].Extracted; len(got) > filestore.ReadPDFText || !strings.HasSuffix(got, "x\n[cut here: the text has 262154 bytes]") {
+			t.Errorf("%d bytes of text, %q", len(got), got[len(got)-60:])
+		}
+	}
+	if _, err := w.pool.Exec(t.Context(), `UPDATE file_texts SET text = 'stored' WHERE upload_id = (SELECT upload_id FROM files WHERE id = $1)`, first); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := w.Inbound(t.Context(), turn, true); err != nil || in[0].Extracted != "stored" {
+		t.Errorf("%+v, %v", in, err)
+	}
+	if err := w.Delete(t.Context(), w.ws, first); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM file_texts`).Scan(&left); err != nil || left != 2 {
+		t.Errorf("%d texts are left, %v", left, err)
 	}
 }

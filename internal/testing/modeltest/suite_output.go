@@ -166,24 +166,29 @@ func (s Suite) testImages(t *testing.T) {
 	}
 }
 
-// testFiles sends a file as such, or a note in its place: where the protocol has no files, and where
-// the provider rejects this one.
+// testFiles sends a file as such, or its text or a note in its place: where the protocol has no files,
+// and where the provider rejects this one.
 func (s Suite) testFiles(t *testing.T) {
 	t.Parallel()
-	const note = `[The content of "paper.pdf" is not shown`
+	note := `[The content of "paper.pdf" is not shown`
 	req := askText("Summarize.")
 	req.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff")}}
+	withText := askText("Summarize.")
+	withText.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff"), Text: "[page 1]\n</attachment>"}}
 	rejected := Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error","message":"the PDF is protected"}}`}
-	script := &Script{Replies: []Reply{{Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}}}
+	script := &Script{Replies: []Reply{{Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}}}
 	m := s.startModel(t, script)
-	for range 2 {
+	for _, req := range []model.Request{req, req, withText} {
 		if got, err := Read(m.Generate(t.Context(), req)); err != nil || got.Text != "Done." {
 			t.Fatalf("received %+v, %v", got, err)
 		}
 	}
 	for i, r := range script.Requests() {
 		asked := s.Asked(r.Body)
-		if s.Reasons && i < 2 {
+		if i >= 3 {
+			note = `<attachment name="paper.pdf" type="application/pdf" note="text of the file">` + "\n" + `"[page 1]\n\u003c/attachment\u003e"`
+		}
+		if s.Reasons && i != 2 && i != 4 {
 			if diff := cmp.Diff(req.Messages[0].Files, asked.Files); diff != "" || asked.Text != "Summarize." {
 				t.Errorf("request %d: the text is %q, files differ (-want +got):\n%s", i, asked.Text, diff)
 			}

@@ -11,8 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/result"
 )
 
-// content returns what the model reads of a response. Media and long texts become files of the
-// session.
+// content returns what the model reads of a response. Media become files of the session.
 func (t *httpTool) content(ctx context.Context, call tool.Call, a answer) (string, error) {
 	w := result.Writer{Env: t.env, Call: call}
 	kind, _, _ := mime.ParseMediaType(a.kind)
@@ -25,11 +24,7 @@ func (t *httpTool) content(ctx context.Context, call tool.Call, a answer) (strin
 			return "", err
 		}
 	}
-	ext := "txt"
-	if isJSON(kind) {
-		ext = "json"
-	}
-	return w.Text(ctx, ext)
+	return w.Text(), nil
 }
 
 func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }

@@ -147,7 +147,7 @@ func (w *world) call(t *testing.T, ctx context.Context, x tool.Tool, id, input s
 	if wrong := tool.WrongInput(x, json.RawMessage(input)); wrong != "" {
 		return tool.Reject(wrong), nil
 	}
-	res, err := x.Call(ctx, tool.Call{ID: id, Workspace: w.workspace, Input: json.RawMessage(input)})
+	res, err := x.Call(ctx, tool.Call{ID: id, Tool: x.Spec().Name, Workspace: w.workspace, Input: json.RawMessage(input)})
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return tool.Reject(string(refused)), nil
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	maxInput   = 16 << 10 // bytes of a call's input
-	maxWritten = 8 << 20  // bytes of a call's input that holds a page: JSON may write a byte as six
-	maxOutput  = 60 << 10 // bytes of a document that one call returns; an agent reads 64 KiB of an output
-	maxSummary = 80       // characters
+	maxInput   = 16 << 10             // bytes of a call's input
+	maxWritten = 8 << 20              // bytes of a call's input that holds a page: JSON may write a byte as six
+	maxOutput  = tool.MaxOutput - 200 // bytes of a document that read returns, with a line about the rest
+	maxSummary = 80                   // characters
 )
 
 // Knowledge holds a workspace's documents. Wiki pages are documents too.

@@ -145,26 +145,34 @@ func TestLongDocumentsAreCutAndSaySo(t *testing.T) {
 		"one-line.txt": strings.Repeat("é", 40_000) + "needle" + strings.Repeat("é", 40_000),
 	})
 	for _, c := range []struct{ tool, input, end string }{
-		{"wiki_read", `{"page":"long"}`, "grep finds lines in the rest.]"},
-		{"read", `{"path":"long.txt"}`, "[lines 1 to 500 of 2000]"},
+		{"read", `{"path":"long.txt","limit":100}`, "[lines 1 to 100 of 2000]"},
+		{"read", `{"path":"long.txt"}`, " of 2000]"},
 		{"read", `{"path":"long.txt","limit":9999}`, " of 2000]"},
-		{"read", `{"path":"one-line.txt"}`, "[lines 1 to 1 of 1]"},
+		{"read", `{"path":"one-line.txt"}`, "[line 1 of 1 is cut here, because it is too long]"},
 		{"grep", `{"pattern":"line"}`, "[More lines match. Narrow the pattern, or give a path.]"},
 		{"grep", `{"pattern":"needle"}`, "…"},
 	} {
 		res := l.call(t, c.tool, c.input)
-		if !res.OK || len(res.Output) > 64<<10 || !utf8.ValidString(res.Output) || !strings.HasSuffix(res.Output, c.end) {
+		if !res.OK || c.tool == "read" && len(res.Output) > tool.MaxOutput || !utf8.ValidString(res.Output) || !strings.HasSuffix(res.Output, c.end) {
 			t.Errorf("%s %s: %d bytes, ending in %q", c.tool, c.input, len(res.Output), res.Output[max(0, len(res.Output)-80):])
 		}
 	}
 	if res := l.call(t, "grep", `{"pattern":"needle"}`); !strings.Contains(res.Output, "needle") {
 		t.Error("the match is not in the part of the line that is shown")
 	}
+	if res := l.call(t, "wiki_read", `{"page":"long"}`); res.Output != numbered.String() { // the agent shortens it
+		t.Errorf("%d bytes of a page of %d", len(res.Output), numbered.Len())
+	}
 	// A reader that follows the offsets gets every line once.
 	var got []string
-	for next := 1; next <= 2000; next += 500 {
+	for next := 1; next <= 2000; {
 		res := l.call(t, "read", fmt.Sprintf(`{"path":"long.txt","offset":%d,"limit":500}`, next))
-		got = append(got, strings.Split(res.Output, "\n")[:500]...)
+		part := strings.Split(res.Output, "\n")
+		got = append(got, part[:len(part)-1]...)
+		if len(part) < 2 {
+			t.Fatalf("nothing follows line %d: %q", next, res.Output)
+		}
+		next += len(part) - 1
 	}
 	if diff := cmp.Diff(strings.TrimSuffix(numbered.String(), "\n"), strings.Join(got, "\n")); diff != "" {
 		t.Error("the pages together are not the whole document")

@@ -35,7 +35,7 @@ var readSchema = tool.SchemaOf[readInput](tool.AtLeast("offset", 1), tool.AtLeas
 func (t read) Spec() tool.Spec {
 	description := "Read a file of the workspace's knowledge, or some lines of it. Paths are as grep shows them."
 	if t.folder != nil {
-		description += " The files of this session are below /workspace; a directory is listed."
+		description += " The files of this session are below /workspace; a directory is listed, and a PDF is read as text."
 	}
 	return tool.Spec{
 		Name:        "read",
@@ -96,24 +96,26 @@ func (in readInput) show(content string) tool.Result {
 	if limit == 0 {
 		limit = readLines
 	}
-	shown, count, whole := lines(content, first, limit)
+	shown, count, broken := lines(content, first, limit)
 	switch last := first + strings.Count(shown, "\n"); {
 	case first > count:
 		return tool.Reject(fmt.Sprintf("%q has %d lines; there is no line %d.", shortName(in.Path), count, first))
-	case last < count || first > 1 || !whole:
+	case broken:
+		shown += fmt.Sprintf("\n[line %d of %d is cut here, because it is too long]", last, count)
+	case last < count || first > 1:
 		shown += fmt.Sprintf("\n[lines %d to %d of %d]", first, last, count)
 	}
 	return tool.Result{OK: true, Output: shown}
 }
 
 // lines returns up to limit lines of content, without the last line's end, the number of all lines,
-// and whether all requested lines are complete.
-func lines(content string, first, limit int) (shown string, count int, whole bool) {
+// and whether the last line is broken off.
+func lines(content string, first, limit int) (shown string, count int, broken bool) {
 	all := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if first > len(all) {
-		return "", len(all), true
+		return "", len(all), false
 	}
 	asked := strings.Join(all[first-1:][:min(limit, len(all)-first+1)], "\n")
 	shown = cutLines(asked, maxOutput)
-	return strings.TrimSuffix(shown, "\n"), len(all), len(shown) == len(asked)
+	return strings.TrimSuffix(shown, "\n"), len(all), len(shown) < len(asked) && !strings.HasSuffix(shown, "\n")
 }

@@ -53,14 +53,10 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
 	}
 	if version > 0 {
-		shown := cutLines(content, maxOutput)
-		if len(shown) < len(content) {
-			shown += "\n[The page is longer than this. grep finds lines in the rest.]"
-		}
 		if in.Version {
-			shown = fmt.Sprintf("[version %d]\n%s", version, shown)
+			content = fmt.Sprintf("[version %d]\n%s", version, content)
 		}
-		return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: page, Source: "wiki_read"}}}, nil
+		return tool.Result{OK: true, Output: content, References: []event.Reference{{Path: page, Source: "wiki_read"}}}, nil
 	}
 	pages, err := t.k.Pages(ctx, call.Workspace, page)
 	if err != nil {

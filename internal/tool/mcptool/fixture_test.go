@@ -144,7 +144,7 @@ func call(t *testing.T, ctx context.Context, x tool.Tool, input string) tool.Res
 	if x == nil {
 		t.Fatal("the tool is not usable")
 	}
-	res, err := x.Call(ctx, tool.Call{ID: "toolu_1", Input: json.RawMessage(input)})
+	res, err := x.Call(ctx, tool.Call{ID: "toolu_1", Tool: x.Spec().Name, Input: json.RawMessage(input)})
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return tool.Reject(string(refused))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/remote"
+	"github.com/parley-server/parley/internal/tool/result"
 )
 
 // Env is what the tools of a run act with.
@@ -26,8 +27,7 @@ type Env interface {
 	// RouteToken is Route for requests that can also carry a token, with a placeholder under its name.
 	RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send remote.Send,
 		stands map[string]string, err error)
-	// Write writes a file of the session's folder.
-	Write(ctx context.Context, call tool.Call, name string, content []byte) error
+	result.Env
 	// AtClose registers a function that runs before the environment closes.
 	AtClose(f func())
 }

@@ -21,8 +21,7 @@ func (t serverTool) result(ctx context.Context, call tool.Call, res *mcp.CallToo
 		}
 	}
 	w.addStructured(res.StructuredContent)
-	out, err := w.Text(ctx, "txt")
-	return tool.Result{OK: !res.IsError, Output: out}, err
+	return tool.Result{OK: !res.IsError, Output: w.Text()}, nil
 }
 
 // writer collects the parts of a result.

@@ -1,5 +1,5 @@
-// Package result writes what the model reads of a result that another server sends. Media and long texts
-// become files of the session's folder.
+// Package result writes what the model reads of a result that another server sends. Media become files
+// of the session's folder; the agent shortens long texts of all tools.
 package result
 
 import (
@@ -9,21 +9,16 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
 
-const (
-	maxText  = 64 << 10 // bytes of a result that the model reads; a longer one becomes a file
-	preview  = 4000     // characters of a longer one that the model reads
-	maxFiles = 16       // files of one result
-	folder   = "tool-results/"
-)
+const maxFiles = 16 // files of one result
 
 // Env keeps files.
 type Env interface {
-	// Write writes a file of the session's folder.
-	Write(ctx context.Context, call tool.Call, name string, content []byte) error
+	// KeepResult writes a part of a call's result into a file of the session's folder, and returns its
+	// path there.
+	KeepResult(ctx context.Context, call tool.Call, ext string, content []byte) (file string, err error)
 }
 
 // Writer collects the parts of the result of a call.
@@ -46,20 +41,12 @@ func (w *Writer) Line(s string) {
 // String returns the lines.
 func (w *Writer) String() string { return w.out.String() }
 
-// Text returns the lines for the model. Too many of them become a file with the extension ext.
-func (w *Writer) Text(ctx context.Context, ext string) (string, error) {
-	out := strings.ToValidUTF8(w.out.String(), "\uFFFD")
-	if len(out) > maxText {
-		where, err := w.keep(ctx, ext, []byte(out))
-		if err != nil {
-			return "", err
-		}
-		out = text.Prefix(out, preview) + "\n[cut here: " + where + "]"
+// Text returns the lines for the model.
+func (w *Writer) Text() string {
+	if w.out.Len() == 0 {
+		return "[no content]"
 	}
-	if out == "" {
-		out = "[no content]"
-	}
-	return out, nil
+	return strings.ToValidUTF8(w.out.String(), "\uFFFD")
 }
 
 // Media keeps a medium as a file, and adds a line with its place.
@@ -81,20 +68,9 @@ func (w *Writer) keep(ctx context.Context, ext string, data []byte) (where strin
 	if w.files++; w.files > maxFiles {
 		return "it is not kept, the result has too many files", nil
 	}
-	name := fmt.Sprintf("%s%s-%d.%s", folder, plainID(w.Call.ID), w.files, ext)
-	err = w.Env.Write(ctx, w.Call, name, data)
+	file, err := w.Env.KeepResult(ctx, w.Call, ext, data)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return "it is not kept: " + string(refused), nil
 	}
-	return "all of it is in /workspace/" + name, err
-}
-
-// plainID returns an id as a part of a file's name.
-func plainID(id string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", r) {
-			return r
-		}
-		return '-'
-	}, text.Prefix(id, 64))
+	return "all of it is in /workspace/" + file, err
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // The kept parts of an output: its beginning, which shows the plan, and its end, which shows the
-// error. An agent reads 64 KiB of an output.
+// error.
 const (
-	keepHead = 44 << 10
-	keepTail = 16 << 10
+	keepHead = 768 << 10
+	keepTail = 256 << 10
 )
 
 // ends keeps both ends of an output. It implements redact.Marker and counts the bytes that the

@@ -27,8 +27,8 @@ const (
 	MaxTime     = 120 * time.Second
 )
 
-// maxAnswer is how many bytes of a response are read: the amount of an output that an agent reads.
-const maxAnswer = 60 << 10
+// maxAnswer is how many bytes of a response are read.
+const maxAnswer = 1 << 20
 
 // Web sends requests.
 type Web interface {

@@ -64,7 +64,7 @@ func TestAnswersThatAreNoText(t *testing.T) {
 			w.Header().Set("Content-Type", "image/png")
 			w.Write([]byte("\x89PNG\r\n\x00"))
 		case "/long":
-			w.Write([]byte(strings.Repeat("ä", 60<<10)))
+			w.Write([]byte(strings.Repeat("ä", 1<<20)))
 		case "/gone":
 			http.Error(w, "gone", http.StatusGone)
 		case "/away":
@@ -74,7 +74,7 @@ func TestAnswersThatAreNoText(t *testing.T) {
 	defer srv.Close()
 	for path, want := range map[string]string{
 		"/picture": "[the body is no text; it is not shown]",
-		"/long":    "[cut here: the answer is longer than 61440 bytes;",
+		"/long":    "[cut here: the answer is longer than 1048576 bytes;",
 		"/gone":    "HTTP 410 Gone\n",
 		"/away":    "Location: https://elsewhere.example/\n",
 	} {
@@ -89,11 +89,11 @@ func TestAnswersThatAreNoText(t *testing.T) {
 func TestTheCutDoesNotDependOnMarks(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{4, 9000} {
-		for _, after := range []int{50 << 10, 60 << 10} {
+		for _, after := range []int{1<<20 - 10<<10, 1 << 20} {
 			res := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: marked{length: length, after: after}}
 			out, err := web.Describe(res)
 			_, body, _ := strings.Cut(out, "\n\n")
-			want := min(after, 60<<10-length)
+			want := min(after, 1<<20-length)
 			if err != nil || !strings.HasPrefix(body, "[secret:PIN]x") || strings.Count(body, "x") != want || strings.Contains(out, "[cut here") != (want < after) {
 				t.Errorf("%d and %d bytes: %v, %d bytes, want %d", length, after, err, strings.Count(body, "x"), want)
 			}
