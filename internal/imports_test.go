@@ -93,6 +93,7 @@ var ours = map[string]string{
 	"internal/store/budget":                 "db internal/fault internal/replan",
 	"internal/store/callback":               "db internal/crashpoint internal/egress internal/fair internal/fault internal/replan internal/store/vault internal/text",
 	"internal/store/chain":                  "db internal/outage internal/pulse internal/replan internal/store/vault",
+	"internal/store/chain/anchor":           "internal/store/callback internal/store/chain",
 	"internal/store/filestore":              "db internal/egress internal/event internal/fair internal/fault internal/outage internal/pdftext internal/pgerr internal/pulse internal/replan internal/store/vault",
 	"internal/store/modelset":               "db internal/fault internal/replan internal/text",
 	"internal/store/permission":             "db internal/event internal/fault internal/placeholder internal/replan internal/search internal/strictjson internal/text",

@@ -94,7 +94,11 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 	s.connector = newConnector(s.toolset, s.runner, s.secrets.Keyring(), s.baseURL(), s.Log)
 
-	s.chain = chain.New(s.pool, s.secrets.Keyring(), chain.Options{Log: s.Log, Pulse: s.pulse, Heads: cfg.AuditHeads})
+	heads, err := cfg.headStores()
+	if err != nil {
+		return &ConfigError{[]string{"PARLEY_AUDIT_HEADS: " + sentenceOf(err)}}
+	}
+	s.chain = chain.New(s.pool, s.secrets.Keyring(), chain.Options{Log: s.Log, Pulse: s.pulse, Heads: heads})
 	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse, Metrics: s.metrics, Dropped: s.chain.NoteDrop})
 	kept := cfg.sessionOptions()
 	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase, s.chain.Erase}

@@ -120,6 +120,9 @@ func (c Config) listProblems() []string {
 			list = append(list, "PARLEY_VAULT_KEY: "+err.Error()+".")
 		}
 	}
+	if _, err := c.headStores(); err != nil {
+		list = append(list, "PARLEY_AUDIT_HEADS: "+err.Error()+".")
+	}
 	if c.Model != "" {
 		if _, err := parseModel(c.Model); err != nil {
 			list = append(list, "PARLEY_MODEL: "+err.Error()+".")

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/store/budget"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/chain"
+	"github.com/parley-server/parley/internal/store/chain/anchor"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/store/permission"
@@ -208,4 +209,10 @@ func (s *Stores) findKeys(dir string) error {
 // sessionOptions returns the configured retention.
 func (c Config) sessionOptions() session.Options {
 	return session.Options{Replay: time.Duration(c.ReplayWindow), Audit: time.Duration(c.AuditRetention)}
+}
+
+// headStores returns where the heads of the log are stored.
+func (c Config) headStores() ([]chain.HeadStore, error) {
+	return anchor.Parse(c.AuditHeads, anchor.Options{Secret: c.HeadsSecret.Reveal(),
+		S3: anchor.S3{Endpoint: c.S3Endpoint, Region: c.S3Region, Key: c.S3Key, Secret: c.S3Secret.Reveal(), Token: c.S3Token.Reveal()}})
 }

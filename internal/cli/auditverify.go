@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +25,8 @@ func (c *command) auditHead() *cobra.Command {
   parley audit head --json`,
 		Long: `Prints the number, hash and signature of the newest link as one line of JSON. Store it where the owner
 of the database cannot write: parley audit verify --heads FILE then shows a log that was rewritten
-or cut off later. A server with PARLEY_AUDIT_HEADS appends these lines to a file by itself.`,
+or cut off later. A server with PARLEY_AUDIT_HEADS stores heads in files, buckets and at webhooks by
+itself.`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			head, ok, err := a.Chain.Head(ctx)
@@ -76,6 +81,7 @@ func (c *command) auditVerify() *cobra.Command {
 		Short: "compare the log with its signed digests",
 		Example: `  parley audit verify
   parley audit verify --heads heads.jsonl --public-key @parley.pub
+  aws s3 cp --recursive s3://bucket/heads heads && parley audit verify --heads heads
   parley audit verify --session 0192f0aa-0000-7000-8000-000000000001`,
 		Long: `Reports each event that was changed, removed, inserted or moved since its digest was signed, and exits
 with 1 if there is one. The first one is listed first. --heads compares the log with heads that were
@@ -123,7 +129,7 @@ the digests cover.`,
 	})
 	cmd.Flags().StringVar(&session, "session", "", "only this session")
 	cmd.Flags().StringVar(&since, "since", "", "only digests that were signed after this day or time")
-	cmd.Flags().StringVar(&headsFile, "heads", "", "file with heads that were stored outside of the database, as JSON lines")
+	cmd.Flags().StringVar(&headsFile, "heads", "", "file or directory with heads that were stored outside of the database, or - for stdin")
 	cmd.Flags().StringVar(&publicKey, "public-key", "", "trusted public keys, or @FILE")
 	_ = cmd.MarkFlagFilename("heads")
 	workspaceFlag(cmd)
@@ -150,17 +156,44 @@ func (c *command) verifyingKeys(ctx context.Context, cmd *cobra.Command, a *admi
 	return keys, nil
 }
 
-func (c *command) readHeads(cmd *cobra.Command, path string) ([]chain.Head, error) {
-	file, err := os.Open(c.resolvePath(path))
-	if err != nil {
+// readHeads reads the heads of a file, of all files below a directory, or with "-" of stdin.
+func (c *command) readHeads(cmd *cobra.Command, path string) (all []chain.Head, err error) {
+	parse := func(name string, r io.Reader) error {
+		heads, err := chain.ParseHeads(r)
+		if err != nil {
+			return usageError(cmd, "The file of heads is invalid.", name+": "+err.Error()+".")
+		}
+		all = append(all, heads...)
+		return nil
+	}
+	switch {
+	case path != "-":
+		err = parseFiles(c.resolvePath(path), parse)
+	case c.Stdin != nil:
+		err = parse("stdin", c.Stdin)
+	}
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return nil, unreadableError(err)
 	}
-	defer file.Close()
-	heads, err := chain.ParseHeads(file)
-	if err != nil {
-		return nil, usageError(cmd, "The file of heads is invalid.", path+": "+err.Error()+".")
+	if err == nil && len(all) == 0 {
+		return nil, usageError(cmd, "There are no heads in "+path+".", "`parley audit head` prints one.")
 	}
-	return heads, nil
+	return all, err
+}
+
+// parseFiles calls parse for a file, or for each file below a directory.
+func parseFiles(path string, parse func(name string, r io.Reader) error) error {
+	return filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return parse(name, file)
+	})
 }
 
 func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification) error {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,15 +15,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// secretPrefix and secretSize are defined by Standard Webhooks.
+// SecretPrefix and the sizes are defined by Standard Webhooks.
 const (
-	secretPrefix = "whsec_"
+	SecretPrefix = "whsec_"
 	secretSize   = 32
+
+	minSecretSize = 24
 )
 
 // FormatSecret returns a secret in the form that users copy: whsec_…
 func FormatSecret(secret []byte) string {
-	return secretPrefix + base64.StdEncoding.EncodeToString(secret)
+	return SecretPrefix + base64.StdEncoding.EncodeToString(secret)
+}
+
+// ParseSecret is the reverse of FormatSecret.
+func ParseSecret(text string) ([]byte, error) {
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, SecretPrefix))
+	if err != nil || len(secret) < minSecretSize {
+		return nil, fmt.Errorf("a secret that begins with %s has at least %d bytes in base64 after it", SecretPrefix, minSecretSize)
+	}
+	return secret, nil
 }
 
 func newSecret() []byte {

@@ -1,48 +1,68 @@
 package chain
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"os"
 	"time"
+
+	"github.com/parley-server/parley/internal/outage"
 )
 
-// anchorEvery is the pause between two heads in the file of Options.Heads.
-const anchorEvery = time.Minute
+const (
+	// anchorEvery is the pause between two heads in a place, and the longest one between attempts.
+	anchorEvery = time.Minute
+	// anchorTimeout limits one attempt.
+	anchorTimeout = 15 * time.Second
+)
 
-// anchor appends heads to a file, so that the owner of the database cannot rewrite the log unseen.
-type anchor struct {
-	path   string
-	number int64     // of the newest head in the file
-	at     time.Time // when it was written
+// HeadStore stores heads outside of the database, so that its owner cannot rewrite the log unseen.
+type HeadStore interface {
+	// StoreHead stores a head. It may receive the same head again.
+	StoreHead(ctx context.Context, h Head) error
+	// String names the place in the log, without secrets.
+	String() string
 }
 
-// appendHead appends the newest head, unless the file has it, or has had another one for less than a
-// minute.
-func (s *Store) appendHead(ctx context.Context, a *anchor) error {
-	if a.path == "" || time.Since(a.at) < anchorEvery {
-		return nil
+// feedAnchor stores the newest head at a beat, at most once a minute and only if the chain has grown,
+// until ctx ends. After a failure it tries again with the head of that time, which covers the log
+// before it, too.
+func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struct{}) {
+	trouble := outage.New(s.opt.Log, "store the head of the chain in "+to.String())
+	var stored Head
+	var next time.Time
+	var pause time.Duration
+	var retry <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry:
+		case <-beats:
+			if time.Now().Before(next) {
+				continue
+			}
+		}
+		newest, err := s.anchorHead(ctx, to, stored)
+		trouble.Note(ctx, err)
+		switch {
+		case err != nil:
+			pause = min(max(2*pause, time.Second), anchorEvery)
+			next, retry = time.Now().Add(pause), time.After(pause)
+			continue
+		case !bytes.Equal(newest.Hash, stored.Hash):
+			stored, next = newest, time.Now().Add(anchorEvery)
+		}
+		pause, retry = 0, nil
 	}
+}
+
+// anchorHead stores the newest head unless it is the stored one, and returns it.
+func (s *Store) anchorHead(ctx context.Context, to HeadStore, stored Head) (Head, error) {
+	ctx, cancel := context.WithTimeout(ctx, anchorTimeout)
+	defer cancel()
 	h, ok, err := s.Head(ctx)
-	if err != nil || !ok || h.Number == a.number {
-		return err
+	if err != nil || !ok || bytes.Equal(h.Hash, stored.Hash) {
+		return stored, err
 	}
-	line, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
-	if err != nil {
-		return fmt.Errorf("store a head of the chain: %w", err)
-	}
-	defer f.Close()
-	if _, err := f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("store a head of the chain: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("store a head of the chain: %w", err)
-	}
-	a.number, a.at = h.Number, time.Now()
-	return nil
+	return h, to.StoreHead(ctx, h)
 }

@@ -1,5 +1,5 @@
 // Package chain makes changes of the log visible that the server has not made. It owns the tables
-// chain_links, chain_notices, chain_keys and chain_anchors.
+// chain_links, chain_notices and chain_keys.
 //
 // A link has the digests of events of one session, follows the link before it by a hash, and is
 // signed with a key that only the server has. It promises: Verify names the first event that was
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,7 +48,7 @@ const (
 type Options struct {
 	Log   *slog.Logger
 	Pulse *pulse.Pulse // nil: Run makes its own
-	Heads string       // the file to which Run appends the head of the chain; "": none
+	Heads []HeadStore  // in which Run stores the head of the chain
 }
 
 // Store extends and verifies the chain.
@@ -72,8 +73,14 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 // Run extends the chain once a second while events are written, until ctx ends. Every replica runs
 // it; a transaction that finds another one at work does nothing.
 func (s *Store) Run(ctx context.Context) error {
-	trouble, unanchored := outage.New(s.opt.Log, "extend the chain of the log"), outage.New(s.opt.Log, "store the head of the chain")
-	heads := &anchor{path: s.opt.Heads}
+	trouble := outage.New(s.opt.Log, "extend the chain of the log")
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	grown := make([]chan struct{}, len(s.opt.Heads))
+	for i, a := range s.opt.Heads {
+		grown[i] = make(chan struct{}, 1)
+		wg.Go(func() { s.feedAnchor(ctx, a, grown[i]) })
+	}
 	beats := 0
 	for work := range s.opt.Pulse.Beats(ctx) {
 		beats++
@@ -81,7 +88,12 @@ func (s *Store) Run(ctx context.Context) error {
 			continue
 		}
 		trouble.Note(ctx, s.Extend(ctx))
-		unanchored.Note(ctx, s.appendHead(ctx, heads))
+		for _, c := range grown {
+			select {
+			case c <- struct{}{}:
+			default: // it has not read the beat before
+			}
+		}
 	}
 	return nil
 }
