@@ -35,23 +35,30 @@ func (q *Queries) ChainCount(ctx context.Context) (int64, error) {
 }
 
 const chainDrops = `-- name: ChainDrops :many
-SELECT detail::json AS detail FROM chain_links WHERE kind = 'dropped' UNION ALL SELECT detail::json FROM chain_notices WHERE kind = 'dropped'
+SELECT number, at, detail::json AS detail FROM chain_links WHERE kind = 'dropped'
+UNION ALL SELECT 0, at, detail::json FROM chain_notices WHERE kind = 'dropped'
 `
 
-// ChainDrops are the details of dropped partitions.
-func (q *Queries) ChainDrops(ctx context.Context) ([][]byte, error) {
+type ChainDropsRow struct {
+	Number int64
+	At     time.Time
+	Detail []byte
+}
+
+// ChainDrops are the details of dropped partitions; number 0: it has no link yet.
+func (q *Queries) ChainDrops(ctx context.Context) ([]ChainDropsRow, error) {
 	rows, err := q.db.Query(ctx, chainDrops)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items [][]byte
+	var items []ChainDropsRow
 	for rows.Next() {
-		var detail []byte
-		if err := rows.Scan(&detail); err != nil {
+		var i ChainDropsRow
+		if err := rows.Scan(&i.Number, &i.At, &i.Detail); err != nil {
 			return nil, err
 		}
-		items = append(items, detail)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -340,11 +347,29 @@ func (q *Queries) ChainNoticesDelete(ctx context.Context, ids []int64) error {
 	return err
 }
 
+const chainOlder = `-- name: ChainOlder :one
+SELECT seq, session_id FROM events WHERE delta = $1 AND at < $2::timestamptz LIMIT 1
+`
+
+type ChainOlderRow struct {
+	Seq       int64
+	SessionID uuid.UUID
+}
+
+// ChainOlder finds an event that is older than a dropped partition.
+func (q *Queries) ChainOlder(ctx context.Context, delta bool, before time.Time) (ChainOlderRow, error) {
+	row := q.db.QueryRow(ctx, chainOlder, delta, before)
+	var i ChainOlderRow
+	err := row.Scan(&i.Seq, &i.SessionID)
+	return i, err
+}
+
 const chainPage = `-- name: ChainPage :many
 SELECT l.number, l.kind, l.session_id, l.after_seq, l.after_ord, l.last_seq, l.last_ord, l.last_at, l.entries, l.salt, l.digest, l.detail, l.upto, l.at, l.hash, l.key_id, l.signature,
        p.hash AS previous, b.hash AS before, coalesce(b.last_seq, 0)::bigint AS before_seq,
        coalesce((SELECT e.number FROM chain_links e WHERE e.session_id = l.session_id AND e.number > l.number AND e.kind = 'erased' ORDER BY e.number DESC LIMIT 1), 0)::bigint AS erased_by,
-       NOT EXISTS (SELECT FROM chain_links n WHERE n.session_id = l.session_id AND n.number > l.number) AS is_last
+       NOT EXISTS (SELECT FROM chain_links n WHERE n.session_id = l.session_id AND n.number > l.number) AS is_last,
+       EXISTS (SELECT FROM sessions s WHERE l.kind = 'erased' AND s.id = l.session_id AND (s.erased_at IS NULL OR NOT EXISTS (SELECT FROM erasures x WHERE x.session_id = s.id))) AS forged
 FROM chain_links l
 LEFT JOIN chain_links p ON p.number = l.number - 1
 LEFT JOIN LATERAL (SELECT c.hash, c.last_seq FROM chain_links c WHERE c.session_id = l.session_id AND c.number < l.number ORDER BY c.number DESC LIMIT 1) b ON true
@@ -386,10 +411,12 @@ type ChainPageRow struct {
 	BeforeSeq int64
 	ErasedBy  int64
 	IsLast    bool
+	Forged    bool
 }
 
 // ChainPage is one page of the chain, with the hashes that each link follows, the newest link that
-// replaces it because the session was erased, and whether it is the session's last one.
+// replaces it because the session was erased, whether it is the session's last one, and whether the
+// session contradicts the erasure that it records.
 func (q *Queries) ChainPage(ctx context.Context, arg ChainPageParams) ([]ChainPageRow, error) {
 	rows, err := q.db.Query(ctx, chainPage,
 		arg.After,
@@ -428,6 +455,7 @@ func (q *Queries) ChainPage(ctx context.Context, arg ChainPageParams) ([]ChainPa
 			&i.BeforeSeq,
 			&i.ErasedBy,
 			&i.IsLast,
+			&i.Forged,
 		); err != nil {
 			return nil, err
 		}
@@ -440,23 +468,30 @@ func (q *Queries) ChainPage(ctx context.Context, arg ChainPageParams) ([]ChainPa
 }
 
 const chainPending = `-- name: ChainPending :many
-SELECT DISTINCT session_id::uuid AS session_id FROM chain_notices WHERE session_id IS NOT NULL
+SELECT DISTINCT n.session_id::uuid AS session_id,
+       EXISTS (SELECT FROM sessions s WHERE s.id = n.session_id AND (s.erased_at IS NULL OR NOT EXISTS (SELECT FROM erasures x WHERE x.session_id = s.id))) AS forged
+FROM chain_notices n WHERE n.kind = 'erased' AND n.session_id IS NOT NULL
 `
 
-// ChainPending lists the sessions that have notices.
-func (q *Queries) ChainPending(ctx context.Context) ([]uuid.UUID, error) {
+type ChainPendingRow struct {
+	SessionID uuid.UUID
+	Forged    bool
+}
+
+// ChainPending lists the sessions with a notice of an erasure, and whether a session contradicts it.
+func (q *Queries) ChainPending(ctx context.Context) ([]ChainPendingRow, error) {
 	rows, err := q.db.Query(ctx, chainPending)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []uuid.UUID
+	var items []ChainPendingRow
 	for rows.Next() {
-		var session_id uuid.UUID
-		if err := rows.Scan(&session_id); err != nil {
+		var i ChainPendingRow
+		if err := rows.Scan(&i.SessionID, &i.Forged); err != nil {
 			return nil, err
 		}
-		items = append(items, session_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -60,11 +60,13 @@ SELECT count(*) FROM chain_links;
 
 -- name: ChainPage :many
 -- ChainPage is one page of the chain, with the hashes that each link follows, the newest link that
--- replaces it because the session was erased, and whether it is the session's last one.
+-- replaces it because the session was erased, whether it is the session's last one, and whether the
+-- session contradicts the erasure that it records.
 SELECT l.number, l.kind, l.session_id, l.after_seq, l.after_ord, l.last_seq, l.last_ord, l.last_at, l.entries, l.salt, l.digest, l.detail, l.upto, l.at, l.hash, l.key_id, l.signature,
        p.hash AS previous, b.hash AS before, coalesce(b.last_seq, 0)::bigint AS before_seq,
        coalesce((SELECT e.number FROM chain_links e WHERE e.session_id = l.session_id AND e.number > l.number AND e.kind = 'erased' ORDER BY e.number DESC LIMIT 1), 0)::bigint AS erased_by,
-       NOT EXISTS (SELECT FROM chain_links n WHERE n.session_id = l.session_id AND n.number > l.number) AS is_last
+       NOT EXISTS (SELECT FROM chain_links n WHERE n.session_id = l.session_id AND n.number > l.number) AS is_last,
+       EXISTS (SELECT FROM sessions s WHERE l.kind = 'erased' AND s.id = l.session_id AND (s.erased_at IS NULL OR NOT EXISTS (SELECT FROM erasures x WHERE x.session_id = s.id))) AS forged
 FROM chain_links l
 LEFT JOIN chain_links p ON p.number = l.number - 1
 LEFT JOIN LATERAL (SELECT c.hash, c.last_seq FROM chain_links c WHERE c.session_id = l.session_id AND c.number < l.number ORDER BY c.number DESC LIMIT 1) b ON true
@@ -75,13 +77,20 @@ WHERE l.number > sqlc.arg(after)::bigint
 ORDER BY l.number LIMIT sqlc.arg(n);
 
 -- name: ChainDrops :many
--- ChainDrops are the details of dropped partitions.
-SELECT detail::json AS detail FROM chain_links WHERE kind = 'dropped' UNION ALL SELECT detail::json FROM chain_notices WHERE kind = 'dropped';
+-- ChainDrops are the details of dropped partitions; number 0: it has no link yet.
+SELECT number, at, detail::json AS detail FROM chain_links WHERE kind = 'dropped'
+UNION ALL SELECT 0, at, detail::json FROM chain_notices WHERE kind = 'dropped';
+
+-- name: ChainOlder :one
+-- ChainOlder finds an event that is older than a dropped partition.
+SELECT seq, session_id FROM events WHERE delta = $1 AND at < sqlc.arg(before)::timestamptz LIMIT 1;
 
 -- name: ChainHashes :many
 -- ChainHashes are the hashes of some links.
 SELECT number, hash FROM chain_links WHERE number = ANY(sqlc.arg(numbers)::bigint[]);
 
 -- name: ChainPending :many
--- ChainPending lists the sessions that have notices.
-SELECT DISTINCT session_id::uuid AS session_id FROM chain_notices WHERE session_id IS NOT NULL;
+-- ChainPending lists the sessions with a notice of an erasure, and whether a session contradicts it.
+SELECT DISTINCT n.session_id::uuid AS session_id,
+       EXISTS (SELECT FROM sessions s WHERE s.id = n.session_id AND (s.erased_at IS NULL OR NOT EXISTS (SELECT FROM erasures x WHERE x.session_id = s.id))) AS forged
+FROM chain_notices n WHERE n.kind = 'erased' AND n.session_id IS NOT NULL;

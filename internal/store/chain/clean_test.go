@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/chain"
 	"github.com/parley-server/parley/internal/store/vault"
@@ -185,6 +186,61 @@ func TestReplicasMakeOneChain(t *testing.T) {
 	w.isClean(t, chain.Verification{})
 	if n := w.Count(t, `SELECT count(DISTINCT session_id) FROM chain_links`); n != 8 {
 		t.Errorf("%d sessions have links", n)
+	}
+}
+
+// TestWritersRunBesideAVerification verifies again and again while turns are written and covered, and
+// while a session is erased.
+func TestWritersRunBesideAVerification(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, _ := w.talk(t, w.replica)
+	w.extend(t)
+	heads := []chain.Head{w.head(t)}
+	ended := make(chan error, 1)
+	go func() {
+		for range 4 {
+			w.talk(t, w.replica)
+			if err := w.chain.Extend(t.Context()); err != nil {
+				ended <- err
+				return
+			}
+		}
+		_, err := w.replica.EraseContent(t.Context(), first, "test")
+		ended <- err
+	}()
+	for {
+		w.isClean(t, chain.Verification{Heads: heads})
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+			w.extend(t)
+			w.isClean(t, chain.Verification{Heads: heads})
+			return
+		default:
+		}
+	}
+}
+
+// TestRetentionWaitsForAVerification checks that no partition is dropped between the snapshot of a
+// verification and its end: its events would be missing without a link.
+func TestRetentionWaitsForAVerification(t *testing.T) {
+	t.Parallel()
+	w := newStill(t)
+	w.Days(t, 7, 6, 5)
+	w.Past(t, w.replica, 20, 6)
+	w.extend(t)
+	tried := false
+	w.isClean(t, chain.Verification{Progress: func(int64, int64) {
+		_, err := w.Pool.Exec(t.Context(), `SET lock_timeout = '10ms'; SELECT events_drop(now(), now())`)
+		if tried = true; !pgerr.IsContended(err) {
+			t.Errorf("a partition was dropped: %v", err)
+		}
+	}})
+	if !tried {
+		t.Error("the verification has read no link")
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 type world struct {
 	*sessiontest.World
 	keys    *vault.Keyring
+	others  *vault.Keyring // of another server
 	chain   *chain.Store
 	replica *sessiontest.Replica
 }

@@ -71,7 +71,7 @@ type verifier struct {
 	tx      pgx.Tx
 	q       *db.Queries
 	sum     Summary
-	pending map[uuid.UUID]bool // sessions with notices
+	pending map[uuid.UUID]bool // sessions that were erased since their newest link
 	dropped [2]time.Time       // events that were older are gone: records, deltas
 	next    int64              // number of the next link
 
@@ -84,6 +84,10 @@ func (s *Store) Verify(ctx context.Context, v Verification) (Summary, error) {
 	r := &verifier{Verification: v, pending: make(map[uuid.UUID]bool), next: 1}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		r.tx, r.q = tx, db.New(tx)
+		// Retention waits: the snapshot does not cover a partition that is dropped meanwhile.
+		if _, err := tx.Exec(ctx, `LOCK TABLE events IN ACCESS SHARE MODE`); err != nil {
+			return err
+		}
 		// Of a large log, each page and the search for uncovered events may take long.
 		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 			return err
@@ -143,25 +147,17 @@ func (v *verifier) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range pending {
-		v.pending[id] = true
-	}
-	drops, err := v.q.ChainDrops(ctx)
-	if err != nil {
-		return err
-	}
-	for _, detail := range drops {
-		var d drop
-		if err := json.Unmarshal(detail, &d); err != nil {
+	for _, n := range pending {
+		if !n.Forged {
+			v.pending[n.SessionID] = true
+			continue
+		}
+		if err := v.reportErasure(fmt.Sprintf("A notice records an erasure of session %s", n.SessionID), 0, n.SessionID); err != nil {
 			return err
 		}
-		i := 0
-		if d.Deltas {
-			i = 1
-		}
-		if d.Before.After(v.dropped[i]) {
-			v.dropped[i] = d.Before
-		}
+	}
+	if err := v.readDrops(ctx); err != nil {
+		return err
 	}
 	head, err := v.q.ChainHead(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -169,6 +165,65 @@ func (v *verifier) prepare(ctx context.Context) error {
 	}
 	v.sum.Upto = head.Upto.UTC()
 	return err
+}
+
+// readDrops reads what retention has dropped. The newest drop of each kind has left nothing older.
+func (v *verifier) readDrops(ctx context.Context) error {
+	drops, err := v.q.ChainDrops(ctx)
+	if err != nil {
+		return err
+	}
+	var newest [2]db.ChainDropsRow
+	for _, row := range drops {
+		var d drop
+		if err := json.Unmarshal(row.Detail, &d); err != nil {
+			return err
+		}
+		i := 0
+		if d.Deltas {
+			i = 1
+		}
+		if d.Before.After(v.dropped[i]) {
+			v.dropped[i], newest[i] = d.Before, row
+		}
+	}
+	for i, row := range newest {
+		if v.dropped[i].IsZero() {
+			continue
+		}
+		if err := v.verifyDrop(ctx, i == 1, v.dropped[i], row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyDrop reports a drop of partitions that the log contradicts.
+func (v *verifier) verifyDrop(ctx context.Context, deltas bool, before time.Time, row db.ChainDropsRow) error {
+	what := "events"
+	if deltas {
+		what = "text deltas"
+	}
+	text := fmt.Sprintf("Link %d records that retention has dropped all %s before %s", row.Number, what, before.UTC().Format(time.RFC3339))
+	if row.Number == 0 {
+		text = fmt.Sprintf("A notice records that retention has dropped all %s before %s", what, before.UTC().Format(time.RFC3339))
+	}
+	if before.After(row.At) {
+		return v.report(Finding{Kind: Link, Link: row.Number, Text: text + ", a time after the drop. It was forged."})
+	}
+	old, err := v.q.ChainOlder(ctx, deltas, before)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.report(Finding{Kind: Link, Link: row.Number, Session: &old.SessionID, Seq: old.Seq, Text: fmt.Sprintf("%s, and event %d is older. It was forged.", text, old.Seq)})
+}
+
+// reportErasure reports an erasure that its session contradicts.
+func (v *verifier) reportErasure(what string, link int64, session uuid.UUID) error {
+	return v.report(Finding{Kind: Link, Link: link, Session: &session, Text: what + ", and the table erasures does not have it. It was forged, or the row was removed."})
 }
 
 // wasDropped reports whether retention has dropped the events of a time.
@@ -191,6 +246,11 @@ func (v *verifier) verifyPage(ctx context.Context, links []db.ChainPageRow) erro
 	for _, l := range links {
 		if err := v.verifyLink(l); err != nil {
 			return err
+		}
+		if l.Forged {
+			if err := v.reportErasure(fmt.Sprintf("Link %d records an erasure of session %s", l.Number, l.SessionID), l.Number, *l.SessionID); err != nil {
+				return err
+			}
 		}
 		switch {
 		case l.SessionID == nil, v.pending[*l.SessionID]:
