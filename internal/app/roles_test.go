@@ -48,7 +48,11 @@ func TestLimitedRoleRunsTheService(t *testing.T) {
 		"SET parley.erasing = 'on'; UPDATE events SET data = '{}'", "SET session_replication_role = replica", "ALTER TABLE events DISABLE TRIGGER ALL",
 		"ALTER TABLE events_record DISABLE TRIGGER events_keep", "DROP TRIGGER events_keep ON events", "DROP TABLE events_record",
 		"CREATE OR REPLACE FUNCTION events_keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-		"UPDATE admin_log SET actor_name = 'x'", "DELETE FROM admin_log",
+		"UPDATE admin_log SET actor_name = 'x'", "DELETE FROM admin_log", "TRUNCATE admin_log", "ALTER TABLE admin_log DISABLE TRIGGER ALL",
+		"ALTER TABLE events DISABLE TRIGGER events_keep", "ALTER TABLE events_record DETACH PARTITION events_record_203001", "CREATE RULE r AS ON INSERT TO events DO INSTEAD NOTHING",
+		"CREATE TABLE own (LIKE events); ALTER TABLE events_record ATTACH PARTITION own FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
+		"CREATE TRIGGER t BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION events_keep()", "ALTER TABLE events OWNER TO CURRENT_USER",
+		"SELECT 1 FROM events FOR UPDATE", "SET parley.erasing = 'on'; DELETE FROM events_delta",
 	} {
 		refuse(t, pool, sql, "42501")
 	}
@@ -131,6 +135,14 @@ func refuseChanges(t *testing.T, pool *pgxpool.Pool, code string) {
 		for _, sql := range []string{"UPDATE " + part + " SET kind = kind", "DELETE FROM " + part, "TRUNCATE " + part} {
 			refuse(t, pool, sql, code)
 		}
+	}
+	for _, sql := range []string{
+		"INSERT INTO events SELECT * FROM events ON CONFLICT (session_id, seq, at, delta) DO UPDATE SET kind = 'x'",
+		"MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN UPDATE SET kind = 'x'", "MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN DELETE",
+		"COPY (DELETE FROM events RETURNING seq) TO STDOUT", "WITH gone AS (DELETE FROM events RETURNING seq) SELECT count(*) FROM gone",
+		"UPDATE admin_log SET actor_name = 'x'", "DELETE FROM admin_log", "TRUNCATE admin_log",
+	} {
+		refuse(t, pool, sql, code)
 	}
 }
 
