@@ -19,7 +19,7 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	sh.must("send", "@say verified")
 	var shown struct {
 		Data struct {
-			Summary  struct{ Links, Events int }
+			Summary  struct{ Links, Events, Heads int }
 			Findings []struct{ Kind, Text string }
 		}
 	}
@@ -48,18 +48,28 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 		"--session bob":      "is not a session id",
 		"--heads no.such":    "no.such",
 		"--heads parley.pub": "The file of heads is invalid",
+		"--heads -":          "There are no heads in -",
 		"unexpected":         "is too much",
 	} {
 		if _, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d: %s", line, code, errs)
 		}
 	}
-	heads := filepath.Join(sh.dir, "heads.jsonl")
+	objects := filepath.Join(sh.dir, "heads")
+	if err := os.MkdirAll(filepath.Join(objects, "2026-11-26"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	heads := filepath.Join(objects, "2026-11-26", "1.json")
 	if err := os.WriteFile(heads, []byte(sh.must("audit", "head")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if errs, code := verify("--heads", heads); code != 0 {
-		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+	for _, path := range []string{heads, objects} {
+		if errs, code := verify("--heads", path); code != 0 || shown.Data.Summary.Heads != 1 {
+			t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+		}
+	}
+	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	db, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
