@@ -69,18 +69,29 @@ var judgedQueries = map[string]string{
 func TestSearchRanksWhatAnswers(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "indexes thousands of documents")
-	pool := dbtest.New(t)
-	s, ws := wiki.New(pool), tenant(t, pool, "docs")
-	var sections []search.Section
-	dir := filepath.Join(build.Default.GOROOT, "src")
 	var paths, contents []string
-	goDocs(t, dir, func(name, content string) bool {
+	goDocs(t, filepath.Join(build.Default.GOROOT, "src"), func(name, content string) bool {
 		if slices.Contains(strings.Fields(judgedPackages), path.Dir(name)) && !slices.Contains(paths, name) {
 			paths, contents = append(paths, name), append(contents, content)
-			sections = append(sections, search.Split(name, content)...)
 		}
 		return true
 	})
+	now, before := judge(t, paths, contents, judgedQueries)
+	if now[0] <= before[0] || now[1] <= before[1] {
+		t.Errorf("%v queries are answered first and in the first five, and by the index in memory %v", now, before)
+	}
+}
+
+// judge stores documents and returns how many queries have their first answer as the first hit and
+// among the first five hits, now and with the index in memory.
+func judge(t *testing.T, paths, contents []string, queries map[string]string) (now, before [2]int) {
+	t.Helper()
+	pool := dbtest.New(t)
+	s, ws := wiki.New(pool), tenant(t, pool, "docs")
+	var sections []search.Section
+	for i, name := range paths {
+		sections = append(sections, search.Split(name, contents[i])...)
+	}
 	if _, err := pool.Exec(t.Context(), `INSERT INTO documents (workspace_id, path, title, content)
 		SELECT $1, path, split_part(content, E'\n', 1), content FROM unnest($2::text[], $3::text[]) AS d (path, content)`, ws, paths, contents); err != nil {
 		t.Fatal(err)
@@ -92,8 +103,7 @@ func TestSearchRanksWhatAnswers(t *testing.T) {
 		}
 	}
 	memory := search.New(sections)
-	var now, before [2]int // first, among the first five
-	for query, answers := range judgedQueries {
+	for query, answers := range queries {
 		hits, err := s.Search(t.Context(), ws, query, "", 5)
 		if err != nil {
 			t.Fatal(err)
@@ -106,10 +116,8 @@ func TestSearchRanksWhatAnswers(t *testing.T) {
 			t.Logf("%q: rank %d, before %d: %s", query, found, old, strings.Join(docsIn(hits), " "))
 		}
 	}
-	t.Logf("of %d queries in %d documents %v are answered first and in the first five, before %v", len(judgedQueries), len(paths), now, before)
-	if now[0] <= before[0] || now[1] <= before[1] {
-		t.Errorf("%v queries are answered first and in the first five, and by the index in memory %v", now, before)
-	}
+	t.Logf("of %d queries in %d documents %v are answered first and in the first five, before %v", len(queries), len(paths), now, before)
+	return now, before
 }
 
 func countRank(counts *[2]int, rank int) {
