@@ -44,6 +44,16 @@ func (q *Queries) DocumentDelete(ctx context.Context, workspaceID uuid.UUID, pat
 	return result.RowsAffected(), nil
 }
 
+const documentEmbedded = `-- name: DocumentEmbedded :exec
+UPDATE documents SET embedded = version WHERE workspace_id = $1 AND path = $2 AND version = $3
+`
+
+// DocumentEmbedded records that the passages of this version have vectors.
+func (q *Queries) DocumentEmbedded(ctx context.Context, workspaceID uuid.UUID, path string, version int32) error {
+	_, err := q.db.Exec(ctx, documentEmbedded, workspaceID, path, version)
+	return err
+}
+
 const documentGet = `-- name: DocumentGet :one
 SELECT path, title, content, version, created_at, updated_at FROM documents WHERE workspace_id = $1 AND path = $2
 `
@@ -430,27 +440,61 @@ func (q *Queries) DocumentsStale(ctx context.Context, workspaceID *uuid.UUID, mo
 	return items, nil
 }
 
+const documentsUnembedded = `-- name: DocumentsUnembedded :many
+SELECT workspace_id, path, version FROM documents
+WHERE embedded <> version AND indexed = version ORDER BY workspace_id, path LIMIT $1
+`
+
+type DocumentsUnembeddedRow struct {
+	WorkspaceID uuid.UUID
+	Path        string
+	Version     int32
+}
+
+// DocumentsUnembedded are documents whose passages may lack vectors.
+func (q *Queries) DocumentsUnembedded(ctx context.Context, limit int32) ([]DocumentsUnembeddedRow, error) {
+	rows, err := q.db.Query(ctx, documentsUnembedded, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DocumentsUnembeddedRow
+	for rows.Next() {
+		var i DocumentsUnembeddedRow
+		if err := rows.Scan(&i.WorkspaceID, &i.Path, &i.Version); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const searchTerms = `-- name: SearchTerms :many
 WITH sampled AS MATERIALIZED (
     SELECT s.sample, s.words FROM document_sections s WHERE s.workspace_id = $1 ORDER BY s.sample LIMIT $2::int
-), terms AS (
-    SELECT t.term FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, plain_words($3::text)))) AS t (term)
+), terms AS MATERIALIZED (
+    SELECT t.term, term_query(t.term) AS query
+    FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, split_runs(plain_words($3::text), false)))) AS t (term)
     WHERE w.id = $1
 )
-SELECT t.term::text AS term, (SELECT count(*) FROM sampled s WHERE s.words @@ quote_literal(t.term)::tsquery)::int AS held,
+SELECT t.term::text AS term, t.query::text AS query, (SELECT count(*) FROM sampled s WHERE s.words @@ t.query)::int AS held,
        (SELECT count(*) FROM sampled)::int AS sections, coalesce((SELECT max(s.sample) FROM sampled s), 0)::int AS reach
 FROM terms t ORDER BY held, term
 `
 
 type SearchTermsRow struct {
 	Term     string
+	Query    string
 	Held     int32
 	Sections int32
 	Reach    int32
 }
 
-// SearchTerms are the words of a query in the language of a workspace, each with the number of the
-// sampled sections that contain it. A workspace of fewer sections is sampled whole.
+// SearchTerms are the words of a query in the language of a workspace, each with its query and the
+// number of the sampled sections that contain it. A workspace of fewer sections is sampled whole.
 func (q *Queries) SearchTerms(ctx context.Context, workspaceID uuid.UUID, most int32, query string) ([]SearchTermsRow, error) {
 	rows, err := q.db.Query(ctx, searchTerms, workspaceID, most, query)
 	if err != nil {
@@ -462,6 +506,7 @@ func (q *Queries) SearchTerms(ctx context.Context, workspaceID uuid.UUID, most i
 		var i SearchTermsRow
 		if err := rows.Scan(
 			&i.Term,
+			&i.Query,
 			&i.Held,
 			&i.Sections,
 			&i.Reach,
@@ -516,52 +561,92 @@ func (q *Queries) SectionsInsert(ctx context.Context, arg SectionsInsertParams) 
 	return err
 }
 
+const sectionsNear = `-- name: SectionsNear :many
+SELECT f.path::text AS path, f.n::int AS n, f.similarity::float8 AS similarity
+FROM sections_near($1::uuid, $2::text, $3::text, $4::text, $5::text, $6::int) AS f (path, n, similarity)
+`
+
+type SectionsNearParams struct {
+	WorkspaceID uuid.UUID
+	Prefix      string
+	Vector      string
+	Phrases     string
+	Excluded    string
+	Most        int32
+}
+
+type SectionsNearRow struct {
+	Path       string
+	N          int32
+	Similarity float64
+}
+
+// SectionsNear are the sections nearest to a vector, nearest first.
+func (q *Queries) SectionsNear(ctx context.Context, arg SectionsNearParams) ([]SectionsNearRow, error) {
+	rows, err := q.db.Query(ctx, sectionsNear,
+		arg.WorkspaceID,
+		arg.Prefix,
+		arg.Vector,
+		arg.Phrases,
+		arg.Excluded,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SectionsNearRow
+	for rows.Next() {
+		var i SectionsNearRow
+		if err := rows.Scan(&i.Path, &i.N, &i.Similarity); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const sectionsRanked = `-- name: SectionsRanked :many
 WITH operators AS MATERIALIZED (
     SELECT websearch_to_tsquery(w.search_language::regconfig, $4::text) AS phrases,
            websearch_to_tsquery(w.search_language::regconfig, $5::text) AS excluded
-    FROM workspaces w WHERE w.id = $3
+    FROM workspaces w WHERE w.id = $2
 ), candidates AS MATERIALIZED (
     SELECT found.path, found.n
     FROM (SELECT unnest($6::text[]) AS query) q CROSS JOIN operators o
     CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = $3 AND s.words @@ (q.query::tsquery && o.phrases) AND starts_with(s.path, $7::text)
+        WHERE s.workspace_id = $2 AND s.words @@ (q.query::tsquery && o.phrases) AND starts_with(s.path, $7::text)
           AND (numnode(o.excluded) = 0 OR NOT EXISTS (
               SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
         LIMIT $8::int) found
     UNION
     SELECT found.path, found.n FROM operators o CROSS JOIN LATERAL (
         SELECT s.path, s.n FROM document_sections s
-        WHERE s.workspace_id = $3 AND ts_filter(s.words, '{a}') @@ $9::text::tsquery AND s.words @@ ($9::text::tsquery && o.phrases) AND starts_with(s.path, $7::text)
+        WHERE s.workspace_id = $2 AND ts_filter(s.words, '{a}') @@ $9::text::tsquery AND s.words @@ ($9::text::tsquery && o.phrases) AND starts_with(s.path, $7::text)
           AND (numnode(o.excluded) = 0 OR NOT EXISTS (
               SELECT FROM document_sections x WHERE x.workspace_id = s.workspace_id AND x.path = s.path AND x.words @@ o.excluded))
         LIMIT $8::int) found
 ), terms AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight
     FROM (SELECT unnest($10::text[]) AS term, unnest($11::float8[]) AS weight) t
-), ranked AS (
-    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, $12::text::tsquery)) AS score, m.covered
-    FROM candidates c
-    JOIN document_sections s ON s.workspace_id = $3 AND s.path = c.path AND s.n = c.n
-    CROSS JOIN LATERAL (
-        SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
-        FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
-    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $13::int
 )
-SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,
-       ts_headline(w.search_language::regconfig, plain_words(r.body), $1::text::tsquery,
-           'HighlightAll=true, StartSel="' || $2::text || '", StopSel="' || $2::text || '"')::text AS marked
-FROM ranked r
-JOIN documents d ON d.workspace_id = $3 AND d.path = r.path
-JOIN workspaces w ON w.id = d.workspace_id
-ORDER BY r.score DESC, r.path COLLATE "C", r.n
+SELECT s.path, s.n, (m.score * m.covered * (1 + ts_rank_cd(s.words, $1::text::tsquery)))::float8 AS score, m.covered::float8 AS covered
+FROM candidates c
+JOIN document_sections s ON s.workspace_id = $2 AND s.path = c.path AND s.n = c.n
+CROSS JOIN LATERAL (
+    SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
+    FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
+ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT $3::int
 `
 
 type SectionsRankedParams struct {
-	AnyTerm     string
-	Mark        string
+	Every       string
 	WorkspaceID uuid.UUID
+	Best        int32
 	Phrases     string
 	Excluded    string
 	Queries     []string
@@ -570,29 +655,23 @@ type SectionsRankedParams struct {
 	Heads       string
 	Terms       []string
 	Weights     []float64
-	Every       string
-	Best        int32
 }
 
 type SectionsRankedRow struct {
 	Path    string
-	Title   string
-	Line    int32
-	Heading string
-	Body    string
+	N       int32
 	Score   float64
 	Covered float64
-	Marked  string
 }
 
-// SectionsRanked are the best sections for the terms of a query. queries and heads choose the
-// candidates, a bounded number each. A section has the phrases, and no section of its document has an
-// excluded word. marked is the text with the words of the query between two marks.
+// SectionsRanked are the best sections for the terms of a query, best first. queries and heads choose
+// the candidates, a bounded number each. A section has the phrases, and no section of its document has
+// an excluded word.
 func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) ([]SectionsRankedRow, error) {
 	rows, err := q.db.Query(ctx, sectionsRanked,
-		arg.AnyTerm,
-		arg.Mark,
+		arg.Every,
 		arg.WorkspaceID,
+		arg.Best,
 		arg.Phrases,
 		arg.Excluded,
 		arg.Queries,
@@ -601,8 +680,6 @@ func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) 
 		arg.Heads,
 		arg.Terms,
 		arg.Weights,
-		arg.Every,
-		arg.Best,
 	)
 	if err != nil {
 		return nil, err
@@ -613,12 +690,73 @@ func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) 
 		var i SectionsRankedRow
 		if err := rows.Scan(
 			&i.Path,
+			&i.N,
+			&i.Score,
+			&i.Covered,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sectionsShown = `-- name: SectionsShown :many
+SELECT s.path, s.n, d.title, s.line, s.heading, s.body,
+       ts_headline(w.search_language::regconfig, plain_words(s.body), $1::text::tsquery,
+           'HighlightAll=true, StartSel="' || $2::text || '", StopSel="' || $2::text || '"')::text AS marked
+FROM (SELECT unnest($3::text[]) AS path, unnest($4::int[]) AS n, generate_series(1, cardinality($4::int[])) AS place) f
+JOIN document_sections s ON s.workspace_id = $5 AND s.path = f.path AND s.n = f.n
+JOIN documents d ON d.workspace_id = s.workspace_id AND d.path = s.path
+JOIN workspaces w ON w.id = s.workspace_id
+ORDER BY f.place
+`
+
+type SectionsShownParams struct {
+	AnyTerm     string
+	Mark        string
+	Paths       []string
+	Numbers     []int32
+	WorkspaceID uuid.UUID
+}
+
+type SectionsShownRow struct {
+	Path    string
+	N       int32
+	Title   string
+	Line    int32
+	Heading string
+	Body    string
+	Marked  string
+}
+
+// SectionsShown are sections in the order in which they are named. marked is the text with the words of
+// the query between two marks.
+func (q *Queries) SectionsShown(ctx context.Context, arg SectionsShownParams) ([]SectionsShownRow, error) {
+	rows, err := q.db.Query(ctx, sectionsShown,
+		arg.AnyTerm,
+		arg.Mark,
+		arg.Paths,
+		arg.Numbers,
+		arg.WorkspaceID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SectionsShownRow
+	for rows.Next() {
+		var i SectionsShownRow
+		if err := rows.Scan(
+			&i.Path,
+			&i.N,
 			&i.Title,
 			&i.Line,
 			&i.Heading,
 			&i.Body,
-			&i.Score,
-			&i.Covered,
 			&i.Marked,
 		); err != nil {
 			return nil, err
@@ -629,4 +767,111 @@ func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const vectorsAdopt = `-- name: VectorsAdopt :exec
+INSERT INTO vector_index (model, worker, worker_until) VALUES ($1, $2, now())
+ON CONFLICT (one) DO UPDATE SET model = excluded.model, worker = excluded.worker, worker_until = excluded.worker_until, dimensions = 0
+WHERE vector_index.model <> excluded.model
+`
+
+// VectorsAdopt makes this model the one whose vectors are in the database. The process that started
+// last decides: processes with another model search without vectors from then on.
+func (q *Queries) VectorsAdopt(ctx context.Context, model string, worker uuid.UUID) error {
+	_, err := q.db.Exec(ctx, vectorsAdopt, model, worker)
+	return err
+}
+
+const vectorsAre = `-- name: VectorsAre :one
+SELECT model, dimensions FROM vector_index
+`
+
+type VectorsAreRow struct {
+	Model      string
+	Dimensions int32
+}
+
+func (q *Queries) VectorsAre(ctx context.Context) (VectorsAreRow, error) {
+	row := q.db.QueryRow(ctx, vectorsAre)
+	var i VectorsAreRow
+	err := row.Scan(&i.Model, &i.Dimensions)
+	return i, err
+}
+
+const vectorsAvailable = `-- name: VectorsAvailable :one
+SELECT vectors_available(true)::text
+`
+
+// VectorsAvailable is yes, absent, or the statement that a superuser must run.
+func (q *Queries) VectorsAvailable(ctx context.Context) (string, error) {
+	row := q.db.QueryRow(ctx, vectorsAvailable)
+	var column_1 string
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const vectorsLacking = `-- name: VectorsLacking :many
+SELECT l.digest::uuid AS digest, l.passage::text AS passage FROM vectors_lacking($1::uuid, $2::text) AS l (digest, passage)
+`
+
+type VectorsLackingRow struct {
+	Digest  uuid.UUID
+	Passage string
+}
+
+func (q *Queries) VectorsLacking(ctx context.Context, workspaceID uuid.UUID, path string) ([]VectorsLackingRow, error) {
+	rows, err := q.db.Query(ctx, vectorsLacking, workspaceID, path)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VectorsLackingRow
+	for rows.Next() {
+		var i VectorsLackingRow
+		if err := rows.Scan(&i.Digest, &i.Passage); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const vectorsReset = `-- name: VectorsReset :exec
+SELECT vectors_reset($1::int)
+`
+
+func (q *Queries) VectorsReset(ctx context.Context, dimensions int32) error {
+	_, err := q.db.Exec(ctx, vectorsReset, dimensions)
+	return err
+}
+
+const vectorsStore = `-- name: VectorsStore :exec
+SELECT vectors_store($1::uuid, $2::text, $3::uuid[], $4::text[])
+`
+
+func (q *Queries) VectorsStore(ctx context.Context, workspaceID uuid.UUID, path string, digests []uuid.UUID, vectors []string) error {
+	_, err := q.db.Exec(ctx, vectorsStore,
+		workspaceID,
+		path,
+		digests,
+		vectors,
+	)
+	return err
+}
+
+const vectorsTurn = `-- name: VectorsTurn :one
+UPDATE vector_index SET worker = $1, worker_until = now() + make_interval(secs => $2::int)
+WHERE model = $3 AND (worker = $1 OR worker_until <= now())
+RETURNING dimensions
+`
+
+// VectorsTurn makes this process the one that asks for vectors, unless another one does.
+func (q *Queries) VectorsTurn(ctx context.Context, worker uuid.UUID, seconds int32, model string) (int32, error) {
+	row := q.db.QueryRow(ctx, vectorsTurn, worker, seconds, model)
+	var dimensions int32
+	err := row.Scan(&dimensions)
+	return dimensions, err
 }

@@ -108,22 +108,23 @@ FROM (SELECT generate_series(1, cardinality(sqlc.arg(lines)::int[])) AS n, unnes
 WHERE w.id = sqlc.arg(workspace_id);
 
 -- name: SearchTerms :many
--- SearchTerms are the words of a query in the language of a workspace, each with the number of the
--- sampled sections that contain it. A workspace of fewer sections is sampled whole.
+-- SearchTerms are the words of a query in the language of a workspace, each with its query and the
+-- number of the sampled sections that contain it. A workspace of fewer sections is sampled whole.
 WITH sampled AS MATERIALIZED (
     SELECT s.sample, s.words FROM document_sections s WHERE s.workspace_id = sqlc.arg(workspace_id) ORDER BY s.sample LIMIT sqlc.arg(most)::int
-), terms AS (
-    SELECT t.term FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, plain_words(sqlc.arg(query)::text)))) AS t (term)
+), terms AS MATERIALIZED (
+    SELECT t.term, term_query(t.term) AS query
+    FROM workspaces w, unnest(tsvector_to_array(to_tsvector(w.search_language::regconfig, split_runs(plain_words(sqlc.arg(query)::text), false)))) AS t (term)
     WHERE w.id = sqlc.arg(workspace_id)
 )
-SELECT t.term::text AS term, (SELECT count(*) FROM sampled s WHERE s.words @@ quote_literal(t.term)::tsquery)::int AS held,
+SELECT t.term::text AS term, t.query::text AS query, (SELECT count(*) FROM sampled s WHERE s.words @@ t.query)::int AS held,
        (SELECT count(*) FROM sampled)::int AS sections, coalesce((SELECT max(s.sample) FROM sampled s), 0)::int AS reach
 FROM terms t ORDER BY held, term;
 
 -- name: SectionsRanked :many
--- SectionsRanked are the best sections for the terms of a query. queries and heads choose the
--- candidates, a bounded number each. A section has the phrases, and no section of its document has an
--- excluded word. marked is the text with the words of the query between two marks.
+-- SectionsRanked are the best sections for the terms of a query, best first. queries and heads choose
+-- the candidates, a bounded number each. A section has the phrases, and no section of its document has
+-- an excluded word.
 WITH operators AS MATERIALIZED (
     SELECT websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(phrases)::text) AS phrases,
            websearch_to_tsquery(w.search_language::regconfig, sqlc.arg(excluded)::text) AS excluded
@@ -147,19 +148,66 @@ WITH operators AS MATERIALIZED (
 ), terms AS MATERIALIZED (
     SELECT t.term::tsquery AS term, t.weight
     FROM (SELECT unnest(sqlc.arg(terms)::text[]) AS term, unnest(sqlc.arg(weights)::float8[]) AS weight) t
-), ranked AS (
-    SELECT s.path, s.n, s.line, s.heading, s.body, m.score * m.covered * (1 + ts_rank_cd(s.words, sqlc.arg(every)::text::tsquery)) AS score, m.covered
-    FROM candidates c
-    JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = c.path AND s.n = c.n
-    CROSS JOIN LATERAL (
-        SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
-        FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
-    ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT sqlc.arg(best)::int
 )
-SELECT r.path, d.title, r.line, r.heading, r.body, r.score::float8 AS score, r.covered::float8 AS covered,
-       ts_headline(w.search_language::regconfig, plain_words(r.body), sqlc.arg(any_term)::text::tsquery,
+SELECT s.path, s.n, (m.score * m.covered * (1 + ts_rank_cd(s.words, sqlc.arg(every)::text::tsquery)))::float8 AS score, m.covered::float8 AS covered
+FROM candidates c
+JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = c.path AND s.n = c.n
+CROSS JOIN LATERAL (
+    SELECT sum(r.weight * r.rank) AS score, sum(r.weight) FILTER (WHERE r.rank > 0) AS covered
+    FROM (SELECT t.weight, ts_rank('{0.5, 0.5, 0.6, 0.9}', s.words, t.term, 1) AS rank FROM terms t) r) m
+ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT sqlc.arg(best)::int;
+
+-- name: SectionsShown :many
+-- SectionsShown are sections in the order in which they are named. marked is the text with the words of
+-- the query between two marks.
+SELECT s.path, s.n, d.title, s.line, s.heading, s.body,
+       ts_headline(w.search_language::regconfig, plain_words(s.body), sqlc.arg(any_term)::text::tsquery,
            'HighlightAll=true, StartSel="' || sqlc.arg(mark)::text || '", StopSel="' || sqlc.arg(mark)::text || '"')::text AS marked
-FROM ranked r
-JOIN documents d ON d.workspace_id = sqlc.arg(workspace_id) AND d.path = r.path
-JOIN workspaces w ON w.id = d.workspace_id
-ORDER BY r.score DESC, r.path COLLATE "C", r.n;
+FROM (SELECT unnest(sqlc.arg(paths)::text[]) AS path, unnest(sqlc.arg(numbers)::int[]) AS n, generate_series(1, cardinality(sqlc.arg(numbers)::int[])) AS place) f
+JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = f.path AND s.n = f.n
+JOIN documents d ON d.workspace_id = s.workspace_id AND d.path = s.path
+JOIN workspaces w ON w.id = s.workspace_id
+ORDER BY f.place;
+
+-- name: VectorsAdopt :exec
+-- VectorsAdopt makes this model the one whose vectors are in the database. The process that started
+-- last decides: processes with another model search without vectors from then on.
+INSERT INTO vector_index (model, worker, worker_until) VALUES ($1, $2, now())
+ON CONFLICT (one) DO UPDATE SET model = excluded.model, worker = excluded.worker, worker_until = excluded.worker_until, dimensions = 0
+WHERE vector_index.model <> excluded.model;
+
+-- name: VectorsTurn :one
+-- VectorsTurn makes this process the one that asks for vectors, unless another one does.
+UPDATE vector_index SET worker = sqlc.arg(worker), worker_until = now() + make_interval(secs => sqlc.arg(seconds)::int)
+WHERE model = sqlc.arg(model) AND (worker = sqlc.arg(worker) OR worker_until <= now())
+RETURNING dimensions;
+
+-- name: VectorsAre :one
+SELECT model, dimensions FROM vector_index;
+
+-- name: VectorsAvailable :one
+-- VectorsAvailable is yes, absent, or the statement that a superuser must run.
+SELECT vectors_available(true)::text;
+
+-- name: VectorsReset :exec
+SELECT vectors_reset(sqlc.arg(dimensions)::int);
+
+-- name: DocumentsUnembedded :many
+-- DocumentsUnembedded are documents whose passages may lack vectors.
+SELECT workspace_id, path, version FROM documents
+WHERE embedded <> version AND indexed = version ORDER BY workspace_id, path LIMIT $1;
+
+-- name: VectorsLacking :many
+SELECT l.digest::uuid AS digest, l.passage::text AS passage FROM vectors_lacking(sqlc.arg(workspace_id)::uuid, sqlc.arg(path)::text) AS l (digest, passage);
+
+-- name: VectorsStore :exec
+SELECT vectors_store(sqlc.arg(workspace_id)::uuid, sqlc.arg(path)::text, sqlc.arg(digests)::uuid[], sqlc.arg(vectors)::text[]);
+
+-- name: DocumentEmbedded :exec
+-- DocumentEmbedded records that the passages of this version have vectors.
+UPDATE documents SET embedded = version WHERE workspace_id = $1 AND path = $2 AND version = $3;
+
+-- name: SectionsNear :many
+-- SectionsNear are the sections nearest to a vector, nearest first.
+SELECT f.path::text AS path, f.n::int AS n, f.similarity::float8 AS similarity
+FROM sections_near(sqlc.arg(workspace_id)::uuid, sqlc.arg(prefix)::text, sqlc.arg(vector)::text, sqlc.arg(phrases)::text, sqlc.arg(excluded)::text, sqlc.arg(most)::int) AS f (path, n, similarity);

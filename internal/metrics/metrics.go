@@ -37,17 +37,19 @@ type Metrics struct {
 	LeasesLost    prometheus.Counter
 	Renewals      *prometheus.CounterVec // outcome
 
-	ModelCalls     *prometheus.CounterVec   // provider, outcome
-	ModelTime      *prometheus.HistogramVec // provider
-	ModelFirst     *prometheus.HistogramVec // provider
-	ModelRunning   prometheus.Gauge
-	Tokens         *prometheus.CounterVec   // provider, kind
-	Cost           *prometheus.CounterVec   // provider
-	ToolCalls      *prometheus.CounterVec   // tool, outcome
-	ToolTime       *prometheus.HistogramVec // tool
-	Commands       *prometheus.CounterVec   // outcome
-	EgressRequests *prometheus.CounterVec   // outcome
-	Callbacks      *prometheus.CounterVec   // outcome
+	ModelCalls      *prometheus.CounterVec   // provider, outcome
+	ModelTime       *prometheus.HistogramVec // provider
+	ModelFirst      *prometheus.HistogramVec // provider
+	ModelRunning    prometheus.Gauge
+	Tokens          *prometheus.CounterVec   // provider, kind
+	Cost            *prometheus.CounterVec   // provider
+	Embeddings      *prometheus.CounterVec   // use, outcome
+	EmbeddingTokens *prometheus.CounterVec   // use
+	ToolCalls       *prometheus.CounterVec   // tool, outcome
+	ToolTime        *prometheus.HistogramVec // tool
+	Commands        *prometheus.CounterVec   // outcome
+	EgressRequests  *prometheus.CounterVec   // outcome
+	Callbacks       *prometheus.CounterVec   // outcome
 
 	registry *prometheus.Registry
 }
@@ -87,6 +89,8 @@ func New() *Metrics {
 	m.ModelRunning = m.gauge("parley_model_calls_running", "Requests to model providers that are running.")
 	m.Tokens = m.counters("parley_model_tokens_total", "Tokens by kind: input, cached_input, cache_write (both also in input) or output.", "provider", "kind")
 	m.Cost = m.counters("parley_model_cost_usd_total", "Cost of replies in US dollars, for models with a known price.", "provider")
+	m.Embeddings = m.counters("parley_embedding_requests_total", "Requests for vectors, by use, index (of passages) or search (of queries), and by outcome: ok or failed.", "use", "outcome")
+	m.EmbeddingTokens = m.counters("parley_embedding_tokens_total", "Tokens of texts whose vectors were made, by use: index or search.", "use")
 	m.ToolCalls = m.counters("parley_tool_calls_total", "Tool calls, by outcome: ok or failed. Tools of workspaces and callers are own.", "tool", "outcome")
 	m.ToolTime = m.histograms("parley_tool_call_duration_seconds", "Duration of tool calls.", slow, "tool")
 	m.Commands = m.counters("parley_sandbox_commands_total", "Commands in the sandbox, by outcome: ok, exit (not 0), killed or failed (of the sandbox).", "outcome")

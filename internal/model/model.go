@@ -22,6 +22,16 @@ type Model interface {
 	Generate(ctx context.Context, req Request) iter.Seq2[Chunk, error]
 }
 
+// Embedder turns texts into vectors. Texts about the same subject have vectors with a small angle
+// between them, whatever their words.
+type Embedder interface {
+	// Name returns the full name. Vectors of models with different names cannot be compared.
+	Name() string
+	// Embed returns a vector for each text, all of the same size, and the tokens of the texts. It fails
+	// with an *Error.
+	Embed(ctx context.Context, texts []string) (vectors [][]float32, tokens int64, err error)
+}
+
 // Request is one step of a conversation.
 type Request struct {
 	System   string

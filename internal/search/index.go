@@ -45,7 +45,22 @@ type Hit struct {
 	Coverage float64
 	// Snippet is the part with most words of the query, if the search makes snippets.
 	Snippet []Piece
+	// Source is the rank that has the section, if the search has several.
+	Source Source
+	// Similarity is the cosine of the angle between the vectors of the query and of the section, if
+	// the section was found by its vector.
+	Similarity float64
 }
+
+// Source names a rank of a search, in words for a reader.
+type Source string
+
+// The ranks of a search.
+const (
+	ByWords  Source = "full text"
+	ByVector Source = "vectors"
+	ByBoth   Source = "both"
+)
 
 // Passage returns the text of the snippet.
 func (h Hit) Passage() string {

@@ -37,6 +37,15 @@ func endpointOf(base, path string) string {
 
 // openStream sends a request and returns the stream of its response.
 func (c *client) openStream(ctx context.Context, path string, body any) (*chunkStream, error) {
+	res, err := c.post(ctx, path, body)
+	if err != nil {
+		return nil, err
+	}
+	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body), requestID: provider.RequestID(res.Header)}, nil
+}
+
+// post sends a request. The caller closes the body of the response.
+func (c *client) post(ctx context.Context, path string, body any) (*http.Response, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -53,11 +62,7 @@ func (c *client) openStream(ctx context.Context, path string, body any) (*chunkS
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	res, err := c.send(req, c.http.Do)
-	if err != nil {
-		return nil, err
-	}
-	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body), requestID: provider.RequestID(res.Header)}, nil
+	return c.send(req, c.http.Do)
 }
 
 // chunkStream reads the chunks of one reply. The underlying response limits its size.

@@ -24,10 +24,10 @@ const (
 	indexEvery   = time.Minute
 )
 
-// Run indexes the documents that another release has written, or whose language has changed, until
-// ctx ends.
+// Run indexes the documents that another release has written, or whose language has changed, and makes
+// the vectors of documents, until ctx ends.
 func (s *Store) Run(ctx context.Context, log *slog.Logger) error {
-	failing := outage.New(log, "index documents")
+	indexing, embedding := outage.New(log, "index documents"), outage.New(log, "make the vectors of documents")
 	tick := time.NewTicker(indexEvery)
 	defer tick.Stop()
 	for {
@@ -35,8 +35,13 @@ func (s *Store) Run(ctx context.Context, log *slog.Logger) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		failing.Note(ctx, err)
-		if n == indexBatch {
+		indexing.Note(ctx, err)
+		more, err := s.vectors.embedSome(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		embedding.Note(ctx, err)
+		if n == indexBatch || more {
 			continue
 		}
 		select {

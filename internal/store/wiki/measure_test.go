@@ -67,7 +67,7 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 // runQueries runs the queries one after the other, and returns their times, sorted.
-func runQueries(b *testing.B, s *wiki.Store, ws uuid.UUID, queries []string) (took []time.Duration) {
+func runQueries(b testing.TB, s *wiki.Store, ws uuid.UUID, queries []string) (took []time.Duration) {
 	b.Helper()
 	slowest, which := time.Duration(0), ""
 	for _, q := range queries {
@@ -86,7 +86,7 @@ func runQueries(b *testing.B, s *wiki.Store, ws uuid.UUID, queries []string) (to
 }
 
 // fill stores the documents, and returns queries of two to six successive words of their texts.
-func fill(b *testing.B, pool *pgxpool.Pool, ws uuid.UUID) (queries []string) {
+func fill(b testing.TB, pool *pgxpool.Pool, ws uuid.UUID) (queries []string) {
 	b.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[string]bool)

@@ -23,10 +23,10 @@ func parseQuery(query string) (words, phrases, excluded string) {
 	words = operator.ReplaceAllStringFunc(query, func(found string) string {
 		m := operator.FindStringSubmatch(found)
 		if m[2] != "" {
-			not = append(not, `"`+plainWords(m[2])+`"`)
+			not = append(not, `"`+splitRuns(plainWords(m[2]))+`"`)
 			return " "
 		}
-		if phrase := plainWords(m[1]); strings.TrimSpace(phrase) != "" {
+		if phrase := splitRuns(plainWords(m[1])); strings.TrimSpace(phrase) != "" {
 			must = append(must, `"`+phrase+`"`)
 		}
 		return " " + m[1] + " "
@@ -34,36 +34,77 @@ func parseQuery(query string) (words, phrases, excluded string) {
 	return words, strings.Join(must, " "), strings.Join(not, " or ")
 }
 
-var punctuation = regexp.MustCompile(`[!-/:-@\[-` + "`" + `{-~]`)
+var punctuation = regexp.MustCompile("[!-/:-@\\[-`{-~　、。〈〉《》「」『』【】〔〕・！（），．：；？［］｛｝～]")
 
 // plainWords is the plain_words of the database.
 func plainWords(s string) string { return punctuation.ReplaceAllString(s, " ") }
 
+// isRunRune reports whether a character belongs to a run without blanks between its words: Chinese,
+// Japanese and Korean. It is the class of split_runs in the database.
+func isRunRune(r rune) bool {
+	return r >= 0x3005 && r <= 0x3007 || r >= 0x3040 && r <= 0x30fa || r >= 0x30fc && r <= 0x30ff || r >= 0x3400 && r <= 0x4dbf ||
+		r >= 0x4e00 && r <= 0x9fff || r >= 0xac00 && r <= 0xd7af || r >= 0xf900 && r <= 0xfaff || r >= 0xff66 && r <= 0xff9f || r >= 0x20000 && r <= 0x2fa1f
+}
+
+// splitRuns is the split_runs of the database, for a query.
+func splitRuns(s string) string {
+	var b strings.Builder
+	runes := []rune(s)
+	for i, r := range runes {
+		before := i > 0 && isRunRune(runes[i-1])
+		switch {
+		case i > 0 && before != isRunRune(r):
+			b.WriteByte(' ')
+		case before && i+1 < len(runes) && isRunRune(runes[i+1]):
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // plan is how a query is searched: queries and heads choose candidates, terms and weights rank them.
 type plan struct {
-	terms       []string  // rarest first
+	terms       []string  // as queries, rarest first
 	weights     []float64 // the inverse document frequency of each
-	whole       float64   // their sum
+	whole       float64   // the sum for all words of the query
 	queries     []string
-	heads       string // for the headings
-	every, some string // all terms, any term
+	heads       string   // for the headings
+	every, some string   // all terms, any term
+	runs        []string // parts of runs among the terms
 }
 
 // planSearch makes queries that find the best sections without reading all sections with a common
-// word: those with all terms, with all but one, with two, and with one that is rare.
+// word: those with all terms, with all but one, with two, and with one that is rare. Words that no
+// section has choose no sections, but count for the coverage.
 func planSearch(rows []db.SearchTermsRow) (p plan) {
-	rows = rows[:min(maxTerms, len(rows))] // sorted by rarity
 	rest := float64(rareTotal)
 	var rare []string
-	for _, r := range rows {
-		term := quoteTerm(r.Term)
-		p.terms = append(p.terms, term)
+	words := 0
+	for _, r := range rows { // sorted by rarity
+		isRun := isRunRune([]rune(r.Term)[0])
 		weight := rarity(r)
+		if r.Held == 0 && r.Sections < sampledSections {
+			p.whole += weight
+			continue
+		}
+		if words += 2; isRun {
+			words-- // a word of a run is about two pairs of characters
+			p.runs = append(p.runs, r.Term)
+		}
+		if words > 2*maxTerms {
+			break
+		}
+		p.terms = append(p.terms, r.Query)
 		p.weights = append(p.weights, weight)
 		p.whole += weight
 		if rest -= estimate(r); rest >= 0 {
-			rare = append(rare, term)
+			rare = append(rare, r.Query)
 		}
+	}
+	if len(p.terms) == 0 {
+		return p
 	}
 	p.every, p.some = strings.Join(p.terms, " & "), strings.Join(p.terms, " | ")
 	loose := append(combine(p.terms, min(2, len(p.terms))), rare...)
@@ -79,11 +120,6 @@ func planSearch(rows []db.SearchTermsRow) (p plan) {
 		p.queries = append(p.queries, strings.Join(rare, " | "))
 	}
 	return p
-}
-
-// quoteTerm returns a word as a tsquery.
-func quoteTerm(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }
 
 // rarity is the inverse document frequency of a term in the sample.

@@ -13,16 +13,18 @@ const (
 	snippetBegin = 6 // words before the first one of the query
 )
 
-// word is a word of a passage.
+// word is a word of a passage, or a character of a run.
 type word struct {
 	text  string
 	match bool
+	joint bool // follows the word before it without a blank
 }
 
 // snippetOf returns the part of a passage with most words of the query. marked is the passage with
-// blanks instead of punctuation, and with marks around the words.
-func snippetOf(body, marked string) []search.Piece {
-	words := markedWords(body, marked)
+// blanks instead of punctuation, and with marks around the words. runs are parts of runs that match,
+// too.
+func snippetOf(body, marked string, runs []string) []search.Piece {
+	words := markedWords(body, marked, runs)
 	first, most := 0, 0
 	for i := range words {
 		if !words[i].match {
@@ -52,7 +54,7 @@ func snippetOf(body, marked string) []search.Piece {
 		add("… ", false)
 	}
 	for i, w := range words[first:last] {
-		if i > 0 {
+		if i > 0 && !w.joint {
 			add(" ", false)
 		}
 		add(w.text, w.match)
@@ -63,30 +65,58 @@ func snippetOf(body, marked string) []search.Piece {
 	return pieces
 }
 
-// markedWords splits a passage at blanks.
-func markedWords(body, marked string) (words []word) {
+// markedWords splits a passage at blanks, and at each character of a run.
+func markedWords(body, marked string, runs []string) (words []word) {
 	inside := insideMarks(body, marked)
+	matches := insideRuns(body, runs)
 	var text strings.Builder
-	match := false
-	flush := func() {
+	match, joint := false, false
+	flush := func(next bool) {
 		if text.Len() > 0 {
-			words = append(words, word{text.String(), match})
+			words = append(words, word{text.String(), match, joint})
+			joint = next
+		} else {
+			joint = joint && next
 		}
 		text.Reset()
 		match = false
 	}
 	n := 0
-	for _, r := range body {
-		if unicode.IsSpace(r) {
-			flush()
-		} else {
+	for at, r := range body {
+		switch {
+		case unicode.IsSpace(r):
+			flush(false)
+		case isRunRune(r):
+			flush(true)
+			text.WriteRune(r)
+			match = matches[at]
+			flush(true)
+		default:
 			text.WriteRune(r)
 			match = match || n < len(inside) && inside[n]
 		}
 		n++
 	}
-	flush()
+	flush(false)
 	return words
+}
+
+// insideRuns returns where in a passage a character of a run matches.
+func insideRuns(body string, runs []string) map[int]bool {
+	inside := make(map[int]bool)
+	for _, run := range runs {
+		for at := 0; ; {
+			i := strings.Index(body[at:], run)
+			if i < 0 {
+				break
+			}
+			for j := range run {
+				inside[at+i+j] = true
+			}
+			at += i + len(run)
+		}
+	}
+	return inside
 }
 
 // insideMarks reports for each character of a passage whether it is in a word of the query. It

@@ -1,7 +1,8 @@
 // Package wiki owns documents: the wiki pages and other files that a workspace's
 // agent may read, and the sections in which PostgreSQL searches them. It is the only writer of
-// these tables, promises that a search sees every committed change, keeps no documents in memory,
-// and never reads across workspaces.
+// these tables, promises that a search by words sees every committed change, keeps no documents in
+// memory, and never reads across workspaces. With a model of embeddings and pgvector it also searches
+// by the vectors of passages, which it makes in the background.
 package wiki
 
 import (
@@ -45,8 +46,9 @@ type Entry struct {
 // Store reads, writes and searches documents. Documents are addressed by their
 // path; PageKey gives the path of a wiki page.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *db.Queries
+	pool    *pgxpool.Pool
+	q       *db.Queries
+	vectors *vectors // nil: searches by words alone
 }
 
 // New returns a store.
