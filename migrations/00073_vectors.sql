@@ -11,13 +11,18 @@ CREATE OR REPLACE FUNCTION plain_words(source text) RETURNS text LANGUAGE sql IM
 $$;
 -- +goose StatementEnd
 
--- split_runs replaces a run of Chinese, Japanese or Korean characters, which has no blanks between its
--- words, by its pairs of characters: 東京都 is 東京 京都. For a document (tails) also by its last
--- character, so that each character begins a word and a query of one character is a prefix.
+-- run_characters are the characters, for a class of a regular expression, of languages whose words have
+-- no blanks between them: Chinese, Japanese and Korean.
+CREATE FUNCTION run_characters() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN '\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f';
+
+-- split_runs replaces a run of such characters by its pairs of characters: 東京都 is 東京 京都. For a
+-- document (tails) also by its last character, so that each character begins a word and a query of
+-- one character is a prefix.
 -- +goose StatementBegin
 CREATE FUNCTION split_runs(source text, tails boolean) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
-    run constant text := '\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f';
+    run constant text := run_characters();
 BEGIN
     IF octet_length(source) = length(source) OR source !~ ('[' || run || ']') THEN
         RETURN source;
@@ -27,6 +32,10 @@ BEGIN
     RETURN regexp_replace(source, '(?<=[' || run || '])([' || run || '])' || CASE WHEN tails THEN '' ELSE '(?=[' || run || '])' END, '\1 \1', 'g');
 END $$;
 -- +goose StatementEnd
+
+-- blank_runs replaces the characters of runs by blanks, one for one.
+CREATE FUNCTION blank_runs(source text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN octet_length(source) = length(source) THEN source ELSE regexp_replace(source, '[' || run_characters() || ']', ' ', 'g') END;
 
 -- term_query is the query for a word of a query: a character of a run also matches the pairs that it
 -- begins.
@@ -62,6 +71,20 @@ CREATE TABLE vector_index (
     worker       uuid        NOT NULL, -- the process that asks for vectors
     worker_until timestamptz NOT NULL  -- then another one may
 );
+
+-- vectors_adopt makes this model the one whose vectors are in the database, and all documents need
+-- vectors then.
+-- +goose StatementBegin
+CREATE FUNCTION vectors_adopt(name text, process uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO vector_index AS v (model, worker, worker_until) VALUES (name, process, now())
+    ON CONFLICT (one) DO UPDATE SET model = excluded.model, worker = excluded.worker, worker_until = excluded.worker_until, dimensions = 0
+    WHERE v.model <> excluded.model;
+    IF FOUND THEN
+        UPDATE documents SET embedded = 0 WHERE embedded <> 0;
+    END IF;
+END $$;
+-- +goose StatementEnd
 
 -- section_text is the text of a passage for the model, and its digest the key of its vector: a change
 -- of the text needs another vector, a change of the language or of another passage does not.
@@ -125,7 +148,7 @@ CREATE FUNCTION vectors_lacking(space uuid, doc text) RETURNS TABLE (digest uuid
 DECLARE
     stored uuid[] := '{}';
 BEGIN
-    IF to_regclass('section_vectors') IS NOT NULL THEN
+    IF (SELECT v.dimensions > 0 FROM vector_index v) THEN -- else those of another model may be there
         DELETE FROM section_vectors v WHERE v.workspace_id = space AND v.path = doc AND v.digest NOT IN (
             SELECT md5(section_text(d.title, s.heading, s.body))::uuid FROM documents d JOIN document_sections s USING (workspace_id, path)
             WHERE d.workspace_id = space AND d.path = doc);

@@ -161,7 +161,7 @@ ORDER BY score DESC, s.path COLLATE "C", s.n LIMIT sqlc.arg(best)::int;
 -- SectionsShown are sections in the order in which they are named. marked is the text with the words of
 -- the query between two marks.
 SELECT s.path, s.n, d.title, s.line, s.heading, s.body,
-       ts_headline(w.search_language::regconfig, plain_words(s.body), sqlc.arg(any_term)::text::tsquery,
+       ts_headline(w.search_language::regconfig, blank_runs(plain_words(s.body)), sqlc.arg(any_term)::text::tsquery,
            'HighlightAll=true, StartSel="' || sqlc.arg(mark)::text || '", StopSel="' || sqlc.arg(mark)::text || '"')::text AS marked
 FROM (SELECT unnest(sqlc.arg(paths)::text[]) AS path, unnest(sqlc.arg(numbers)::int[]) AS n, generate_series(1, cardinality(sqlc.arg(numbers)::int[])) AS place) f
 JOIN document_sections s ON s.workspace_id = sqlc.arg(workspace_id) AND s.path = f.path AND s.n = f.n
@@ -172,9 +172,7 @@ ORDER BY f.place;
 -- name: VectorsAdopt :exec
 -- VectorsAdopt makes this model the one whose vectors are in the database. The process that started
 -- last decides: processes with another model search without vectors from then on.
-INSERT INTO vector_index (model, worker, worker_until) VALUES ($1, $2, now())
-ON CONFLICT (one) DO UPDATE SET model = excluded.model, worker = excluded.worker, worker_until = excluded.worker_until, dimensions = 0
-WHERE vector_index.model <> excluded.model;
+SELECT vectors_adopt(sqlc.arg(model)::text, sqlc.arg(worker)::uuid);
 
 -- name: VectorsTurn :one
 -- VectorsTurn makes this process the one that asks for vectors, unless another one does.

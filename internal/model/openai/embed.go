@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
@@ -44,6 +46,9 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) (vectors [][]float
 		return nil, 0, e.m.unusable
 	}
 	res, err := e.m.client.post(ctx, "embeddings", embeddingsRequest{e.m.service.Model, texts, "float"})
+	if rejected, ok := errors.AsType[*model.Error](err); ok && rejected.Status == http.StatusBadRequest {
+		rejected.Hint = fmt.Sprintf("%s did not accept the texts. Check that %s is a model of embeddings.", e.m.service.Name, e.m.service.Model)
+	}
 	if err != nil {
 		return nil, 0, err
 	}

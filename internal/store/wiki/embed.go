@@ -211,8 +211,7 @@ func (v *vectors) embedTimed(ctx context.Context, texts []string) ([][]float32, 
 // isRejected reports whether a provider rejects the texts of a request.
 func isRejected(err error) bool {
 	e, ok := errors.AsType[*model.Error](err)
-	return ok && !e.Retryable && !e.Admin &&
-		slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
+	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
 }
 
 // storeVectors stores the vectors of a document, and records that it has them.
