@@ -797,12 +797,12 @@ func (q *Queries) VectorsAre(ctx context.Context) (VectorsAreRow, error) {
 }
 
 const vectorsAvailable = `-- name: VectorsAvailable :one
-SELECT vectors_available(true)::text
+SELECT vectors_available($1::boolean)::text
 `
 
-// VectorsAvailable is yes, absent, or the statement that a superuser must run.
-func (q *Queries) VectorsAvailable(ctx context.Context) (string, error) {
-	row := q.db.QueryRow(ctx, vectorsAvailable)
+// VectorsAvailable is yes, absent, or the statement that a superuser must run, which it tries if make.
+func (q *Queries) VectorsAvailable(ctx context.Context, make bool) (string, error) {
+	row := q.db.QueryRow(ctx, vectorsAvailable, make)
 	var column_1 string
 	err := row.Scan(&column_1)
 	return column_1, err

@@ -101,7 +101,7 @@ var ours = map[string]string{
 	"internal/store/skill":                  "db internal/fault internal/replan internal/search internal/text",
 	"internal/store/toolset":                "db internal/fault internal/pgerr internal/replan internal/schema internal/store/permission internal/text",
 	"internal/store/vault":                  "db internal/fault internal/pgerr internal/replan",
-	"internal/store/wiki":                   "db internal/event internal/fault internal/outage internal/pgerr internal/replan internal/search internal/text",
+	"internal/store/wiki":                   "db internal/event internal/fault internal/metrics internal/model internal/outage internal/pgerr internal/replan internal/search internal/text",
 	"internal/store/workspace":              "db internal/fault internal/replan internal/store/agent internal/text",
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
@@ -144,7 +144,7 @@ var ours = map[string]string{
 	"internal/turn":                         "db internal/agent internal/crashpoint internal/event internal/eventlog internal/fair internal/fault internal/logging internal/metrics internal/model internal/origin internal/outage internal/pgerr internal/pulse internal/replan internal/schema internal/session internal/store/agent internal/store/budget internal/store/callback internal/store/filestore internal/store/permission internal/store/skill internal/store/toolset internal/store/vault internal/store/workspace internal/tool internal/toolenv",
 	"internal/web/docsite":                  "internal/search",
 	"internal/toolfile":                     "",
-	"internal/web":                          "internal/toolfile docs internal/actor internal/event internal/eventlog internal/model internal/fault internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sso internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/modelset internal/store/permission internal/store/ratelimit internal/store/skill internal/store/toolset internal/store/vault internal/store/wiki internal/store/workspace internal/text internal/text/render internal/tool internal/toolenv internal/toolenv/workdir internal/turn internal/web/docsite",
+	"internal/web":                          "internal/toolfile docs internal/actor internal/event internal/eventlog internal/model internal/fault internal/search internal/server internal/server/admin internal/server/request internal/server/rest internal/session internal/sso internal/store/account internal/store/adminlog internal/store/agent internal/store/apikey internal/store/budget internal/store/callback internal/store/filestore internal/store/modelset internal/store/permission internal/store/ratelimit internal/store/skill internal/store/toolset internal/store/vault internal/store/wiki internal/store/workspace internal/text internal/text/render internal/tool internal/toolenv internal/toolenv/workdir internal/turn internal/web/docsite",
 	"migrations":                            "internal/crashpoint internal/pgerr",
 }
 

@@ -26,7 +26,7 @@ var owners = map[string]string{
 	"callbacks": "store/callback", "callback_attempts": "store/callback", "callback_deliveries": "store/callback", "callback_secrets": "store/callback",
 	"chain_links": "store/chain", "chain_notices": "store/chain", "chain_keys": "store/chain",
 	"credentials": "store/vault", "credential_uses": "store/vault", "vault_keys": "store/vault",
-	"documents": "store/wiki", "document_sections": "store/wiki",
+	"documents": "store/wiki", "document_sections": "store/wiki", "vector_index": "store/wiki",
 	"model_providers": "store/modelset",
 	"tool_servers":    "store/toolset", "tool_definitions": "store/toolset", "tool_grants": "store/toolset", "tool_clients": "store/toolset", "tool_links": "store/toolset",
 	"files": "store/filestore", "file_chunks": "store/filestore", "file_uploads": "store/filestore", "file_texts": "store/filestore", "turn_files": "store/filestore",

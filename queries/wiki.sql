@@ -184,8 +184,8 @@ RETURNING dimensions;
 SELECT model, dimensions FROM vector_index;
 
 -- name: VectorsAvailable :one
--- VectorsAvailable is yes, absent, or the statement that a superuser must run.
-SELECT vectors_available(true)::text;
+-- VectorsAvailable is yes, absent, or the statement that a superuser must run, which it tries if make.
+SELECT vectors_available(sqlc.arg(make)::boolean)::text;
 
 -- name: VectorsReset :exec
 SELECT vectors_reset(sqlc.arg(dimensions)::int);

@@ -134,6 +134,9 @@ func (s *service) buildTurns() (err error) {
 		return &ConfigError{[]string{sentenceOf(err)}}
 	}
 	s.banner.printModel(name, because)
+	if err := s.useEmbeddings(); err != nil {
+		return err
+	}
 
 	turns := turn.Config{
 		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,

@@ -36,6 +36,7 @@ type Config struct {
 	AnthropicKey  Secret        `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
 	AnthropicBase string        `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
 	OllamaHost    string        `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
+	Embeddings    string        `env:"PARLEY_EMBEDDINGS" doc:"A model of embeddings, openai/NAME or ollama/NAME, such as openai/text-embedding-3-small. With it, and with the extension pgvector in the database, the search of documents also finds passages by their meaning. All documents are sent to the provider; see docs/guides/knowledge.md."`
 	Prices        string        `env:"PARLEY_PRICES" doc:"A file, in YAML or JSON, with prices, context windows and limits of models. Its entries replace those of this release; see docs/guides/models.md."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`

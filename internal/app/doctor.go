@@ -70,6 +70,7 @@ func Doctor(ctx context.Context, cfg Config, opt DoctorOptions) iter.Seq[Finding
 			{"disk", checkTimeout, false, checkDisk},
 			{"sandbox", 2 * checkTimeout, false, checkSandbox},
 			{"model", 6 * checkTimeout, false, checkServerModel},
+			{"embeddings", 6 * checkTimeout, true, checkEmbeddings},
 		} {
 			if !yield(d.perform(ctx, c)) || ctx.Err() != nil {
 				return

@@ -36,7 +36,10 @@ type modelName struct{ provider, name string }
 
 func (m modelName) String() string { return m.provider + "/" + m.name }
 
-const builtInProvider = "builtin"
+const (
+	builtInProvider = "builtin"
+	ollamaKey       = "the server, which Parley sends no key" // in messages about a key
+)
 
 var modelProviders = []string{"openai", "anthropic", "ollama", builtInProvider}
 
@@ -170,7 +173,7 @@ func (m *models) makeModel(full string, own ...string) (model.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: m.client, KeyName: "the server, which Parley sends no key", URLName: "OLLAMA_HOST"}), nil
+		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: m.client, KeyName: ollamaKey, URLName: "OLLAMA_HOST"}), nil
 	}
 	return m.guide()
 }

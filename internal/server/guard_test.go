@@ -225,7 +225,7 @@ func TestOtherPathsOfOpenAI(t *testing.T) {
 	for _, path := range []string{"/openai/v1/embeddings", "/openai/v1/responses/resp_1/input_items", "/openai/chat/completions", "/openai/"} {
 		r := s.Get(t, apitest.Call{Path: path, Body: `{}`})
 		if e, _ := r.Body["error"].(map[string]any); r.Status != 404 || r.Code != "NOT_FOUND" || !strings.Contains(r.Text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") ||
-			strings.HasSuffix(path, "embeddings") != strings.Contains(r.Text, "No embedding model is configured") {
+			strings.HasSuffix(path, "embeddings") != strings.Contains(r.Text, "for its own search alone") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}

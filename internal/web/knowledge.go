@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/text"
 )
@@ -136,6 +137,18 @@ func (a *App) showHits(w http.ResponseWriter, p *page, view knowledgeView) error
 		view.Hits = append(view.Hits, hitRow{h, int(100*h.Coverage + 0.5)})
 	}
 	return a.render(w, p, "knowledge", view)
+}
+
+// FoundBy describes the ranks that have the passage.
+func (h hitRow) FoundBy() string {
+	words, near := strconv.Itoa(h.Share)+" % of the terms", "similarity "+strconv.FormatFloat(h.Similarity, 'f', 2, 64)
+	switch h.Source {
+	case search.ByVector:
+		return "vectors: " + near
+	case search.ByBoth:
+		return "full text and vectors: " + words + ", " + near
+	}
+	return "full text: " + words
 }
 
 // ScoreText is the score of a passage.

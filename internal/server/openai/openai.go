@@ -63,7 +63,7 @@ func (s *api) nothing(base string) http.Handler {
 	return s.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 		what := "No such path."
 		if strings.HasSuffix(r.URL.Path, "/embeddings") {
-			what = "No embedding model is configured, and this version has no setting for one. Send embeddings to their provider."
+			what = "This server makes embeddings for its own search alone. Send embeddings to their provider."
 		}
 		return fault.New(fault.RouteNotFound, "%s Below %s there are %s.", what, base, paths)
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,7 @@ func (v *vectors) takeTurn(ctx context.Context) (size int, err error) {
 	if dimensions > 0 {
 		return int(dimensions), nil
 	}
-	lacks, err := v.q.VectorsAvailable(ctx)
+	lacks, err := v.q.VectorsAvailable(ctx, true)
 	if err != nil {
 		return -1, fmt.Errorf("look for pgvector: %w", err)
 	}
@@ -99,13 +100,23 @@ func (v *vectors) takeTurn(ctx context.Context) (size int, err error) {
 	}
 	if lacks != v.lacks {
 		v.lacks = lacks
-		v.log.WarnContext(ctx, "search without vectors: "+VectorsRemedy(lacks))
+		v.log.WarnContext(ctx, "search without vectors: "+vectorsRemedy(lacks))
 	}
 	return -1, nil
 }
 
-// VectorsRemedy explains a result of vectors_available other than yes.
-func VectorsRemedy(lacks string) string {
+// VectorsLack returns what the database lacks to store vectors: "" for nothing, absent for pgvector 0.8
+// or later, or the statement that prepares it. It changes nothing.
+func (s *Store) VectorsLack(ctx context.Context) (string, error) {
+	lacks, err := s.q.VectorsAvailable(ctx, false)
+	if err != nil {
+		return "", fmt.Errorf("look for pgvector: %w", err)
+	}
+	return strings.TrimPrefix(lacks, "yes"), nil
+}
+
+// vectorsRemedy explains a result of vectors_available other than yes.
+func vectorsRemedy(lacks string) string {
 	if lacks == "absent" {
 		return "PostgreSQL has no pgvector 0.8 or later. Install it in the server of the database."
 	}
