@@ -58,7 +58,15 @@ type Session struct {
 	Metadata     map[string]string `json:"metadata"`
 	CreatedAt    time.Time         `json:"created_at"`
 	UpdatedAt    time.Time         `json:"updated_at"`
-	ErasedAt     time.Time         `json:"erased_at"` // zero unless the session is erased
+	ErasedAt     time.Time         `json:"erased_at"`   // zero unless the session is erased
+	ForkedFrom   *Origin           `json:"forked_from"` // nil if it is not a fork
+}
+
+// Origin is the session whose history a fork continues.
+type Origin struct {
+	SessionID string `json:"session_id"`
+	Seq       int64  `json:"seq"`    // end of the last turn that belongs to the fork
+	Erased    bool   `json:"erased"` // that session was erased, or is past its retention
 }
 
 // Pending is the approval or secret request that a turn waits for.
@@ -141,6 +149,17 @@ func (c *Client) UpdateSession(ctx context.Context, id string, change SessionCha
 	return out.Data, err
 }
 
+// Fork makes a session that continues the history of another one up to an event; 0 means its newest
+// event. The history ends with the turns that had ended by then.
+func (c *Client) Fork(ctx context.Context, session string, seq int64) (Session, error) {
+	body := make(map[string]any)
+	if seq > 0 {
+		body["seq"] = seq
+	}
+	out, err := callJSON[struct{ Data Session }](ctx, c, http.MethodPost, c.workspaceURL("sessions", url.PathEscape(session), "fork"), body)
+	return out.Data, err
+}
+
 // Erased is the result of DeleteSession.
 type Erased struct {
 	SessionID string    `json:"session_id"`
@@ -171,7 +190,9 @@ type HistoryMessage struct {
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
-	Erased           bool            `json:"erased"` // its content is deleted
+	Erased           bool            `json:"erased"`         // its content is deleted
+	Expired          bool            `json:"expired"`        // events that it needs are past their retention
+	InheritedFrom    string          `json:"inherited_from"` // the session that a fork has it from; "": its own
 	// Raw is the message as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
@@ -197,14 +218,33 @@ type ToolCall struct {
 
 // Messages lists a session's messages, oldest first. Limit 0 means the server's default.
 func (c *Client) Messages(ctx context.Context, session string, limit int, cursor string) (Page[HistoryMessage], error) {
+	return c.messages(ctx, session, limit, map[string]string{"cursor": cursor})
+}
+
+// MessagesAsOf lists a session's messages as they were after the event seq.
+func (c *Client) MessagesAsOf(ctx context.Context, session string, seq int64, limit int, cursor string) (Page[HistoryMessage], error) {
+	return c.messages(ctx, session, limit, map[string]string{"cursor": cursor, "as_of_seq": strconv.FormatInt(seq, 10)})
+}
+
+func (c *Client) messages(ctx context.Context, session string, limit int, params map[string]string) (Page[HistoryMessage], error) {
 	u := c.workspaceURL("sessions", url.PathEscape(session), "messages")
-	return callJSON[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
+	return callJSON[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, params), nil)
 }
 
 // AllMessages lists the messages of all pages.
-func (c *Client) AllMessages(ctx context.Context, session string) (all []HistoryMessage, err error) {
-	for page := (Page[HistoryMessage]{HasMore: true}); page.HasMore; all = append(all, page.Data...) {
-		if page, err = c.Messages(ctx, session, maxPage, page.NextCursor); err != nil {
+func (c *Client) AllMessages(ctx context.Context, session string) ([]HistoryMessage, error) {
+	return allPages(func(cursor string) (Page[HistoryMessage], error) { return c.Messages(ctx, session, maxPage, cursor) })
+}
+
+// AllMessagesAsOf lists the messages of all pages as they were after the event seq.
+func (c *Client) AllMessagesAsOf(ctx context.Context, session string, seq int64) ([]HistoryMessage, error) {
+	return allPages(func(cursor string) (Page[HistoryMessage], error) { return c.MessagesAsOf(ctx, session, seq, maxPage, cursor) })
+}
+
+// allPages returns the items of all pages.
+func allPages[T any](list func(cursor string) (Page[T], error)) (all []T, err error) {
+	for page := (Page[T]{HasMore: true}); page.HasMore; all = append(all, page.Data...) {
+		if page, err = list(page.NextCursor); err != nil {
 			return nil, err
 		}
 	}

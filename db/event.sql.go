@@ -13,12 +13,15 @@ import (
 )
 
 const eventResult = `-- name: EventResult :one
-SELECT coalesce(e.data->>'output', '')::text AS output, coalesce((e.data->>'size')::int, 0)::int AS size, coalesce(e.data->>'file', '')::text AS file
-FROM sessions s JOIN events e ON e.session_id = s.id
-WHERE s.id = $1 AND NOT e.delta AND e.at >= s.created_at - make_interval(secs => $2::float8)
-  AND (e.kind = 'tool_output' OR e.kind = 'tool_result' AND e.data->>'truncated' IS NULL)
-  AND e.data->>'tool_use_id' = $3::text
-ORDER BY e.seq DESC LIMIT 1
+SELECT coalesce(r.output, '')::text AS output, coalesce(r.size, 0)::int AS size, coalesce(r.file, '')::text AS file
+FROM session_line($1::uuid) l CROSS JOIN LATERAL (
+    SELECT e.seq, e.data->>'output' AS output, (e.data->>'size')::int AS size, e.data->>'file' AS file FROM events e
+    WHERE e.session_id = l.id AND NOT e.delta AND e.at >= l.created_at - make_interval(secs => $2::float8)
+      AND (e.kind = 'tool_output' OR e.kind = 'tool_result' AND e.data->>'truncated' IS NULL)
+      AND e.data->>'tool_use_id' = $3::text
+      AND (l.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = e.turn_id AND t.end_seq <= l.upto))
+    ORDER BY e.seq DESC LIMIT 1
+) r ORDER BY r.seq DESC LIMIT 1
 `
 
 type EventResultRow struct {
@@ -27,8 +30,8 @@ type EventResultRow struct {
 	File   string
 }
 
-// EventResult is the complete result of a call of a session: the newest, if the model has used the id
-// in several turns.
+// EventResult is the complete result of a call of a session, or of a turn that a fork has from
+// another one: the newest, if the model has used the id in several turns.
 func (q *Queries) EventResult(ctx context.Context, sessionID uuid.UUID, skewSeconds float64, toolUseID string) (EventResultRow, error) {
 	row := q.db.QueryRow(ctx, eventResult, sessionID, skewSeconds, toolUseID)
 	var i EventResultRow

@@ -13,15 +13,23 @@ import (
 )
 
 const historyBefore = `-- name: HistoryBefore :many
-WITH said AS MATERIALIZED (
-    SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
-    WHERE m.session_id = $1::uuid AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint
-    ORDER BY m.first_seq DESC LIMIT $4
+WITH line AS MATERIALIZED (
+    SELECT l.id::uuid AS id, l.upto::bigint AS upto, l.created_at::timestamptz AS created_at FROM session_line($1::uuid) l WHERE l.upto IS NULL OR NOT l.erased
+), said AS MATERIALIZED (
+    SELECT x.turn_id, x.seq, x.kind, x.content, x.data FROM line CROSS JOIN LATERAL (
+        SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+        WHERE m.session_id = line.id AND m.turn_id <> $2::uuid AND m.first_seq < $3::bigint
+          AND (line.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.end_seq <= line.upto))
+        ORDER BY m.first_seq DESC LIMIT $4
+    ) x ORDER BY x.seq DESC LIMIT $4
 ), records AS MATERIALIZED (
-    SELECT e.turn_id, e.seq, e.kind, e.data FROM sessions s JOIN events e ON e.session_id = s.id
-    WHERE s.id = $1::uuid AND NOT e.delta AND e.turn_id <> $2::uuid
-      AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
-      AND e.at >= s.created_at - make_interval(secs => $5::float8)
+    SELECT x.turn_id, x.seq, x.kind, x.data FROM line CROSS JOIN LATERAL (
+        SELECT e.turn_id, e.seq, e.kind, e.data FROM events e
+        WHERE e.session_id = line.id AND e.seq <= coalesce(line.upto, 9223372036854775807) AND NOT e.delta AND e.turn_id <> $2::uuid
+          AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
+          AND e.at >= line.created_at - make_interval(secs => $5::float8)
+        OFFSET 0 -- or PostgreSQL might read the log of every session
+    ) x
 ), begins AS (
     SELECT coalesce((SELECT m.seq FROM records c JOIN said m ON m.kind = 'user' AND m.turn_id = (c.data->'upto'->>'turn_id')::uuid
                      WHERE c.kind = 'compacted' AND c.turn_id IN (SELECT turn_id FROM said)
@@ -49,9 +57,9 @@ type HistoryBeforeRow struct {
 }
 
 // HistoryBefore is a session's history before a turn: its newest messages, and the records from which
-// the steps of its turns are rebuilt, oldest first. It begins with the turn in which the part of the
-// newest summary ends. Records of turns without a message here are of later turns, or of older ones
-// than the messages.
+// the steps of its turns are rebuilt, oldest first. That of a fork has the turns of the sessions that
+// it continues, except erased ones. It begins with the turn in which the part of the newest summary
+// ends. Records of turns without a message here are of later turns, or of older ones than the messages.
 func (q *Queries) HistoryBefore(ctx context.Context, arg HistoryBeforeParams) ([]HistoryBeforeRow, error) {
 	rows, err := q.db.Query(ctx, historyBefore,
 		arg.SessionID,
@@ -231,44 +239,64 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 }
 
 const messagesPage = `-- name: MessagesPage :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure, output_at FROM messages
-WHERE session_id = $1 AND first_seq > $2::bigint
-ORDER BY first_seq LIMIT $3
+SELECT m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, p.inherited::boolean AS inherited, p.erased::boolean AS erased FROM (
+    SELECT x.id, l.upto IS NOT NULL AS inherited, l.erased::boolean AS erased FROM session_line($1::uuid) l CROSS JOIN LATERAL (
+        SELECT o.id, o.first_seq FROM messages o
+        WHERE o.session_id = l.id AND o.first_seq > $2::bigint AND o.first_seq <= $3::bigint
+          AND (l.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = o.turn_id AND t.end_seq <= l.upto))
+        ORDER BY o.first_seq LIMIT $4
+    ) x ORDER BY x.first_seq LIMIT $4
+) p JOIN messages m ON m.id = p.id
+ORDER BY m.first_seq
 `
 
-// MessagesPage is one page of a session's messages; first_seq orders them as they
-// were committed, independent of the clocks of the replicas.
-func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after int64, n int32) ([]Message, error) {
-	rows, err := q.db.Query(ctx, messagesPage, sessionID, after, n)
+type MessagesPageRow struct {
+	Message   Message
+	Inherited bool
+	Erased    bool
+}
+
+// MessagesPage is one page of a session's messages up to an event, with those that a fork has from
+// other sessions. first_seq orders them as they were committed, independent of the clocks of the
+// replicas.
+func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after int64, upto int64, n int32) ([]MessagesPageRow, error) {
+	rows, err := q.db.Query(ctx, messagesPage,
+		sessionID,
+		after,
+		upto,
+		n,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Message
+	var items []MessagesPageRow
 	for rows.Next() {
-		var i Message
+		var i MessagesPageRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.SessionID,
-			&i.TurnID,
-			&i.WorkspaceID,
-			&i.Role,
-			&i.Content,
-			&i.Label,
-			&i.Skill,
-			&i.Status,
-			&i.Error,
-			&i.StructuredResult,
-			&i.Attachments,
-			&i.ToolCalls,
-			&i.Refs,
-			&i.Usage,
-			&i.FirstSeq,
-			&i.LastSeq,
-			&i.CreatedAt,
-			&i.Named,
-			&i.Failure,
-			&i.OutputAt,
+			&i.Message.ID,
+			&i.Message.SessionID,
+			&i.Message.TurnID,
+			&i.Message.WorkspaceID,
+			&i.Message.Role,
+			&i.Message.Content,
+			&i.Message.Label,
+			&i.Message.Skill,
+			&i.Message.Status,
+			&i.Message.Error,
+			&i.Message.StructuredResult,
+			&i.Message.Attachments,
+			&i.Message.ToolCalls,
+			&i.Message.Refs,
+			&i.Message.Usage,
+			&i.Message.FirstSeq,
+			&i.Message.LastSeq,
+			&i.Message.CreatedAt,
+			&i.Message.Named,
+			&i.Message.Failure,
+			&i.Message.OutputAt,
+			&i.Inherited,
+			&i.Erased,
 		); err != nil {
 			return nil, err
 		}
@@ -281,43 +309,57 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 }
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure, output_at FROM messages
-WHERE session_id = $1 AND first_seq < $2::bigint
-ORDER BY first_seq DESC LIMIT $3
+SELECT m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, p.inherited::boolean AS inherited, p.erased::boolean AS erased FROM (
+    SELECT x.id, l.upto IS NOT NULL AS inherited, l.erased::boolean AS erased FROM session_line($1::uuid) l CROSS JOIN LATERAL (
+        SELECT o.id, o.first_seq FROM messages o
+        WHERE o.session_id = l.id AND o.first_seq < $2::bigint
+          AND (l.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = o.turn_id AND t.end_seq <= l.upto))
+        ORDER BY o.first_seq DESC LIMIT $3
+    ) x ORDER BY x.first_seq DESC LIMIT $3
+) p JOIN messages m ON m.id = p.id
+ORDER BY m.first_seq DESC
 `
 
+type MessagesPageDescRow struct {
+	Message   Message
+	Inherited bool
+	Erased    bool
+}
+
 // MessagesPageDesc is MessagesPage, newest first.
-func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, before int64, n int32) ([]Message, error) {
+func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, before int64, n int32) ([]MessagesPageDescRow, error) {
 	rows, err := q.db.Query(ctx, messagesPageDesc, sessionID, before, n)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Message
+	var items []MessagesPageDescRow
 	for rows.Next() {
-		var i Message
+		var i MessagesPageDescRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.SessionID,
-			&i.TurnID,
-			&i.WorkspaceID,
-			&i.Role,
-			&i.Content,
-			&i.Label,
-			&i.Skill,
-			&i.Status,
-			&i.Error,
-			&i.StructuredResult,
-			&i.Attachments,
-			&i.ToolCalls,
-			&i.Refs,
-			&i.Usage,
-			&i.FirstSeq,
-			&i.LastSeq,
-			&i.CreatedAt,
-			&i.Named,
-			&i.Failure,
-			&i.OutputAt,
+			&i.Message.ID,
+			&i.Message.SessionID,
+			&i.Message.TurnID,
+			&i.Message.WorkspaceID,
+			&i.Message.Role,
+			&i.Message.Content,
+			&i.Message.Label,
+			&i.Message.Skill,
+			&i.Message.Status,
+			&i.Message.Error,
+			&i.Message.StructuredResult,
+			&i.Message.Attachments,
+			&i.Message.ToolCalls,
+			&i.Message.Refs,
+			&i.Message.Usage,
+			&i.Message.FirstSeq,
+			&i.Message.LastSeq,
+			&i.Message.CreatedAt,
+			&i.Message.Named,
+			&i.Message.Failure,
+			&i.Message.OutputAt,
+			&i.Inherited,
+			&i.Erased,
 		); err != nil {
 			return nil, err
 		}
@@ -327,4 +369,62 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 		return nil, err
 	}
 	return items, nil
+}
+
+const turnShown = `-- name: TurnShown :one
+WITH log AS MATERIALIZED (
+    SELECT e.seq, e.ord, e.turn_id, e.delta, e.data FROM events e
+    WHERE e.session_id = $4 AND e.at >= $5::timestamptz
+      AND e.seq BETWEEN $2::bigint AND $3::bigint
+), said AS (
+    SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
+    FROM (SELECT l.seq, l.data->>'text' AS text, width_bucket(l.seq, $6::bigint[]) AS step
+          FROM log l WHERE l.delta AND l.turn_id = $1::uuid) s
+)
+SELECT coalesce((SELECT string_agg(d.text, '' ORDER BY d.seq) FROM said d), '')::text AS content,
+       coalesce((SELECT sum(octet_length(d.text)) FROM said d WHERE d.step < d.last_step), 0)::bigint AS output_at,
+       coalesce(max(l.seq) FILTER (WHERE l.turn_id = $1::uuid), 0)::bigint AS last_seq,
+       coalesce(min(l.seq) = $2::bigint AND count(*) = max(l.ord) - min(l.ord) + 1
+           AND (max(l.seq) = $3::bigint OR max(l.ord) + 1 = (
+               SELECT n.ord FROM events n WHERE n.session_id = $4 AND n.at >= $5::timestamptz
+                 AND n.seq > $3::bigint ORDER BY n.seq LIMIT 1)), false)::boolean AS is_whole
+FROM log l
+`
+
+type TurnShownParams struct {
+	TurnID    uuid.UUID
+	StartSeq  int64
+	Upto      int64
+	SessionID uuid.UUID
+	Since     time.Time
+	Replies   []int64
+}
+
+type TurnShownRow struct {
+	Content  string
+	OutputAt int64
+	LastSeq  int64
+	IsWhole  bool
+}
+
+// TurnShown is the text of a turn up to an event, and the byte at which its last step begins: replies
+// are the seqs of the turn's replies up to there. is_whole reports that the log has every row of the
+// session from the turn's open event to that event.
+func (q *Queries) TurnShown(ctx context.Context, arg TurnShownParams) (TurnShownRow, error) {
+	row := q.db.QueryRow(ctx, turnShown,
+		arg.TurnID,
+		arg.StartSeq,
+		arg.Upto,
+		arg.SessionID,
+		arg.Since,
+		arg.Replies,
+	)
+	var i TurnShownRow
+	err := row.Scan(
+		&i.Content,
+		&i.OutputAt,
+		&i.LastSeq,
+		&i.IsWhole,
+	)
+	return i, err
 }

@@ -291,6 +291,9 @@ type Session struct {
 	EndUser      *string
 	Metadata     []byte
 	Titled       bool
+	ParentID     *uuid.UUID
+	ParentSeq    *int64
+	ForkedBy     *string
 }
 
 type SessionView struct {

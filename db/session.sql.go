@@ -53,8 +53,57 @@ func (q *Queries) SessionChange(ctx context.Context, arg SessionChangeParams) (i
 	return result.RowsAffected(), nil
 }
 
+const sessionFork = `-- name: SessionFork :execrows
+INSERT INTO sessions (id, workspace_id, end_user, parent_id, parent_seq, forked_by)
+SELECT $1::uuid, p.workspace_id, p.end_user, p.id, $2::bigint, $3::text
+FROM sessions p WHERE p.workspace_id = $4 AND p.id = $5::uuid AND p.erased_at IS NULL
+`
+
+type SessionForkParams struct {
+	ID          uuid.UUID
+	Seq         int64
+	ForkedBy    *string
+	WorkspaceID uuid.UUID
+	ParentID    uuid.UUID
+}
+
+// SessionFork makes a session that continues the history of another one, and belongs to its end user.
+func (q *Queries) SessionFork(ctx context.Context, arg SessionForkParams) (int64, error) {
+	result, err := q.db.Exec(ctx, sessionFork,
+		arg.ID,
+		arg.Seq,
+		arg.ForkedBy,
+		arg.WorkspaceID,
+		arg.ParentID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const sessionForkAt = `-- name: SessionForkAt :one
+SELECT (count(*) - 1)::int AS depth, coalesce(max((
+    SELECT max(t.end_seq) FROM turns t WHERE t.session_id = l.id AND t.end_seq <= least(l.upto, $1::bigint))), 0)::bigint AS seq
+FROM session_line($2::uuid) l
+`
+
+type SessionForkAtRow struct {
+	Depth int32
+	Seq   int64
+}
+
+// SessionForkAt is the end of the last turn of a session's history at or before an event, and how many
+// forks led to the session. seq is 0 if no turn had ended.
+func (q *Queries) SessionForkAt(ctx context.Context, seq int64, sessionID uuid.UUID) (SessionForkAtRow, error) {
+	row := q.db.QueryRow(ctx, sessionForkAt, seq, sessionID)
+	var i SessionForkAtRow
+	err := row.Scan(&i.Depth, &i.Seq)
+	return i, err
+}
+
 const sessionHead = `-- name: SessionHead :one
-SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
+SELECT s.id, s.last_seq, s.parent_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
        t.error,
        coalesce((SELECT o.end_seq FROM turns o
                  WHERE o.session_id = s.id AND o.finished_at < now() - make_interval(secs => $3::float8)
@@ -66,6 +115,7 @@ WHERE s.workspace_id = $1 AND s.id = $2
 type SessionHeadRow struct {
 	ID            uuid.UUID
 	LastSeq       int64
+	ParentSeq     *int64
 	CreatedAt     time.Time
 	ErasedAt      *time.Time
 	TurnID        *uuid.UUID
@@ -86,6 +136,7 @@ func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uui
 	err := row.Scan(
 		&i.ID,
 		&i.LastSeq,
+		&i.ParentSeq,
 		&i.CreatedAt,
 		&i.ErasedAt,
 		&i.TurnID,
@@ -157,7 +208,7 @@ func (q *Queries) SessionLockOf(ctx context.Context, iD uuid.UUID, workspaceID u
 }
 
 const sessionLocked = `-- name: SessionLocked :one
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, s.end_user, s.metadata, s.titled, clock_timestamp()::timestamptz AS now,
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, s.end_user, s.metadata, s.titled, s.parent_id, s.parent_seq, s.forked_by, clock_timestamp()::timestamptz AS now,
        ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs,
        coalesce((SELECT fence FROM lineage), 0)::bigint AS fence,
        (SELECT count(*) FROM turns l WHERE l.session_id = s.id AND l.state = 'lined_up') AS lined_up,
@@ -199,6 +250,9 @@ func (q *Queries) SessionLocked(ctx context.Context, n int32) (SessionLockedRow,
 		&i.Session.EndUser,
 		&i.Session.Metadata,
 		&i.Session.Titled,
+		&i.Session.ParentID,
+		&i.Session.ParentSeq,
+		&i.Session.ForkedBy,
 		&i.Now,
 		&i.Seqs,
 		&i.Fence,
@@ -230,12 +284,12 @@ func (q *Queries) SessionNew(ctx context.Context) (SessionNewRow, error) {
 }
 
 const sessionOwner = `-- name: SessionOwner :one
-SELECT t.key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
+SELECT coalesce(s.forked_by, t.key_id) AS key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
 WHERE s.workspace_id = $1 AND s.id = $2 ORDER BY t.created_at LIMIT 1
 `
 
-// SessionOwner is the API key that sent the first message of a session; null: it has none, or an
-// administrator's command sent it.
+// SessionOwner is the API key that made a fork, or else that sent the first message of a session; null:
+// it has none, or an administrator's command did.
 func (q *Queries) SessionOwner(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (*string, error) {
 	row := q.db.QueryRow(ctx, sessionOwner, workspaceID, iD)
 	var key_id *string

@@ -512,8 +512,9 @@ SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
        EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
        EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
        EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
-       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
-               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
+       (EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
+                WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq)
+        OR EXISTS (SELECT FROM sessions f WHERE f.id = $1 AND f.parent_id IS NOT NULL))::boolean AS has_history
 FROM events e
 WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
 ORDER BY e.seq
@@ -1128,7 +1129,8 @@ WHERE turns.id = want.id AND want.n <= room.free
 RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, turns.origin, turns.canceled_by, turns.attempt_reason, room.budgeted, room.has_tools, v.model, v.effort, coalesce(v.fallback_models, room.fallback_models)::text[] AS fallback_models, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
-    EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
+    (EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq)
+     OR EXISTS (SELECT FROM sessions f WHERE f.id = want.session_id AND f.parent_id IS NOT NULL))::boolean AS has_history
 `
 
 type TurnsClaimParams struct {

@@ -33,32 +33,75 @@ FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2;
 
 -- name: MessagesPage :many
--- MessagesPage is one page of a session's messages; first_seq orders them as they
--- were committed, independent of the clocks of the replicas.
-SELECT * FROM messages
-WHERE session_id = $1 AND first_seq > sqlc.arg(after)::bigint
-ORDER BY first_seq LIMIT sqlc.arg(n);
+-- MessagesPage is one page of a session's messages up to an event, with those that a fork has from
+-- other sessions. first_seq orders them as they were committed, independent of the clocks of the
+-- replicas.
+SELECT sqlc.embed(m), p.inherited::boolean AS inherited, p.erased::boolean AS erased FROM (
+    SELECT x.id, l.upto IS NOT NULL AS inherited, l.erased::boolean AS erased FROM session_line(sqlc.arg(session_id)::uuid) l CROSS JOIN LATERAL (
+        SELECT o.id, o.first_seq FROM messages o
+        WHERE o.session_id = l.id AND o.first_seq > sqlc.arg(after)::bigint AND o.first_seq <= sqlc.arg(upto)::bigint
+          AND (l.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = o.turn_id AND t.end_seq <= l.upto))
+        ORDER BY o.first_seq LIMIT sqlc.arg(n)
+    ) x ORDER BY x.first_seq LIMIT sqlc.arg(n)
+) p JOIN messages m ON m.id = p.id
+ORDER BY m.first_seq;
 
 -- name: MessagesPageDesc :many
 -- MessagesPageDesc is MessagesPage, newest first.
-SELECT * FROM messages
-WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint
-ORDER BY first_seq DESC LIMIT sqlc.arg(n);
+SELECT sqlc.embed(m), p.inherited::boolean AS inherited, p.erased::boolean AS erased FROM (
+    SELECT x.id, l.upto IS NOT NULL AS inherited, l.erased::boolean AS erased FROM session_line(sqlc.arg(session_id)::uuid) l CROSS JOIN LATERAL (
+        SELECT o.id, o.first_seq FROM messages o
+        WHERE o.session_id = l.id AND o.first_seq < sqlc.arg(before)::bigint
+          AND (l.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = o.turn_id AND t.end_seq <= l.upto))
+        ORDER BY o.first_seq DESC LIMIT sqlc.arg(n)
+    ) x ORDER BY x.first_seq DESC LIMIT sqlc.arg(n)
+) p JOIN messages m ON m.id = p.id
+ORDER BY m.first_seq DESC;
+
+-- name: TurnShown :one
+-- TurnShown is the text of a turn up to an event, and the byte at which its last step begins: replies
+-- are the seqs of the turn's replies up to there. is_whole reports that the log has every row of the
+-- session from the turn's open event to that event.
+WITH log AS MATERIALIZED (
+    SELECT e.seq, e.ord, e.turn_id, e.delta, e.data FROM events e
+    WHERE e.session_id = sqlc.arg(session_id) AND e.at >= sqlc.arg(since)::timestamptz
+      AND e.seq BETWEEN sqlc.arg(start_seq)::bigint AND sqlc.arg(upto)::bigint
+), said AS (
+    SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
+    FROM (SELECT l.seq, l.data->>'text' AS text, width_bucket(l.seq, sqlc.arg(replies)::bigint[]) AS step
+          FROM log l WHERE l.delta AND l.turn_id = sqlc.arg(turn_id)::uuid) s
+)
+SELECT coalesce((SELECT string_agg(d.text, '' ORDER BY d.seq) FROM said d), '')::text AS content,
+       coalesce((SELECT sum(octet_length(d.text)) FROM said d WHERE d.step < d.last_step), 0)::bigint AS output_at,
+       coalesce(max(l.seq) FILTER (WHERE l.turn_id = sqlc.arg(turn_id)::uuid), 0)::bigint AS last_seq,
+       coalesce(min(l.seq) = sqlc.arg(start_seq)::bigint AND count(*) = max(l.ord) - min(l.ord) + 1
+           AND (max(l.seq) = sqlc.arg(upto)::bigint OR max(l.ord) + 1 = (
+               SELECT n.ord FROM events n WHERE n.session_id = sqlc.arg(session_id) AND n.at >= sqlc.arg(since)::timestamptz
+                 AND n.seq > sqlc.arg(upto)::bigint ORDER BY n.seq LIMIT 1)), false)::boolean AS is_whole
+FROM log l;
 
 -- name: HistoryBefore :many
 -- HistoryBefore is a session's history before a turn: its newest messages, and the records from which
--- the steps of its turns are rebuilt, oldest first. It begins with the turn in which the part of the
--- newest summary ends. Records of turns without a message here are of later turns, or of older ones
--- than the messages.
-WITH said AS MATERIALIZED (
-    SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
-    WHERE m.session_id = sqlc.arg(session_id)::uuid AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint
-    ORDER BY m.first_seq DESC LIMIT sqlc.arg(n)
+-- the steps of its turns are rebuilt, oldest first. That of a fork has the turns of the sessions that
+-- it continues, except erased ones. It begins with the turn in which the part of the newest summary
+-- ends. Records of turns without a message here are of later turns, or of older ones than the messages.
+WITH line AS MATERIALIZED (
+    SELECT l.id::uuid AS id, l.upto::bigint AS upto, l.created_at::timestamptz AS created_at FROM session_line(sqlc.arg(session_id)::uuid) l WHERE l.upto IS NULL OR NOT l.erased
+), said AS MATERIALIZED (
+    SELECT x.turn_id, x.seq, x.kind, x.content, x.data FROM line CROSS JOIN LATERAL (
+        SELECT m.turn_id, m.first_seq AS seq, m.role AS kind, coalesce(m.content, '') AS content, m.structured_result AS data FROM messages m
+        WHERE m.session_id = line.id AND m.turn_id <> sqlc.arg(turn_id)::uuid AND m.first_seq < sqlc.arg(before)::bigint
+          AND (line.upto IS NULL OR EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.end_seq <= line.upto))
+        ORDER BY m.first_seq DESC LIMIT sqlc.arg(n)
+    ) x ORDER BY x.seq DESC LIMIT sqlc.arg(n)
 ), records AS MATERIALIZED (
-    SELECT e.turn_id, e.seq, e.kind, e.data FROM sessions s JOIN events e ON e.session_id = s.id
-    WHERE s.id = sqlc.arg(session_id)::uuid AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
-      AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
-      AND e.at >= s.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8)
+    SELECT x.turn_id, x.seq, x.kind, x.data FROM line CROSS JOIN LATERAL (
+        SELECT e.turn_id, e.seq, e.kind, e.data FROM events e
+        WHERE e.session_id = line.id AND e.seq <= coalesce(line.upto, 9223372036854775807) AND NOT e.delta AND e.turn_id <> sqlc.arg(turn_id)::uuid
+          AND e.kind IN ('supplied', 'reply', 'tool_result', 'tool_output', 'compacted')
+          AND e.at >= line.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8)
+        OFFSET 0 -- or PostgreSQL might read the log of every session
+    ) x
 ), begins AS (
     SELECT coalesce((SELECT m.seq FROM records c JOIN said m ON m.kind = 'user' AND m.turn_id = (c.data->'upto'->>'turn_id')::uuid
                      WHERE c.kind = 'compacted' AND c.turn_id IN (SELECT turn_id FROM said)

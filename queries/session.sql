@@ -75,7 +75,7 @@ SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = sqlc.arg(caller_
 -- SessionHead is what a reader needs to know before it attaches: the newest event,
 -- the newest turn, and the end of the newest one that cannot be replayed any more.
 -- Turns of a session end in the order in which they were created.
-SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
+SELECT s.id, s.last_seq, s.parent_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
        t.error,
        coalesce((SELECT o.end_seq FROM turns o
                  WHERE o.session_id = s.id AND o.finished_at < now() - make_interval(secs => sqlc.arg(replay_seconds)::float8)
@@ -90,10 +90,23 @@ SET title = coalesce(sqlc.narg(title)::text, title), titled = titled OR sqlc.nar
     end_user = coalesce(sqlc.narg(end_user)::text, end_user), metadata = coalesce(sqlc.narg(metadata)::jsonb, metadata)
 WHERE workspace_id = $1 AND id = $2 AND erased_at IS NULL;
 
+-- name: SessionForkAt :one
+-- SessionForkAt is the end of the last turn of a session's history at or before an event, and how many
+-- forks led to the session. seq is 0 if no turn had ended.
+SELECT (count(*) - 1)::int AS depth, coalesce(max((
+    SELECT max(t.end_seq) FROM turns t WHERE t.session_id = l.id AND t.end_seq <= least(l.upto, sqlc.arg(seq)::bigint))), 0)::bigint AS seq
+FROM session_line(sqlc.arg(session_id)::uuid) l;
+
+-- name: SessionFork :execrows
+-- SessionFork makes a session that continues the history of another one, and belongs to its end user.
+INSERT INTO sessions (id, workspace_id, end_user, parent_id, parent_seq, forked_by)
+SELECT sqlc.arg(id)::uuid, p.workspace_id, p.end_user, p.id, sqlc.arg(seq)::bigint, sqlc.narg(forked_by)::text
+FROM sessions p WHERE p.workspace_id = sqlc.arg(workspace_id) AND p.id = sqlc.arg(parent_id)::uuid AND p.erased_at IS NULL;
+
 -- name: SessionOwner :one
--- SessionOwner is the API key that sent the first message of a session; null: it has none, or an
--- administrator's command sent it.
-SELECT t.key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
+-- SessionOwner is the API key that made a fork, or else that sent the first message of a session; null:
+-- it has none, or an administrator's command did.
+SELECT coalesce(s.forked_by, t.key_id) AS key_id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
 WHERE s.workspace_id = $1 AND s.id = $2 ORDER BY t.created_at LIMIT 1;
 
 -- name: SessionIsOfUser :one

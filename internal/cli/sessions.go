@@ -19,7 +19,7 @@ func (c *command) sessionsCommand() *cobra.Command {
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
-	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsContext(), c.sessionsCancel(), c.sessionsUpdate(), c.sessionsFiles(), c.sessionsErase())
+	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsContext(), c.sessionsFork(), c.sessionsCancel(), c.sessionsUpdate(), c.sessionsFiles(), c.sessionsErase())
 }
 
 func (c *command) sessionsList() *cobra.Command {
@@ -129,6 +129,34 @@ func (c *command) sessionsUpdate() *cobra.Command {
 	cmd.Flags().StringVar(&change.Title, "title", "", "the new title")
 	cmd.Flags().StringVar(&change.User, "user", "", "the new end user")
 	cmd.Flags().StringArrayVar(&metadata, "metadata", nil, "a pair name=text; may be repeated, and replaces all pairs")
+	return cmd
+}
+
+func (c *command) sessionsFork() *cobra.Command {
+	var at int64
+	cmd := &cobra.Command{
+		Use:   "fork SESSION",
+		Short: "fork a session",
+		Example: `  parley sessions fork 0192f0aa-0000-7000-8000-000000000001
+  parley sessions fork 0192f0aa-0000-7000-8000-000000000001 --at 1054
+  parley send --session $(parley sessions fork 0192f0aa-0000-7000-8000-000000000001) "Try it another way"`,
+		Long: `Makes a session whose history is that of SESSION. With --at it ends with the turns that had ended
+at that event. The fork has no copy: an erasure of SESSION also removes its messages from the fork.
+Its folder is empty.`,
+		Args: exactArguments("SESSION"),
+	}
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
+		if cmd.Flags().Changed("at") && at < 1 {
+			return usageError(cmd, "--at is not the id of an event.", "Leave it out for the newest event.")
+		}
+		made, err := remote.Fork(ctx, args[0], at)
+		if err != nil {
+			return err
+		}
+		return c.printNamed(made.SessionID, made, "Forked the session at event %d.", made.ForkedFrom.Seq)
+	})
+	remoteFlags(cmd)
+	cmd.Flags().Int64Var(&at, "at", 0, "the id of an event; default the newest")
 	return cmd
 }
 

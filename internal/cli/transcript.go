@@ -12,34 +12,48 @@ import (
 )
 
 func (c *command) sessionsShow() *cobra.Command {
-	return withServer(&cobra.Command{
+	var asOf int64
+	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "show the messages of a session",
 		Example: `  parley sessions show 0192f0aa-0000-7000-8000-000000000001
+  parley sessions show 0192f0aa-0000-7000-8000-000000000001 --as-of 1042
   parley sessions show 0192f0aa-0000-7000-8000-000000000001 --json | jq -r .data[].content`,
 		Args: exactArguments("SESSION"),
-		RunE: c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
-			messages, err := remote.AllMessages(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printData(rawMessages(messages))
-			}
-			for i, m := range messages {
-				if i > 0 {
-					fmt.Fprintln(c.Stdout)
-				}
-				if err := c.showMessage(m); err != nil {
-					return err
-				}
-			}
-			if len(messages) == 0 {
-				fmt.Fprintln(c.Stderr, "The session has no messages.")
-			}
-			return nil
-		}),
+	}
+	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) (err error) {
+		var messages []client.HistoryMessage
+		if cmd.Flags().Changed("as-of") {
+			messages, err = remote.AllMessagesAsOf(ctx, args[0], asOf)
+		} else {
+			messages, err = remote.AllMessages(ctx, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		return c.showMessages(messages)
 	})
+	remoteFlags(cmd)
+	cmd.Flags().Int64Var(&asOf, "as-of", 0, "the messages as they were after the event with this id")
+	return cmd
+}
+
+func (c *command) showMessages(messages []client.HistoryMessage) error {
+	if c.json {
+		return c.printData(rawMessages(messages))
+	}
+	for i, m := range messages {
+		if i > 0 {
+			fmt.Fprintln(c.Stdout)
+		}
+		if err := c.showMessage(m); err != nil {
+			return err
+		}
+	}
+	if len(messages) == 0 {
+		fmt.Fprintln(c.Stderr, "The session has no messages.")
+	}
+	return nil
 }
 
 // showMessage prints a message for a user.
@@ -49,7 +63,7 @@ func (c *command) showMessage(m client.HistoryMessage) error {
 		bold = func(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", bold(speakerName(m)), formatDay(&m.CreatedAt))
+	fmt.Fprintf(&b, "%s  %s%s\n", bold(speakerName(m)), formatDay(&m.CreatedAt), originNote(m))
 	for _, t := range m.ToolCalls {
 		mark := "→"
 		if t.OK != nil && !*t.OK {
@@ -71,6 +85,14 @@ func (c *command) showMessage(m client.HistoryMessage) error {
 	}
 	_, err := io.WriteString(c.Stdout, b.String())
 	return err
+}
+
+// originNote names the session that a fork has a message from.
+func originNote(m client.HistoryMessage) string {
+	if m.InheritedFrom == "" {
+		return ""
+	}
+	return "  from " + m.InheritedFrom
 }
 
 func speakerName(m client.HistoryMessage) string {
@@ -101,6 +123,8 @@ func endingNote(m client.HistoryMessage) string {
 	switch {
 	case m.Erased:
 		return "(erased)"
+	case m.Expired:
+		return "(in progress; its text is past its retention)"
 	case m.Error != nil:
 		return "(" + m.Status + ": " + plainLine(*m.Error) + ")"
 	case m.Status == "in_progress":

@@ -18,6 +18,7 @@ import (
 const (
 	sessionsList  byte = 's'
 	messagesList  byte = 'm'
+	messagesAsOf  byte = 'o'
 	approvalsList byte = 'a'
 	turnsList     byte = 't'
 	erasuresList  byte = 'e'
@@ -103,16 +104,33 @@ func (q ApprovalQuery) startPosition(workspace uuid.UUID) (*time.Time, uuid.UUID
 }
 
 func (q MessageQuery) nextCursor(session uuid.UUID, last Message) string {
-	return place{messagesList, q.NewestFirst, last.FirstSeq, last.MessageID}.encodeCursor(session)
+	p := q.firstPlace()
+	p.n = last.FirstSeq
+	return p.encodeCursor(session)
+}
+
+// firstPlace is the place before the first page. Its id is that of the event of which the list is, so
+// a cursor belongs to one list.
+func (q MessageQuery) firstPlace() place {
+	p := place{list: messagesList, reverse: q.NewestFirst}
+	if q.NewestFirst {
+		p.n = math.MaxInt64
+	}
+	if q.AsOf != nil {
+		p.list = messagesAsOf
+		binary.BigEndian.PutUint64(p.id[8:], uint64(*q.AsOf))
+	}
+	return p
 }
 
 func (q MessageQuery) startPosition(session uuid.UUID) (int64, error) {
-	switch {
-	case q.Cursor != "":
-		p, err := place{list: messagesList, reverse: q.NewestFirst}.decodeCursor(q.Cursor, session)
-		return p.n, err
-	case q.NewestFirst:
-		return math.MaxInt64, nil
+	first := q.firstPlace()
+	if q.Cursor == "" {
+		return first.n, nil
 	}
-	return 0, nil
+	p, err := first.decodeCursor(q.Cursor, session)
+	if err == nil && p.list == messagesAsOf && p.id != first.id {
+		err = badCursor()
+	}
+	return p.n, err
 }

@@ -14,18 +14,20 @@ import (
 
 // Head is the state of a session that a reader needs before it attaches.
 type Head struct {
-	Session  uuid.UUID
-	LastSeq  int64 // seq of the newest event; 0 if the session is empty
-	GoneSeq  int64 // events up to here cannot be replayed: their turns ended too long ago
-	Erased   bool  // nothing can be replayed and no message can be added
-	Foreign  bool  // the reader's event is not in this session
-	Created  time.Time
-	Turn     uuid.UUID // the newest turn; uuid.Nil if the session has none
-	State    State     // state of that turn; "" if the session has none
-	StartSeq int64     // seq of that turn's open event
-	TurnAt   time.Time // when that turn was created
-	Error    string    // code of its error, or ""
-	Missed   Missed    // earlier turns that the reader's cursor leaves unread
+	Session uuid.UUID
+	LastSeq int64 // seq of the newest event; 0 if the session is empty
+	// ParentSeq is the end of the history that a fork has from another session; 0 if it is not a fork.
+	ParentSeq int64
+	GoneSeq   int64 // events up to here cannot be replayed: their turns ended too long ago
+	Erased    bool  // nothing can be replayed and no message can be added
+	Foreign   bool  // the reader's event is not in this session
+	Created   time.Time
+	Turn      uuid.UUID // the newest turn; uuid.Nil if the session has none
+	State     State     // state of that turn; "" if the session has none
+	StartSeq  int64     // seq of that turn's open event
+	TurnAt    time.Time // when that turn was created
+	Error     string    // code of its error, or ""
+	Missed    Missed    // earlier turns that the reader's cursor leaves unread
 
 	// Before are turns that were active when the turn of the reader's open event was lined up
 	// behind them. Their rows are among that turn's rows, but are not for the reader.
@@ -53,6 +55,9 @@ func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error)
 	h := Head{Session: row.ID, LastSeq: row.LastSeq, GoneSeq: row.GoneSeq, Erased: row.ErasedAt != nil, Created: row.CreatedAt}
 	if row.TurnID != nil {
 		h.Turn, h.State, h.StartSeq, h.TurnAt = *row.TurnID, State(*row.State), *row.StartSeq, *row.TurnCreatedAt
+	}
+	if row.ParentSeq != nil {
+		h.ParentSeq = *row.ParentSeq
 	}
 	if row.Error != nil {
 		h.Error = *row.Error

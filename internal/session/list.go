@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,8 @@ type Summary struct {
 	Metadata     json.RawMessage `json:"metadata"`
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`
-	ErasedAt     *time.Time      `json:"erased_at,omitempty"` // when its content was removed
+	ErasedAt     *time.Time      `json:"erased_at,omitempty"`   // when its content was removed
+	ForkedFrom   *Origin         `json:"forked_from,omitempty"` // nil: it is not a fork
 }
 
 // Totals is the sum of the usage of a session's turns. CostUSD is nil while no turn had a known
@@ -81,6 +83,9 @@ type summaryRow struct {
 	ApprovalID                *uuid.UUID
 	ApprovalKind              *string
 	ApprovalExpiresAt         *time.Time
+	ParentID                  *uuid.UUID
+	ParentSeq                 *int64
+	ParentErased              *bool // nil: there is no such session
 }
 
 // Summaries returns one page of a workspace's sessions, ordered by their last message or end of a
@@ -133,6 +138,9 @@ func summaryOf(r summaryRow) Summary {
 	if r.ErasedAt != nil {
 		sum.ErasedAt = new(r.ErasedAt.UTC())
 	}
+	if r.ParentID != nil {
+		sum.ForkedFrom = &Origin{SessionID: *r.ParentID, Seq: *r.ParentSeq, Erased: r.ParentErased == nil || *r.ParentErased}
+	}
 	if r.CallerID != nil {
 		sum.SessionKey = new("api:" + *r.CallerID)
 	}
@@ -181,18 +189,22 @@ type Message struct {
 	FirstSeq         int64               `json:"first_seq"`
 	LastSeq          int64               `json:"last_seq"`
 	CreatedAt        time.Time           `json:"created_at"`
-	Erased           bool                `json:"erased,omitempty"` // its content was removed
+	Erased           bool                `json:"erased,omitempty"`         // its content was removed
+	Expired          bool                `json:"expired,omitempty"`        // rows of the log that it needs are past their retention
+	InheritedFrom    *uuid.UUID          `json:"inherited_from,omitempty"` // the session that a fork has it from; nil: its own
 }
 
 // MessageQuery orders the list of a session's messages.
 type MessageQuery struct {
 	NewestFirst bool
+	AsOf        *int64 // the list as it was after this event; nil: as it is now
 	Limit       int    // at least 1
 	Cursor      string // "": the first page
 }
 
-// Messages returns one page of a session's messages, or SESSION_NOT_FOUND. A cursor that this list
-// did not make is INVALID_CURSOR.
+// Messages returns one page of a session's messages, those that a fork has from other sessions first,
+// or SESSION_NOT_FOUND. A cursor that this list did not make is INVALID_CURSOR, and so is an event
+// after the newest one.
 func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q MessageQuery) (Page[Message], error) {
 	seq, err := q.startPosition(id)
 	if err != nil {
@@ -202,26 +214,55 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	list := s.q.MessagesPage
-	if q.NewestFirst {
-		list = s.q.MessagesPageDesc
+	if q.AsOf != nil {
+		if err := head.checkPosition("as_of_seq", *q.AsOf); err != nil {
+			return Page[Message]{}, err
+		}
 	}
-	rows, err := list(ctx, id, seq, int32(q.Limit)+1)
+	rows, err := s.messageRows(ctx, id, seq, q)
 	if err != nil {
 		return Page[Message]{}, fmt.Errorf("list messages: %w", err)
 	}
 	items := make([]Message, len(rows))
 	for i, r := range rows {
-		items[i] = messageOf(r)
-		items[i].Erased = head.Erased
-		if items[i].Status == "in_progress" && items[i].TurnID == head.Turn { // its row is written when it ends
-			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
+		m := &items[i]
+		*m = messageOf(r.Message)
+		if m.Erased = r.Erased; r.Inherited {
+			m.InheritedFrom = &r.Message.SessionID
+		}
+		switch {
+		case q.AsOf != nil:
+			if err := s.rewind(ctx, m, r.Message.SessionID, *q.AsOf); err != nil {
+				return Page[Message]{}, err
+			}
+		case m.Status == "in_progress" && m.TurnID == head.Turn: // its row is written when it ends
+			m.LastSeq = max(m.LastSeq, head.LastSeq)
 		}
 	}
 	if err := s.addTurns(ctx, items); err != nil {
 		return Page[Message]{}, err
 	}
 	return trimPage(items, q.Limit, func(last Message) string { return q.nextCursor(id, last) }), nil
+}
+
+// messageRows reads the rows of a page that begins after a position, and one more.
+func (s *Store) messageRows(ctx context.Context, id uuid.UUID, seq int64, q MessageQuery) ([]db.MessagesPageRow, error) {
+	upto := int64(math.MaxInt64)
+	if q.AsOf != nil {
+		upto = *q.AsOf
+	}
+	if !q.NewestFirst {
+		return s.q.MessagesPage(ctx, id, seq, upto, int32(q.Limit)+1)
+	}
+	if upto < seq {
+		seq = upto + 1
+	}
+	newest, err := s.q.MessagesPageDesc(ctx, id, seq, int32(q.Limit)+1)
+	rows := make([]db.MessagesPageRow, len(newest))
+	for i, r := range newest {
+		rows[i] = db.MessagesPageRow(r)
+	}
+	return rows, err
 }
 
 // addTurns adds to messages the agent that answers them and its version, and to the user's messages

@@ -47,7 +47,7 @@ func table() []route {
 
 		{path: "/w/{ws}", get: (*App).workspaceStart},
 		{path: "/w/{ws}/sessions", scope: apikey.SessionsRead, change: apikey.SessionsRead, section: "sessions", get: (*App).sessionsPage, post: (*App).changeViews},
-		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, section: "sessions", get: (*App).sessionPage},
+		{path: "/w/{ws}/sessions/{session}", scope: apikey.SessionsRead, change: apikey.Chat, section: "sessions", get: (*App).sessionPage, post: (*App).forkSession},
 		{path: "/w/{ws}/sessions/{session}/file", scope: apikey.SessionsRead, get: (*App).sessionFile},
 		{path: "/w/{ws}/files", scope: apikey.ToolsRead, change: apikey.FilesWrite, section: "files", get: (*App).filesPage, post: (*App).changeFiles},
 		{path: "/w/{ws}/files/{file}", scope: apikey.ToolsRead, get: (*App).openFile},

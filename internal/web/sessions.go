@@ -126,10 +126,19 @@ type sqlQuery struct{ ID, Title, Text string }
 
 const eventsOnPage = 200
 
-func (a *App) sessionPage(w http.ResponseWriter, p *page) error {
+// sessionID returns the session in the path. A malformed id is not found.
+func sessionID(p *page) (uuid.UUID, error) {
 	id, ok := request.ID(p.PathValue("session"))
 	if !ok {
-		return fault.New(fault.SessionNotFound, "The session does not exist in this workspace.")
+		return id, fault.New(fault.SessionNotFound, "The session does not exist in this workspace.")
+	}
+	return id, nil
+}
+
+func (a *App) sessionPage(w http.ResponseWriter, p *page) error {
+	id, err := sessionID(p)
+	if err != nil {
+		return err
 	}
 	sum, err := a.srv.Sessions.Summary(p.Context(), p.Workspace.ID, id)
 	if err != nil {
@@ -154,6 +163,25 @@ func (a *App) sessionPage(w http.ResponseWriter, p *page) error {
 		return err
 	}
 	return a.render(w, p, "session", view)
+}
+
+// forkSession forks a session at the end of one of its answers, and opens the fork.
+func (a *App) forkSession(w http.ResponseWriter, p *page) error {
+	id, err := sessionID(p)
+	if err != nil {
+		return err
+	}
+	f := newForm(p)
+	seq, ok := parseSeq(f.Value("seq"))
+	if f.Value("do") != "fork" || !ok {
+		return unknownForm()
+	}
+	fork, err := a.srv.Sessions.Fork(p.Context(), p.Workspace.ID, id, &seq, p.Visitor.ID)
+	if err != nil {
+		return err
+	}
+	p.flash(w, "Forked the session. A message to the fork continues from here.")
+	return p.redirect(w, "/w/"+p.Workspace.Slug+"/sessions/"+fork.SessionID.String())
 }
 
 func (a *App) readMessages(p *page, view *sessionView) error {

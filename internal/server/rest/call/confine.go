@@ -90,12 +90,24 @@ func (r *Request) ConfineList(q *session.SummaryQuery) error {
 	case only == nil:
 		return nil
 	case only.User == "":
-		return fault.New(fault.TokenRestricted, "This browser token is for one session, which has the id %s.", only.Session)
+		return oneSession(only.Session)
 	case q.User != nil && *q.User != only.User:
 		return restricted("user")
 	}
 	q.User = &only.User
 	return nil
+}
+
+// CheckFork rejects a fork with a browser token for one session, which could not use it.
+func (r *Request) CheckFork() error {
+	if only := r.Caller.Only; only != nil && only.User == "" {
+		return oneSession(only.Session)
+	}
+	return nil
+}
+
+func oneSession(id uuid.UUID) error {
+	return fault.New(fault.TokenRestricted, "This browser token is for one session, which has the id %s.", id)
 }
 
 func restricted(field string) error {

@@ -15,6 +15,13 @@ import (
 // the same response for a day and do runs once; about identifies the request, and contains no
 // secret.
 func Once(s *server.Server, w http.ResponseWriter, r *Request, key string, about any, do func(context.Context) (any, error)) error {
+	return OnceAs(http.StatusOK, s, w, r, key, about, do)
+}
+
+// OnceAs is Once for a response with another status.
+func OnceAs(
+	success int, s *server.Server, w http.ResponseWriter, r *Request, key string, about any, do func(context.Context) (any, error),
+) error {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	if r.Caller.Only != nil { // a token with another limit gets none of its answers
@@ -32,7 +39,7 @@ func Once(s *server.Server, w http.ResponseWriter, r *Request, key string, about
 			return 0, nil, err
 		}
 		body, err := server.Encode(map[string]any{"data": answer})
-		return http.StatusOK, body, err
+		return success, body, err
 	})
 	if err != nil {
 		return err

@@ -52,6 +52,13 @@ func (s *api) listMessages(w http.ResponseWriter, r *call.Request) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
+	asOf, given, err := server.ParseCursor("as_of_seq", p.Values["as_of_seq"])
+	if err != nil {
+		return err
+	}
+	if given {
+		q.AsOf = &asOf
+	}
 	id, err := r.Session(s.Server)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ func Handlers(srv *server.Server) map[string]call.Handler {
 		"getSession":    s.getSession,
 		"updateSession": s.updateSession,
 		"deleteSession": s.deleteSession,
+		"forkSession":   s.forkSession,
 		"listMessages":  s.listMessages,
 		"getContext":    s.getContext,
 		"cancelTurn":    s.cancelTurn,
