@@ -118,7 +118,9 @@ func queries(k known) []query {
 	}
 	for _, id := range []uuid.UUID{k.session, k.long} {
 		add("session head", func(ctx context.Context, q *db.Queries) error { return one(q.SessionHead(ctx, w, id, 86400)) })
-		add("messages", func(ctx context.Context, q *db.Queries) error { return one(q.MessagesPage(ctx, id, 0, math.MaxInt64, page)) })
+		add("messages", func(ctx context.Context, q *db.Queries) error {
+			return one(q.MessagesPage(ctx, id, 0, math.MaxInt64, page))
+		})
 		add("messages desc", func(ctx context.Context, q *db.Queries) error {
 			return one(q.MessagesPageDesc(ctx, id, math.MaxInt64, page))
 		})
