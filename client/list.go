@@ -238,7 +238,9 @@ func (c *Client) AllMessages(ctx context.Context, session string) ([]HistoryMess
 
 // AllMessagesAsOf lists the messages of all pages as they were after the event seq.
 func (c *Client) AllMessagesAsOf(ctx context.Context, session string, seq int64) ([]HistoryMessage, error) {
-	return allPages(func(cursor string) (Page[HistoryMessage], error) { return c.MessagesAsOf(ctx, session, seq, maxPage, cursor) })
+	return allPages(func(cursor string) (Page[HistoryMessage], error) {
+		return c.MessagesAsOf(ctx, session, seq, maxPage, cursor)
+	})
 }
 
 // allPages returns the items of all pages.

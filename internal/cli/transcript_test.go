@@ -32,6 +32,13 @@ func TestASessionIsShownAndExported(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
+	fork := strings.TrimSpace(sh.must("sessions", "fork", id))
+	if got := sh.must("sessions", "show", fork); strings.Count(got, "  from "+id) != 4 {
+		t.Errorf("the fork has\n%s", got)
+	}
+	if got := sh.must("sessions", "show", id, "--as-of", "0", "--json"); strings.Contains(got, `"message_id"`) {
+		t.Errorf("before the first event: %s", got)
+	}
 	if got := sh.must("sessions", "show", id, "--json"); strings.Count(got, `"message_id"`) != 4 {
 		t.Errorf("as JSON: %s", got)
 	}

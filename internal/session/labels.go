@@ -84,7 +84,7 @@ func (s *Store) IsOfUser(ctx context.Context, workspace, id uuid.UUID, user stri
 }
 
 // IsOwner reports whether an API key, or a key that it replaced by rotation, sent the first message
-// of a session. A session that does not exist is SESSION_NOT_FOUND.
+// of a session or made the fork. A session that does not exist is SESSION_NOT_FOUND.
 func (s *Store) IsOwner(ctx context.Context, workspace, id uuid.UUID, key string) (bool, error) {
 	owner, err := s.q.SessionOwner(ctx, workspace, id)
 	switch {

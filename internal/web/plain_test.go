@@ -79,6 +79,21 @@ func TestFormsNeedNoScripts(t *testing.T) {
 		t.Errorf("stored %+v, %v", views, err)
 	}
 
+	var parent session.Summary
+	waiting.For(t, "the end of the turn", func() bool {
+		list, err := w.Sessions.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Status: session.Done, Limit: 1})
+		if err != nil || len(list.Data) == 0 {
+			return false
+		}
+		parent = list.Data[0]
+		return true
+	})
+	p.Go(w.URL + "/w/demo/sessions/" + parent.SessionID.String())
+	p.Press("button", "Fork from here")
+	p.See("[role=status]", "Forked the session")
+	p.See("p", "Forked from "+parent.SessionID.String())
+	p.See("article", "Touched.")
+
 	p.Go(w.URL + "/w/demo/settings/members")
 	p.Choose("td select", "editor")
 	p.Press("td button", "Save")

@@ -201,7 +201,7 @@ func TestScopesOpenTheseOperations(t *testing.T) {
 		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"
 	const serves = "createWorkspace deleteWorkspace getActivity getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createTextCompletion createUserToken decideApproval deleteResponse deleteSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
+		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createTextCompletion createUserToken decideApproval deleteResponse deleteSession forkSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
 		apikey.SessionsRead: "getApproval getCallback getSession getSessionFile listApprovals listCallbacks listFeedback listMessages listSessionFiles listSessions resumeChat resumeStream",
 		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),

@@ -30,6 +30,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"approvalId":              anApproval,
 	"answerSecret approvalId": aSecretRequest,
 	"rateAnswer sessionId":    func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
+	"forkSession sessionId":   func(t testing.TB, s *service) string { return anAnswer(t, s)[0] },
 	"turnId":                  func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
 	"task":                    func(t testing.TB, s *service) string { return anAnswer(t, s)[1] },
 	"config":                  func(testing.TB, *service) string { return "no_such_config" }, // a config needs a running task
@@ -65,6 +66,7 @@ var bodies = map[string]string{
 	"createFile":      `{"filename":"a.txt","mime":"text/plain","size":5}`,
 	"downloadFiles":   `{"file_id":"{fileId}"}`,
 	"rateAnswer":      `{"rating":"good"}`,
+	"forkSession":     `{}`,
 
 	"createSessionToken": `{}`,
 	"createUserToken":    `{"user":"anna"}`,

@@ -96,7 +96,7 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 			}
 		}
 		for path, body := range map[string]string{
-			"sessions/" + bobs + "/cancel": "", "sessions/" + bobs + "/tool-results": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`, "messages": body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
+			"sessions/" + bobs + "/cancel": "", "sessions/" + bobs + "/fork": "{}", "sessions/" + bobs + "/tool-results": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`, "messages": body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
 		} {
 			if path = "/api/v1/workspaces/demo/" + path; strings.Contains(path, "decide") {
 				path = strings.Replace(path, "/v1", "", 1)
@@ -104,6 +104,9 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 			if r := s.post(t, token.Token, path, body); r.status != 404 || r.Error.Code == "WORKSPACE_NOT_FOUND" || r.Error.Code == "NOT_FOUND" {
 				t.Errorf("%s: %d %s", path, r.status, r.text)
 			}
+		}
+		if r := s.post(t, token.Token, "sessions/"+annas+"/fork", "{}"); token.User == "" && (r.status != 403 || r.Error.Code != "TOKEN_RESTRICTED") {
+			t.Errorf("a fork with a token for one session: %d %s", r.status, r.text)
 		}
 		if r := s.get(t, call{path: "sessions/" + bobs + "/events", key: token.Token}); r.status != 404 {
 			t.Errorf("another stream: %d", r.status)
