@@ -9,7 +9,7 @@ ALTER TABLE sessions
 
 -- session_line lists a session and those whose history it continues. Of the session itself upto is
 -- null; of another one the history ends with the turns that had ended at the event upto. A session
--- that retention has removed ends the line. It is a function so that PostgreSQL expects one row:
+-- that was erased is the last of the line, and one that retention has removed is not in it. It is a function so that PostgreSQL expects one row:
 -- what it joins to the line is then read by an index.
 -- +goose StatementBegin
 CREATE FUNCTION session_line(session uuid) RETURNS TABLE (id uuid, upto bigint, created_at timestamptz, erased boolean)
@@ -21,7 +21,7 @@ BEGIN
         FROM sessions s WHERE s.id = session
         UNION ALL
         SELECT p.id, least(l.upto, l.parent_seq), p.created_at, p.erased_at IS NOT NULL, p.parent_id, p.parent_seq, l.depth + 1
-        FROM line l JOIN sessions p ON p.id = l.parent_id WHERE l.depth < 64
+        FROM line l JOIN sessions p ON p.id = l.parent_id WHERE NOT l.erased AND l.depth < 64
     )
     SELECT l.id, l.upto, l.created_at, l.erased FROM line l;
 END $$;

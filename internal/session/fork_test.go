@@ -145,6 +145,19 @@ func TestErasureReachesForks(t *testing.T) {
 	t.Parallel()
 	r := recordBusy(t)
 	fork := r.fork(t, r.s, r.id, nil)
+	middle := r.fork(t, r.s, r.id, nil)
+	m := &recorder{world: r.world, s: r.s, id: middle.SessionID, lists: make(map[int64][]session.Message)}
+	own := m.begin(t, "another way")
+	m.end(t, own, session.Ending{Trigger: session.Complete, Epoch: m.claim(t, own).Epoch, Halted: true})
+	last := r.fork(t, r.s, middle.SessionID, nil)
+	if _, err := r.s.EraseContent(t.Context(), middle.SessionID, "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uuid.UUID{middle.SessionID, last.SessionID} {
+		if list := r.list(t, id, nil); len(list) != 2 || !list[0].Erased || list[0].Content != nil {
+			t.Errorf("through an erased fork: %+v", list)
+		}
+	}
 	if _, err := r.s.EraseContent(t.Context(), r.id, "cli:test"); err != nil {
 		t.Fatal(err)
 	}
