@@ -28,6 +28,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/remote"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -43,6 +44,7 @@ type world struct {
 	files     *filestore.Store
 	guard     *egress.Guard
 	box       *sandbox.Sandbox // nil before contained
+	remote    *remote.Client   // nil before onRunner
 	heard     chan string      // the Authorization of each request
 }
 
@@ -118,7 +120,7 @@ func (w *world) replicaIn(t *testing.T, dir string) *toolenv.Runner {
 	if w.box != nil {
 		opt.Give = w.box.Give
 	}
-	return toolenv.New(toolenv.Config{Pool: w.pool, Guard: w.guard, Vault: w.vault, Files: w.files, Folders: workdir.New(w.pool, opt), Sandbox: w.box,
+	return toolenv.New(toolenv.Config{Pool: w.pool, Guard: w.guard, Vault: w.vault, Files: w.files, Folders: workdir.New(w.pool, opt), Sandbox: w.box, Remote: w.remote,
 		Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 

@@ -31,7 +31,7 @@ type Run struct {
 
 // Unavailable returns the reason why commands cannot run, for the model; "" if they can.
 func (x *Run) Unavailable() string {
-	if x.r.cfg.Sandbox == nil {
+	if x.r.cfg.Sandbox == nil && x.r.cfg.Remote == nil {
 		return "sandbox_unavailable: this server cannot run commands, because it has no sandbox for them. Do without, and say so."
 	}
 	return ""
@@ -120,6 +120,12 @@ func (x *Run) saveFolder(ctx context.Context) (workdir.Saved, error) {
 		return saved, fmt.Errorf("save the folder: %w", err)
 	}
 	return saved, nil
+}
+
+// dropFolder drops the folder on this machine: the next call restores the last save.
+func (x *Run) dropFolder() {
+	x.r.removePlaces(x.place)
+	x.place, x.dirty = place{}, false
 }
 
 // changeOwner makes the commands' user the owner of the files that this process has put into a

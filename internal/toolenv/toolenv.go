@@ -29,6 +29,7 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/toolenv/remote"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -44,8 +45,10 @@ type Config struct {
 	Vault   *vault.Store
 	Folders *workdir.Store
 	Files   *filestore.Store
-	// Sandbox runs commands. Nil: commands cannot run, and every other tool works.
+	// Sandbox runs commands. Without it and Remote commands cannot run, and every other tool works.
 	Sandbox *sandbox.Sandbox
+	// Remote runs commands in the sandbox of another process, if Sandbox is nil.
+	Remote *remote.Client
 	// Dir is the parent of the folders while a turn works on them; default: the sandbox's, or the
 	// system's temporary directory. Its contents are not needed afterwards.
 	Dir      string

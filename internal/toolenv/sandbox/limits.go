@@ -23,6 +23,9 @@ func (l Limits) withDefaults(d Limits) Limits {
 	}
 }
 
+// OrDefault replaces zero values with the defaults of a sandbox without Limits of its own.
+func (l Limits) OrDefault() Limits { return l.withDefaults(defaults) }
+
 var defaults = Limits{
 	Time:      30 * time.Second,
 	CPU:       60 * time.Second,

@@ -66,12 +66,8 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 
 // checkLimits rejects a folder that exceeds a limit, before any of it is read.
 func (f *Folder) checkLimits(ctx context.Context, w *walk) error {
-	opt := f.s.opt
-	switch {
-	case len(w.tooLarge) > 0:
-		return tooLarge(w.tooLarge)
-	case w.bytes > opt.Quota:
-		return tooMuch(w.bytes, opt.Quota, w.largest)
+	if err := w.checkSizes(f.s.opt.Quota); err != nil {
+		return err
 	}
 	more := w.bytes - bytesOf(f.saved)
 	if more <= 0 {

@@ -175,6 +175,17 @@ func (w *walk) countSize(f sized) {
 	}
 }
 
+// checkSizes rejects a folder with a file that is too large, or with more bytes than quota.
+func (w *walk) checkSizes(quota int64) error {
+	switch {
+	case len(w.tooLarge) > 0:
+		return tooLarge(w.tooLarge)
+	case w.bytes > quota:
+		return tooMuch(w.bytes, quota, w.largest)
+	}
+	return nil
+}
+
 func (w *walk) addSkipped(path, why string) {
 	if len(w.skipped) >= maxSkipped {
 		w.missed++

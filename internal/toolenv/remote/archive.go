@@ -1,0 +1,29 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+
+	"github.com/parley-server/parley/internal/toolenv/workdir"
+)
+
+// sendChanges sends changes of a folder.
+func (f *frames) sendChanges(ctx context.Context, changes *workdir.Changes) error {
+	w := bufio.NewWriterSize(pieces{f, folderFrame}, pieceSize)
+	if err := changes.Pack(ctx, w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.writeFrame(endFrame, nil)
+}
+
+// receiveChanges applies the changes that the other side sends.
+func (f *frames) receiveChanges(ctx context.Context, to *workdir.Mirror) error {
+	a := &archive{frames: f}
+	if err := to.Unpack(ctx, a); err != nil {
+		return err
+	}
+	return a.close()
+}
