@@ -128,6 +128,7 @@ func (c Config) listProblems() []string {
 			list = append(list, "PARLEY_MODEL: "+err.Error()+".")
 		}
 	}
+	list = append(list, c.listRunnerProblems()...)
 	return append(list, c.listProviderProblems()...)
 }
 

@@ -68,6 +68,14 @@ type Config struct {
 	RunnerDir   string            `env:"PARLEY_RUNNER_DIR" doc:"Where the files of sessions are while a turn works on them; by default a new directory in the system's temporary one. Nothing in it is needed afterwards."`
 	Commands    int               `env:"PARLEY_COMMANDS" envDefault:"16" doc:"Commands that this process runs at once; more wait. Each may use 1 GiB of memory."`
 
+	Runner       string `env:"PARLEY_RUNNER" section:"A separate runner" doc:"Address of a parley runner that runs the agent's commands in place of this server: https://host:port, http://host:port on this machine, or unix:///path of its socket."`
+	RunnerToken  Secret `env:"PARLEY_RUNNER_TOKEN" secret:"true" doc:"Secret of at least 32 characters that the server and the runner share, such as openssl rand -hex 32 prints. Prefer PARLEY_RUNNER_TOKEN_FILE."`
+	RunnerCA     string `env:"PARLEY_RUNNER_CA" doc:"On the server: a file with the authorities, in PEM, that the certificate of the runner is checked against; by default those of the system."`
+	RunnerPlain  bool   `env:"PARLEY_RUNNER_PLAIN" envDefault:"false" doc:"true, on both sides: no TLS between machines. Everyone on the network between them can then read and change the files of sessions and take the token."`
+	RunnerListen string `env:"PARLEY_RUNNER_LISTEN" envDefault:"127.0.0.1:8090" doc:"On the runner: the address that it listens on, host:port or unix:///path. Other than on this machine it needs a certificate, or PARLEY_RUNNER_PLAIN."`
+	RunnerCert   string `env:"PARLEY_RUNNER_CERT" doc:"On the runner: a file with its certificate, in PEM. It is read for each connection, so a new one needs no restart."`
+	RunnerKey    string `env:"PARLEY_RUNNER_KEY" doc:"On the runner: a file with the private key of the certificate."`
+
 	MessagesPerMinute int `env:"PARLEY_MESSAGES_PER_MINUTE" envDefault:"60" section:"Limits of each API key" doc:"Messages that a key may send in a minute; 0: no limit. A workspace can have limits of its own."`
 	CallsPerMinute    int `env:"PARLEY_CALLS_PER_MINUTE" envDefault:"600" doc:"Other requests that a key may make in a minute; 0: no limit."`
 	OpenStreams       int `env:"PARLEY_OPEN_STREAMS" envDefault:"24" doc:"Streams and blocking calls that a key may have open at once; 0: no limit."`

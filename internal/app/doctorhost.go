@@ -67,6 +67,9 @@ func checkSandbox(ctx context.Context, d *doctor) (Finding, error) {
 	if cfg.Sandbox == "off" || cfg.Workers == 0 {
 		return okFinding("This server runs no commands."), nil
 	}
+	if cfg.Runner != "" {
+		return checkRunner(ctx, cfg)
+	}
 	box, err := OpenSandbox(ctx, cfg)
 	if missing, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 		f := Finding{Grade: GradeWarn, Result: "The agent has no commands: " + sentenceOf(errors.New(missing.Reason)), Remedy: missing.Remedy}

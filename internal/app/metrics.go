@@ -55,7 +55,7 @@ func (s *service) registerMetrics() {
 	m.GaugeFunc("parley_turns_running", "Turns that run in this process.", func() float64 { return float64(s.turns.Running()) })
 	m.GaugeFunc("parley_turn_workers", "Turns that this process may run at once.", func() float64 { return float64(s.Config.Workers) })
 	m.GaugeFunc("parley_messages_admitting", "Messages that wait in this process to be stored.", func() float64 { return float64(s.turns.Admitting()) })
-	m.GaugeFunc("parley_sandbox_available", "1 if the agent of this process has commands.", func() float64 { return oneIf(s.box != nil) })
+	m.GaugeFunc("parley_sandbox_available", "1 if the agent of this process has commands.", func() float64 { return oneIf(s.box != nil || s.remote != nil) })
 	m.GaugeFunc("parley_pool_max_connections", "Connections to PostgreSQL that this process may open.", func() float64 { return float64(s.pool.Stat().MaxConns()) })
 	m.GaugeFunc("parley_pool_open_connections", "Connections to PostgreSQL that are open.", func() float64 { return float64(s.pool.Stat().TotalConns()) })
 	m.GaugeFunc("parley_pool_used_connections", "Connections to PostgreSQL that are in use.", func() float64 { return float64(s.pool.Stat().AcquiredConns()) })

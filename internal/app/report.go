@@ -13,8 +13,11 @@ import (
 // logReady logs that the service is ready, and what it runs with.
 func (s *service) logReady(ctx context.Context) {
 	sandbox := "off"
-	if s.box != nil {
+	switch {
+	case s.box != nil:
 		sandbox = "bubblewrap"
+	case s.remote != nil:
+		sandbox = s.Config.Runner
 	}
 	s.Log.InfoContext(ctx, "ready", "url", s.url, "base_url", s.baseURL(), "model", s.defaultModel(), "database", databaseName(s.pool.Config().ConnConfig.Config),
 		"sandbox", sandbox, "workers", s.Config.Workers, "version", ThisBuild().Version)

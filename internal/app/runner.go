@@ -35,7 +35,7 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 	}
 	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.giveFolder})
 	s.runner = toolenv.New(toolenv.Config{
-		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box,
+		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box, Remote: s.remote,
 		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log, Metrics: s.metrics,
 	})
 	return nil
@@ -60,6 +60,9 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	if s.Config.Sandbox == "off" {
 		s.banner.printStep("sandbox", "off: the agent has no commands", 0)
 		return nil
+	}
+	if s.Config.Runner != "" {
+		return s.buildRemote(ctx)
 	}
 	cfg := s.Config.withSandboxUsers(s.DevDir != "")
 	if n := cfg.SandboxUID.Len(); n > 0 && n < cfg.Commands {

@@ -38,6 +38,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool/mcpauth"
 	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/remote"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 	"github.com/parley-server/parley/internal/turn"
@@ -91,7 +92,8 @@ type service struct {
 	callbacks  *callback.Store
 	chain      *chain.Store
 	folders    *workdir.Store
-	box        *sandbox.Sandbox // nil: no commands
+	box        *sandbox.Sandbox // nil: no commands, or on the runner
+	remote     *remote.Client   // nil: no runner
 	runner     *toolenv.Runner
 	turns      *turn.Service
 	stopping   atomic.Bool // another process must serve new requests
@@ -168,6 +170,9 @@ func (opt Options) missingSettings() []string {
 	}
 	if opt.Config.VaultKey == "" && opt.DevDir == "" {
 		list = append(list, noKey)
+	}
+	if opt.Config.Runner != "" && opt.Config.Sandbox == "off" {
+		list = append(list, "PARLEY_RUNNER is set, but PARLEY_SANDBOX is off, as the image without tools sets it. Set PARLEY_SANDBOX to auto or require.")
 	}
 	return list
 }

@@ -172,10 +172,16 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 // serveAt is serve with a given address.
 func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
 	t.Helper()
+	env = append([]string{"DATABASE_URL=" + w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, env...)
+	return startServer(t, addr, "/readyz", env, append(append(w.wrap, binary, "serve", "--listen", addr), flags...)...)
+}
+
+// startServer starts a process that serves HTTP at an address, and waits until it is ready.
+func startServer(t *testing.T, addr, ready string, env []string, line ...string) *server {
+	t.Helper()
 	s := &server{url: "http://" + addr, said: &record{}, gone: make(chan struct{})}
-	line := append(append(w.wrap, binary, "serve", "--listen", addr), flags...)
 	s.cmd = exec.Command(line[0], line[1:]...)
-	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey), env...)
+	s.cmd.Env = append(environ(), env...)
 	out := io.MultiWriter(t.Output(), s.said)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.cmd.Start(); err != nil {
@@ -196,7 +202,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 			t.Fatal("the server ended while it started")
 		default:
 		}
-		res, err := brief.Get(s.url + "/readyz")
+		res, err := brief.Get(s.url + ready)
 		if err != nil {
 			return false
 		}

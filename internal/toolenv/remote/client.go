@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -112,7 +113,7 @@ func (c *Client) Run(ctx context.Context, workspace uuid.UUID, cmd sandbox.Comma
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	conn, _, err := c.connect(ctx)
+	conn, err := c.reach(ctx)
 	if err != nil && ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
@@ -121,6 +122,25 @@ func (c *Client) Run(ctx context.Context, workspace uuid.UUID, cmd sandbox.Comma
 	}
 	return runOn(ctx, conn, workspace, cmd)
 }
+
+// reach is connect, and waits for a runner that restarts.
+func (c *Client) reach(ctx context.Context) (io.ReadWriteCloser, error) {
+	deadline := time.Now().Add(reachTime)
+	for {
+		conn, _, err := c.connect(ctx)
+		if !errors.Is(err, errUnreachable) || time.Now().After(deadline) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(reachEvery):
+		}
+	}
+}
+
+// errUnreachable is the error of a runner that may be about to start.
+var errUnreachable = errors.New("the runner cannot be reached")
 
 // connect opens a connection for a command. Its error explains what is wrong.
 func (c *Client) connect(ctx context.Context) (io.ReadWriteCloser, Info, error) {
@@ -137,7 +157,7 @@ func (c *Client) connect(ctx context.Context) (io.ReadWriteCloser, Info, error) 
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
-		return nil, Info{}, fmt.Errorf("the runner at %s cannot be reached: %w", c.cfg.Address, err)
+		return nil, Info{}, fmt.Errorf("%w at %s: %w", errUnreachable, c.cfg.Address, err)
 	}
 	info := Info{Version: res.Header.Get(versionHeader), Limited: res.Header.Get(limitedHeader) == "true"}
 	if conn, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
@@ -159,7 +179,7 @@ func (c *Client) explainRefusal(res *http.Response) error {
 		return fmt.Errorf("the runner at %s is parley %.40q and speaks protocol %d of runners, this server is %s and speaks %d. Run the same release on both sides",
 			c.cfg.Address, version, protocolOf(res.Header.Get("Upgrade")), c.cfg.Version, Protocol)
 	case res.StatusCode == http.StatusServiceUnavailable:
-		return fmt.Errorf("the runner at %s is stopping", c.cfg.Address)
+		return fmt.Errorf("%w at %s: it is stopping", errUnreachable, c.cfg.Address)
 	}
 	return fmt.Errorf("the runner at %s responds %q", c.cfg.Address, res.Status)
 }

@@ -42,6 +42,8 @@ const (
 // The deadlines of a command. Both sides also notice within aliveEvery and aliveTime that the other
 // does not answer.
 const (
+	reachTime   = 10 * time.Second // until a runner that restarts can be reached
+	reachEvery  = 200 * time.Millisecond
 	connectTime = 5 * time.Second  // for each of: to connect, the handshake of TLS
 	answerTime  = 10 * time.Second // until the first answer
 	queueTime   = 10 * time.Minute // until a place is free and the folder has arrived
