@@ -36,7 +36,7 @@ func (c Config) listRunnerProblems() []string {
 		list = append(list, fmt.Sprintf("PARLEY_RUNNER_TOKEN has %d characters, and at least %d are required. openssl rand -hex 32 makes one.", n, minRunnerToken))
 	}
 	if _, ok := strings.CutPrefix(c.RunnerListen, "unix:///"); !ok {
-		if _, port, err := net.SplitHostPort(c.RunnerListen); err != nil || port == "" {
+		if _, port, err := net.SplitHostPort(c.RunnerListen); err != nil || port == "" || strings.HasPrefix(port, "/") {
 			list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q: it takes host:port, such as :8090, or unix:///path.", c.RunnerListen))
 		}
 	}

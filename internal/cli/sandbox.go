@@ -34,6 +34,9 @@ those of serve --dev.`,
 			if cfg.Sandbox == "off" {
 				c.printNote("PARLEY_SANDBOX is off: a server with these settings runs no commands. The result shows what it could do.")
 			}
+			if cfg.Runner != "" {
+				c.printNote("PARLEY_RUNNER is set: commands run there, and parley doctor checks it. The result is about this machine.")
+			}
 			box, err := app.OpenSandbox(cmd.Context(), cfg)
 			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "Commands cannot be contained here.", Why: unavailable.Reason, Do: unavailable.Remedy}

@@ -7,6 +7,12 @@ app.kubernetes.io/name: parley
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* The pods of the runner, which the Service of the servers must not select. */}}
+{{- define "parley.runnerSelector" -}}
+app.kubernetes.io/name: parley-runner
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "parley.labels" -}}
 {{ include "parley.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package app_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/testing/need"
+	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
+)
+
+const runnerToken = "a token that the test and its runner share"
+
+// runRunner runs a runner with TLS until the test ends, or skips the test. It returns the address and
+// the file with the certificate.
+func runRunner(t *testing.T) (address, ca string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	like := httptest.NewUnstartedServer(nil)
+	like.StartTLS()
+	like.Close()
+	pair := like.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca = write(t, "cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	environ := []string{"PARLEY_RUNNER_TOKEN=" + runnerToken, "PARLEY_RUNNER_LISTEN=" + addr, "PARLEY_RUNNER_CERT=" + ca,
+		"PARLEY_RUNNER_KEY=" + write(t, "key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))}
+	if os.Getuid() == 0 {
+		environ = append(environ, "PARLEY_SANDBOX_UID=64001-64064")
+	}
+	cfg, err := app.Load(app.Sources{Environ: environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- app.ServeRunner(ctx, cfg, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	t.Cleanup(func() {
+		stop()
+		if err := wait.Receive(t, "the end of the runner", done); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	wait.For(t, "the runner", func() bool {
+		select {
+		case err := <-done:
+			done <- nil
+			need.Missing(t, "%v", err)
+		default:
+		}
+		res, err := client.Get("https://" + addr + "/healthz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return "https://" + addr, ca
+}
+
+func TestDoctorChecksTheRunner(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs commands")
+	address, ca := runRunner(t)
+	right := []string{"PARLEY_SANDBOX=auto", "PARLEY_RUNNER=" + address, "PARLEY_RUNNER_TOKEN=" + runnerToken, "PARLEY_RUNNER_CA=" + ca}
+	if f := examine(t, right...)["sandbox"]; f.Grade == app.GradeFail || !strings.Contains(f.Result, "Commands run on "+address) {
+		t.Errorf("%+v", f)
+	}
+	for want, environ := range map[string]string{
+		"does not accept the token": "PARLEY_RUNNER_TOKEN=" + strings.Repeat("x", 40), "certificate": "PARLEY_RUNNER_CA=", "cannot be reached": "PARLEY_RUNNER=https://127.0.0.1:1",
+	} {
+		expectFinding(t, examine(t, append(right, environ)...)["sandbox"], app.GradeFail, want)
+	}
+}
+
+func TestRunnerDoesNotStart(t *testing.T) {
+	t.Parallel()
+	const token = "PARLEY_RUNNER_TOKEN=" + runnerToken
+	for want, environ := range map[string][]string{
+		"PARLEY_RUNNER_TOKEN is not set":    nil,
+		"at least 32 are required":          {"PARLEY_RUNNER_TOKEN=short"},
+		"there is no certificate":           {token, "PARLEY_RUNNER_LISTEN=:8090"},
+		"belong together":                   {token, "PARLEY_RUNNER_CERT=x"},
+		"it takes host:port":                {token, "PARLEY_RUNNER_LISTEN=unix://x"},
+		"contained here: PARLEY_SANDBOX_RO": {token, "PARLEY_SANDBOX_UID=64001", "PARLEY_SANDBOX_ROOT=" + filepath.Join(t.TempDir(), "none")},
+		"PARLEY_RUNNER_TOKEN is not. ":      {"PARLEY_RUNNER=unix:///s"},
+		"without encryption":                {token, "PARLEY_RUNNER=http://runner:8090"},
+	} {
+		cfg, err := app.Load(app.Sources{Environ: environ})
+		if err == nil {
+			err = app.ServeRunner(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
+		if start, ok := errors.AsType[*app.StartError](err); ok && start.Do == "" {
+			t.Errorf("%v has no remedy", err)
+		}
+	}
+}
