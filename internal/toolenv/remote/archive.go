@@ -7,16 +7,14 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// sendChanges sends changes of a folder.
+// sendChanges sends changes of a folder. The caller sends the endFrame, without which nothing of them
+// counts.
 func (f *frames) sendChanges(ctx context.Context, changes *workdir.Changes) error {
 	w := bufio.NewWriterSize(pieces{f, folderFrame}, pieceSize)
 	if err := changes.Pack(ctx, w); err != nil {
 		return err
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return f.writeFrame(endFrame, nil)
+	return w.Flush()
 }
 
 // receiveChanges applies the changes that the other side sends.

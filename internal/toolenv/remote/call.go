@@ -33,10 +33,9 @@ type call struct {
 	*frames
 	guard *time.Timer // ends the connection when a deadline passes
 
-	mu       sync.Mutex
-	sent     bool // everything was sent: the command may have begun
-	canceled bool
-	cause    error // why the connection was ended here
+	mu    sync.Mutex
+	sent  bool  // everything was sent, or may have been: the command may have begun
+	cause error // why the connection was ended here
 }
 
 // runOn runs a command on a connection, which it closes.
@@ -76,7 +75,6 @@ func (c *call) end(cause error) {
 // cancel ends a command. One that may have begun has killTime to confirm its end.
 func (c *call) cancel() {
 	c.mu.Lock()
-	c.canceled = true
 	sent := c.sent
 	c.mu.Unlock()
 	if !sent {
@@ -165,10 +163,13 @@ func (c *call) sendOrder(ctx context.Context, workspace uuid.UUID) error {
 		return err
 	}
 	for i, changes := range all {
-		if i == len(all)-1 { // the runner may receive the last piece without a confirmation
+		if err := c.sendChanges(ctx, changes); err != nil {
+			return err
+		}
+		if i == len(all)-1 { // from here on, an error does not tell what the runner has received
 			c.markSent()
 		}
-		if err := c.sendChanges(ctx, changes); err != nil {
+		if err := c.writeFrame(endFrame, nil); err != nil {
 			return err
 		}
 	}

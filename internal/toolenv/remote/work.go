@@ -173,5 +173,8 @@ func (w *work) returnFolder(ctx context.Context, folder received, o outcome) err
 		return err
 	}
 	w.guard.Reset(returnTime)
-	return w.sendChanges(ctx, changes)
+	if err := w.sendChanges(ctx, changes); err != nil {
+		return err
+	}
+	return w.writeFrame(endFrame, nil)
 }
