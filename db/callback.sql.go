@@ -568,7 +568,8 @@ FROM callbacks c
 WHERE d.id = $2 AND d.job_id = $3::bigint AND d.status = 'pending' AND c.id = d.callback_id
 RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.address, c.metadata,
           c.name, c.protocol, c.auth,
-          (c.disabled_at IS NOT NULL)::boolean AS disabled
+          (c.disabled_at IS NOT NULL)::boolean AS disabled,
+          coalesce((SELECT t.origin ->> 'traceparent' FROM turns t WHERE t.id = c.turn_id), '')::text AS traceparent
 `
 
 type DeliveryTakeRow struct {
@@ -589,6 +590,7 @@ type DeliveryTakeRow struct {
 	Protocol    string
 	Auth        []byte
 	Disabled    bool
+	Traceparent string
 }
 
 // DeliveryTake begins an attempt of the job that has the delivery. While it lasts the
@@ -614,6 +616,7 @@ func (q *Queries) DeliveryTake(ctx context.Context, patience float64, iD uuid.UU
 		&i.Protocol,
 		&i.Auth,
 		&i.Disabled,
+		&i.Traceparent,
 	)
 	return i, err
 }

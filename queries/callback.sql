@@ -67,7 +67,8 @@ FROM callbacks c
 WHERE d.id = sqlc.arg(id) AND d.job_id = sqlc.arg(job_id)::bigint AND d.status = 'pending' AND c.id = d.callback_id
 RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.address, c.metadata,
           c.name, c.protocol, c.auth,
-          (c.disabled_at IS NOT NULL)::boolean AS disabled;
+          (c.disabled_at IS NOT NULL)::boolean AS disabled,
+          coalesce((SELECT t.origin ->> 'traceparent' FROM turns t WHERE t.id = c.turn_id), '')::text AS traceparent;
 
 -- name: DeliveryBody :one
 -- DeliveryBody keeps the body of the first who made one.

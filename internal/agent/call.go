@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 const maxSummary = 120 // characters of a summary made from the input
@@ -106,10 +108,44 @@ func (r *run) beginCall(s *step, t tool.Tool, c event.ToolCall, v *event.ToolVer
 
 // performCall runs a call that is permitted.
 func (r *run) performCall(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
+	ctx, span := tracing.Start(ctx, "execute_tool "+c.Tool, tracing.Internal)
+	call := r.callTool
 	if r.requestsSecret(c) {
-		return r.secretResult(ctx, c)
+		call = func(ctx context.Context, _ tool.Tool, c event.ToolCall) (tool.Result, error) {
+			return r.secretResult(ctx, c)
+		}
 	}
-	return r.callTool(ctx, t, c)
+	res, err := call(ctx, t, c)
+	if span != nil {
+		r.endSpan(span, c, res, err)
+	}
+	return res, err
+}
+
+// endSpan ends the span of a call.
+func (r *run) endSpan(span *tracing.Span, c event.ToolCall, res tool.Result, err error) {
+	_, later := errors.AsType[tool.Later](err)
+	_, unconnected := errors.AsType[tool.Connect](err)
+	outcome := "ok"
+	switch {
+	case later:
+		outcome = "accepted"
+	case unconnected:
+		outcome = "not_connected"
+	case err != nil:
+		outcome = "interrupted"
+		span.Fail(outcome)
+	case !res.OK:
+		outcome = "failed"
+		span.Fail("tool_error")
+	}
+	span.Set(slog.String("gen_ai.operation.name", "execute_tool"), slog.String("gen_ai.tool.name", c.Tool), slog.String("gen_ai.tool.call.id", c.ID),
+		slog.String("gen_ai.tool.type", "function"), slog.String("gen_ai.conversation.id", r.c.Session.String()), slog.String("parley.tool.outcome", outcome))
+	if span.HasContent() {
+		span.Set(slog.String("gen_ai.tool.call.arguments", r.redactSecrets(limitOutput(string(c.Input)))),
+			slog.String("gen_ai.tool.call.result", r.redactSecrets(limitOutput(res.Output))))
+	}
+	span.End()
 }
 
 // requestsSecret reports whether a call asks a user for a credential.

@@ -142,7 +142,7 @@ func (s *service) buildTurns() (err error) {
 		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
-		Log: s.Log, Metrics: s.metrics, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: max(cfg.Drain, 1), // 0 would be the default
+		Log: s.Log, Metrics: s.metrics, Tracer: s.tracer, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: max(cfg.Drain, 1), // 0 would be the default
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)

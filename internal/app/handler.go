@@ -26,7 +26,7 @@ func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
 		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Accounts: s.accounts,
 		Turns: s.turns, Skills: s.skills, Agents: s.agents, Files: s.files, Callbacks: s.callbacks, Vault: s.secrets,
-		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, CORSOrigins: s.Config.CORSOrigins, Local: s.DevDir != "", Log: s.Log, Metrics: s.metrics, Version: ThisBuild().Version,
+		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, CORSOrigins: s.Config.CORSOrigins, Local: s.DevDir != "", Log: s.Log, Metrics: s.metrics, Tracer: s.tracer, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
 	})
 	if err != nil {

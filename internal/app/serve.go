@@ -41,6 +41,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/remote"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
+	"github.com/parley-server/parley/internal/tracing"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/migrations"
 )
@@ -99,8 +100,9 @@ type service struct {
 	stopping   atomic.Bool // another process must serve new requests
 
 	metrics  *metrics.Metrics
-	observer net.Listener // nil: no metrics are served
-	listener net.Listener // nil: this process serves no requests
+	tracer   *tracing.Tracer // nil: no traces are exported
+	observer net.Listener    // nil: no metrics are served
+	listener net.Listener    // nil: this process serves no requests
 	server   *http.Server
 	url      string
 	named    bool // in development mode: dev.env names this server
@@ -120,6 +122,8 @@ func Serve(ctx context.Context, opt Options) error {
 	}
 	log.SetOutput(io.Discard) // net/http logs arbitrary data from servers there
 	s := &service{Options: opt, metrics: metrics.New()}
+	s.startTracing(ctx)
+	defer s.stopTracing(ctx)
 	s.banner.printHeader(opt)
 	if opt.DevDir != "" && opt.Config.HTTP {
 		release, err := s.claimDirectory()

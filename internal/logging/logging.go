@@ -1,5 +1,5 @@
-// Package logging makes the logger of the service. Its handler adds the id of the request in the
-// context to every line, and summarizes a warning that is repeated.
+// Package logging makes the logger of the service. Its handler adds the ids of the request and of the
+// recorded trace in the context to every line, and summarizes a warning that is repeated.
 //
 // It promises that a storm of one message costs a few lines a minute, and that no line is lost
 // without being counted. It never changes the text of a line, so callers keep secrets out of it.
@@ -8,6 +8,8 @@ package logging
 import (
 	"context"
 	"log/slog"
+
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 // Wrap returns a logger that writes the lines of handler, with the ids of the context and without
@@ -29,6 +31,10 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if id := RequestID(ctx); id != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String("request", id))
+	}
+	if id := tracing.TraceID(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", id))
 	}
 	return h.Handler.Handle(ctx, r)
 }

@@ -148,6 +148,7 @@ type Chunk struct {
 	Usage     *Usage // on the last chunk; tokens of this request
 	Stop      Stop   // on the last chunk
 	RequestID string // on the last chunk: the provider's id of the request, if it has one
+	Model     string // on the last chunk: the provider's name of the model that replied, if it gave one
 }
 
 // Stop is the reason for the end of a reply.

@@ -1,5 +1,5 @@
 // Package origin carries the request behind a change of a turn in the context, so that audits can
-// name it. It decides nothing.
+// name it and traces can continue it. It decides nothing.
 package origin
 
 import (
@@ -13,6 +13,8 @@ type Origin struct {
 	Protocol  string `json:"protocol,omitempty"` // rest, mcp, a2a, openai, aisdk or agui
 	Address   string `json:"address,omitempty"`  // of the client
 	RequestID string `json:"request_id,omitempty"`
+	// Traceparent is the place of the request in its trace, which the turn continues; "": none.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 type contextKey struct{}
@@ -36,7 +38,7 @@ func JSON(ctx context.Context) []byte {
 	}
 	data, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // four strings
+		panic(err) // five strings
 	}
 	return data
 }

@@ -51,7 +51,7 @@ func noteTurn(ctx context.Context, session, turn uuid.UUID) {
 // logRequest logs a request that has ended. Health probes are too frequent for the usual level.
 func (s *Server) logRequest(a *answer, r *http.Request, about *access, began time.Time) {
 	level, route := slog.LevelInfo, routeOf(r)
-	if route == "/healthz" || route == "/readyz" {
+	if isProbe(route) {
 		level = slog.LevelDebug
 	}
 	took := time.Since(began)
@@ -72,6 +72,8 @@ func (s *Server) logRequest(a *answer, r *http.Request, about *access, began tim
 	}
 	s.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
+
+func isProbe(route string) bool { return route == "/healthz" || route == "/readyz" }
 
 // methodLabel returns the method of a request for the metrics: a client can send any word.
 func methodLabel(method string) string {

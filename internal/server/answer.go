@@ -61,7 +61,9 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		ctx, about := withAccess(logging.WithRequestID(r.Context(), a.id))
+		ctx, span := s.startSpan(ctx, r)
 		r = r.WithContext(ctx)
+		defer s.endSpan(span, a, r, about)
 		defer s.logRequest(a, r, about, time.Now())
 		defer func() {
 			if p := recover(); p != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 // Operation is one method of a path.
@@ -110,6 +111,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err
 // originOf describes a request for audits.
 func (s *Server) originOf(w http.ResponseWriter, r *Request) origin.Origin {
 	o := origin.Origin{Key: r.Caller.Key, Protocol: protocolOf(r.URL.Path), RequestID: w.Header().Get("X-Request-Id")}
+	if s.Tracer != nil {
+		o.Traceparent = tracing.Traceparent(r.Context())
+	}
 	if r.Caller.Command == "" { // else the request has not left this process
 		o.Address = s.ClientAddress(r.Request).String()
 	}

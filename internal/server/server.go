@@ -32,6 +32,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/tracing"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -61,6 +62,7 @@ type Config struct {
 
 	Log     *slog.Logger     // nil discards
 	Metrics *metrics.Metrics // nil: nothing is counted outside
+	Tracer  *tracing.Tracer  // nil: requests are not traced
 	Version string           // version of the service, shown to clients; default "dev"
 	BaseURL string           // public address, for links; "" uses the Host and the scheme of the connection
 

@@ -41,7 +41,7 @@ type callbackWorker struct {
 
 // Work makes one attempt and sleeps until the next.
 func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs]) error {
-	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.callbackBody)
+	retry, done, err := w.s.cfg.Callbacks.Deliver(w.s.cfg.Tracer.Attach(ctx), job.Args.Delivery, job.ID, w.s.callbackBody)
 	switch {
 	case err != nil:
 		w.s.cfg.Metrics.Callbacks.WithLabelValues("failed").Inc()

@@ -38,8 +38,8 @@ func (m *modelCall) note(err error) {
 	}
 }
 
-// end counts the outcome. ctx is that of the request.
-func (m *modelCall) end(ctx context.Context) {
+// end counts the outcome and returns it. ctx is that of the request.
+func (m *modelCall) end(ctx context.Context) string {
 	m.ModelRunning.Dec()
 	m.ModelTime.WithLabelValues(m.provider).Observe(time.Since(m.began).Seconds())
 	outcome := "ok"
@@ -53,6 +53,7 @@ func (m *modelCall) end(ctx context.Context) {
 		outcome = "failed"
 	}
 	m.ModelCalls.WithLabelValues(m.provider, outcome).Inc()
+	return outcome
 }
 
 // countUsage counts the tokens and the cost of a reply.

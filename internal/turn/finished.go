@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/parley-server/parley/internal/logging"
-	"github.com/parley-server/parley/internal/origin"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -39,7 +37,8 @@ func (s *Service) reportFinish(ctx context.Context, e session.Finished) {
 	if e.Error != "" {
 		attrs = append(attrs, slog.Any("error", e.Error))
 	}
-	ctx = logging.WithRequestID(ctx, origin.Of(t.Origin).RequestID) // not that of a cancel
+	ctx = s.contextOf(ctx, t) // not that of a cancel
+	s.traceTurn(ctx, e, took)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "turn finished", attrs...)
 }
 

@@ -40,6 +40,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 // ReportEncoder encodes a turn, as it was at a time, as the body of a callback.
@@ -76,6 +77,7 @@ type Config struct {
 	Callbacks   *callback.Store
 	Log         *slog.Logger
 	Metrics     *metrics.Metrics // nil: nothing is counted outside
+	Tracer      *tracing.Tracer  // nil: turns are not traced
 	Pulse       *pulse.Pulse     // shared by the parts of a process; nil: the service creates its own
 	// Base is the public address of the service, the prefix of the addresses in events; "": the
 	// addresses begin at the path.

@@ -42,9 +42,11 @@ func (m sharedModel) Generate(ctx context.Context, req model.Request) iter.Seq2[
 			return
 		}
 		call := m.metrics.beginModelCall(m.Name())
-		defer func() { call.end(ctx) }()
+		ctx, traced := m.startChat(ctx, req)
+		defer func() { traced.end(call.end(ctx)) }()
 		for chunk, err := range m.Model.Generate(ctx, req) {
 			call.note(err)
+			traced.note(chunk, err)
 			if err != nil {
 				m.attempt.failModelCall()
 			}

@@ -11,8 +11,6 @@ import (
 	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
-	"github.com/parley-server/parley/internal/logging"
-	"github.com/parley-server/parley/internal/origin"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -58,7 +56,7 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	defer release()
 	crashpoint.Hit("turn.after_claim")
 	s.cfg.Metrics.TurnWait.Observe(s.since(claimed.Turn.StateAt, time.Now()).Seconds())
-	ctx = logging.WithRequestID(ctx, origin.Of(claimed.Turn.Origin).RequestID)
+	ctx = s.contextOf(ctx, claimed.Turn)
 	s.attendTurn(ctx, claimed, news)
 	crashpoint.Hit("finish.after_commit_before_job_end")
 	release()
@@ -113,6 +111,7 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return e, w, err
 	}
+	s.traceWait(ctx, conv.Log)
 	a.run, a.spoke = run, conv.Shown || conv.Tail != ""
 	defer run.Release() // before the turn's end, since the next turn may use the folder
 	defer func() {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -23,6 +24,7 @@ type reply struct {
 	bound   provider.Bound
 
 	requestID string
+	model     string // the server's name of the model
 }
 
 type call struct {
@@ -63,6 +65,7 @@ func (r *reply) outcome(ctx context.Context, m *Model, err error) error {
 
 // addChunk adds a chunk and returns the text in it.
 func (r *reply) addChunk(c chatChunk) (text string) {
+	r.model = cmp.Or(provider.ModelName(string(c.Model)), r.model)
 	if u := parseUsage(c.Usage); u != nil {
 		r.usage = u // the last one counts: some servers send a running total
 	}
@@ -125,7 +128,7 @@ func (r *reply) callOf(d callDelta) *call {
 // finalChunks returns the calls and the last chunk. It accepts servers that end a reply with calls
 // as if it were text.
 func (r *reply) finalChunks() []model.Chunk {
-	last := model.Chunk{Usage: r.usage, RequestID: r.requestID}
+	last := model.Chunk{Usage: r.usage, RequestID: r.requestID, Model: r.model}
 	switch {
 	case r.finish == "content_filter":
 		last.Stop = model.StopRefused

@@ -79,6 +79,7 @@ type response struct {
 	usage     *model.Usage
 	bound     provider.Bound
 	requestID string
+	model     string // the server's name of the model
 }
 
 func (m *Model) newResponse(req model.Request) *response {
@@ -175,6 +176,7 @@ func (r *response) finish(ev responseEvent) {
 		Incomplete struct {
 			Reason looseString `json:"reason"`
 		} `json:"incomplete_details"`
+		Model looseString `json:"model"`
 		Usage *struct {
 			InputTokens  looseInt `json:"input_tokens"`
 			OutputTokens looseInt `json:"output_tokens"`
@@ -184,6 +186,7 @@ func (r *response) finish(ev responseEvent) {
 		} `json:"usage"`
 	}
 	_ = json.Unmarshal(ev.Response, &end) // fields of the wrong type count as absent
+	r.model = provider.ModelName(string(end.Model))
 	r.status = "completed"
 	if ev.Type == "response.incomplete" {
 		r.status = "incomplete: " + string(end.Incomplete.Reason)
@@ -195,7 +198,7 @@ func (r *response) finish(ev responseEvent) {
 
 // finalChunks returns the reasoning, the calls and the last chunk.
 func (r *response) finalChunks() (chunks []model.Chunk) {
-	last := model.Chunk{Usage: r.usage, RequestID: r.requestID}
+	last := model.Chunk{Usage: r.usage, RequestID: r.requestID, Model: r.model}
 	switch {
 	case strings.HasSuffix(r.status, "content_filter"):
 		last.Stop = model.StopRefused

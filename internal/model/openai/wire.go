@@ -84,6 +84,7 @@ type outputSchema struct {
 type chatChunk struct {
 	Choices []chunkChoice   `json:"choices"`
 	Usage   json.RawMessage `json:"usage"`
+	Model   looseString     `json:"model"`
 	Error   json.RawMessage `json:"error"` // present when the reply failed
 }
 

@@ -80,3 +80,11 @@ func identifierOrEmpty(s string) string {
 	}
 	return s
 }
+
+// ModelName returns a server's name of a model if it looks like one, else "".
+func ModelName(s string) string {
+	if identifierOrEmpty(strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(s)) == "" {
+		return ""
+	}
+	return s
+}

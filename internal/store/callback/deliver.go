@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/crashpoint"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 const (
@@ -99,7 +101,9 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 		return 0, false, err
 	}
 	began := time.Now()
-	out := s.attemptDelivery(ctx, row, secrets, auth)
+	sending, span := tracing.Start(tracing.ContinueTurn(ctx, row.Traceparent, row.TurnID), "deliver callback", tracing.Client)
+	out := s.attemptDelivery(sending, row, secrets, auth)
+	out.endSpan(span, row)
 	if out.err != "" && ctx.Err() != nil {
 		return 0, false, ctx.Err() // this process stopped the attempt
 	}
@@ -137,6 +141,22 @@ type outcome struct {
 	took   time.Duration
 }
 
+// endSpan ends the span of an attempt. The address is left out: it can hold a credential.
+func (o outcome) endSpan(span *tracing.Span, row db.DeliveryTakeRow) {
+	if span == nil {
+		return
+	}
+	span.Set(slog.String("http.request.method", http.MethodPost), slog.String("parley.callback.type", row.Type), slog.String("parley.callback.id", row.CallbackID.String()),
+		slog.String("parley.turn.id", row.TurnID.String()), slog.Int("http.request.resend_count", int(row.Tries)))
+	if o.status != 0 {
+		span.Set(slog.Int("http.response.status_code", o.status))
+	}
+	if o.err != "" {
+		span.Fail(o.err)
+	}
+	span.End()
+}
+
 // isFinal reports whether another attempt would be pointless.
 func (o outcome) isFinal() bool { return o.err == gone || o.err == NotSent }
 
@@ -149,6 +169,7 @@ func (s *Store) attemptDelivery(ctx context.Context, row db.DeliveryTakeRow, sec
 	if err != nil {
 		return outcome{err: addressRefused}
 	}
+	tracing.Inject(ctx, r.Header)
 	Sign(r.Header, secrets, row.ID.String(), time.Now(), row.Body)
 	if Protocol(row.Protocol) == A2A10 {
 		r.Header.Set("Content-Type", "application/a2a+json")

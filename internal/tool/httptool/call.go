@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/remote"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 // MaxAnswer is the largest response, in bytes.
@@ -127,6 +128,7 @@ func (t *httpTool) newRequest(ctx context.Context, call tool.Call, m message, fi
 	if m.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	tracing.Inject(ctx, req.Header)
 	for name, value := range fixed {
 		req.Header.Set(name, value)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/remote"
+	"github.com/parley-server/parley/internal/tracing"
 )
 
 // useID is the member of a call's _meta with its tool_use_id, so that a server can recognize a
@@ -93,11 +94,20 @@ func (t serverTool) attempt(ctx context.Context, call tool.Call) (res *mcp.CallT
 	ctx, cancel := context.WithCancel(ctx) // ends a stream that goes on after the result
 	defer cancel()
 	res, err = t.peer.session.CallTool(ctx, &mcp.CallToolParams{Name: t.def.OwnName, Arguments: json.RawMessage(call.Input),
-		Meta: mcp.Meta{useID: call.ID}})
+		Meta: metaOf(ctx, call)})
 	if err == nil && res.NeedsInput() {
 		return nil, true, &jsonrpc.Error{Message: "It asks for further input, which tool servers do not get here."}
 	}
 	return res, true, err
+}
+
+// metaOf returns the _meta of a call: its id, and its place in the trace, as MCP names it.
+func metaOf(ctx context.Context, call tool.Call) mcp.Meta {
+	meta := mcp.Meta{useID: call.ID}
+	if place := tracing.Traceparent(ctx); place != "" {
+		meta["traceparent"] = place
+	}
+	return meta
 }
 
 var (
