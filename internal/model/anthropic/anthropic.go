@@ -11,14 +11,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
+	"github.com/parley-server/parley/internal/sse"
 )
 
-const officialURL = "https://api.anthropic.com/"
+const (
+	officialURL = "https://api.anthropic.com/"
+	apiVersion  = "2023-06-01"
+)
 
 // Config names a model and its address.
 type Config struct {
@@ -34,7 +35,7 @@ type Config struct {
 // Model is one model at one server.
 type Model struct {
 	service  provider.Service
-	messages anthropic.MessageService
+	exchange provider.Exchange
 	unusable error // reason why requests are impossible, or nil
 }
 
@@ -45,18 +46,13 @@ func New(cfg Config) *Model {
 		Key: cmp.Or(cfg.KeyName, "ANTHROPIC_API_KEY"), URL: cmp.Or(cfg.URLName, "ANTHROPIC_BASE_URL"),
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
-	options := []option.RequestOption{
-		option.WithBaseURL(base),
-		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
-		option.WithMiddleware(service.Send),
-		option.WithMaxRetries(0), // the agent retries, and counts
-	}
+	header := http.Header{"Anthropic-Version": {apiVersion}}
 	if key := strings.TrimSpace(cfg.APIKey); key != "" {
-		options = append(options, option.WithAPIKey(key))
+		header.Set("X-Api-Key", key)
 	}
 	return &Model{
 		service:  service,
-		messages: anthropic.NewMessageService(options...),
+		exchange: provider.Exchange{Service: service, Client: provider.Client(cfg.HTTPClient), Base: base, Header: header},
 		unusable: service.CheckURL(base),
 	}
 }
@@ -78,7 +74,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 }
 
 // stream makes one request and yields the reply.
-func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.MessageNewParams) iter.Seq2[model.Chunk, error] {
+func (m *Model) stream(ctx context.Context, req model.Request, p params) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -86,25 +82,12 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var res *http.Response
-		stream := m.messages.NewStreaming(inner, p, option.WithResponseInto(&res))
-		defer stream.Close()
-
 		r := m.newReply(req, p)
-		if res != nil {
-			r.requestID = provider.RequestID(res.Header)
+		stopped, err := m.readReply(inner, r, p, yield)
+		if stopped {
+			return
 		}
-		for !r.complete && stream.Next() {
-			text, summary := r.addEvent(stream.Current())
-			if err := m.service.Exceeded(&r.bound); err != nil {
-				yield(model.Chunk{}, err)
-				return
-			}
-			if text+summary != "" && !yield(model.Chunk{Text: text, Summary: summary}, nil) {
-				return
-			}
-		}
-		if err := m.outcome(ctx, stream.Err(), r); err != nil {
+		if err := m.outcome(ctx, err, r); err != nil {
 			yield(model.Chunk{}, err)
 			return
 		}
@@ -116,10 +99,39 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 	}
 }
 
+// readReply sends a request, reads the reply to its end, or to the error that ends it, and yields the
+// text. It reports stopped when nothing more may be yielded.
+func (m *Model) readReply(ctx context.Context, r *reply, p params, yield func(model.Chunk, error) bool) (stopped bool, err error) {
+	res, err := m.exchange.Post(ctx, "v1/messages", p)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	r.requestID = provider.RequestID(res.Header)
+	for frames := sse.NewReader(res.Body); !r.complete; {
+		ev, err := nextEvent(frames)
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		text, summary := r.addEvent(ev)
+		if err := m.service.Exceeded(&r.bound); err != nil {
+			yield(model.Chunk{}, err)
+			return true, nil
+		}
+		if text+summary != "" && !yield(model.Chunk{Text: text, Summary: summary}, nil) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // outcome decides whether the reply is complete: only message_stop completes it.
 func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
-	if reported, ok := errors.AsType[*anthropic.Error](err); ok {
-		err = m.service.Reported([]byte(reported.RawJSON()))
+	if reported, ok := errors.AsType[*reportedError](err); ok {
+		err = m.service.Reported(reported.data)
 	}
 	if err == nil && !r.complete {
 		err = m.service.Lost(io.ErrUnexpectedEOF)

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
@@ -17,13 +15,14 @@ type reply struct {
 	forms    map[string]provider.Form // forms of the tools, by name
 	calls    []*call
 	at       map[int64]*call // by index of the content block
-	stop     anthropic.StopReason
+	stop     string
 	complete bool
 	counted  bool
-	usage    anthropic.MessageDeltaUsage
+	usage    usage
 	bound    provider.Bound
 
 	requestID string
+	model     string // the provider's name of the model
 
 	echo     string // blanks at the end of the beginning that the model continues: it may repeat them
 	text     bool   // there was text
@@ -45,7 +44,7 @@ type call struct {
 	input    strings.Builder
 }
 
-func (m *Model) newReply(req model.Request, p anthropic.MessageNewParams) *reply {
+func (m *Model) newReply(req model.Request, p params) *reply {
 	r := &reply{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}, thinking: map[int64]*thought{}}
 	if m.prefills(req, p.Thinking) {
 		r.echo = req.Partial[len(strings.TrimRight(req.Partial, blanks)):]
@@ -54,14 +53,12 @@ func (m *Model) newReply(req model.Request, p anthropic.MessageNewParams) *reply
 }
 
 // addEvent adds an event and returns the text in it, and the summary of the thinking.
-func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text, summary string) {
+func (r *reply) addEvent(ev streamEvent) (text, summary string) {
 	switch ev.Type {
 	case "message_start":
-		if u := ev.Message.Usage; ev.Message.JSON.Usage.Valid() {
-			r.counted = true
-			r.usage.InputTokens, r.usage.OutputTokens = u.InputTokens, u.OutputTokens
-			r.usage.CacheReadInputTokens = u.CacheReadInputTokens
-			r.usage.CacheCreationInputTokens = u.CacheCreationInputTokens
+		r.model = provider.ModelName(ev.Message.Model)
+		if u := ev.Message.Usage; u != nil {
+			r.counted, r.usage = true, *u
 		}
 	case "content_block_start":
 		switch b := ev.ContentBlock; b.Type {
@@ -73,7 +70,7 @@ func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text, summary st
 			r.thoughts = append(r.thoughts, t)
 			return "", r.addThinking(t, b.Thinking, b.Signature)
 		case "tool_use":
-			c := &call{id: b.ID, tool: b.Name, initial: b.JSON.Input.Raw()}
+			c := &call{id: b.ID, tool: b.Name, initial: string(b.Input)}
 			r.at[ev.Index] = c
 			r.calls = append(r.calls, c)
 			r.bound.AddCall()
@@ -127,12 +124,12 @@ func (r *reply) addText(text string) string {
 }
 
 // count adds the final numbers, which repeat the first ones only in part.
-func (r *reply) count(ev anthropic.MessageStreamEventUnion) {
-	if !ev.JSON.Usage.Valid() {
+func (r *reply) count(ev streamEvent) {
+	u := ev.Usage
+	if u == nil {
 		return
 	}
 	r.counted = true
-	u := ev.Usage
 	r.usage.OutputTokens = max(r.usage.OutputTokens, u.OutputTokens)
 	r.usage.InputTokens = max(r.usage.InputTokens, u.InputTokens)
 	r.usage.CacheReadInputTokens = max(r.usage.CacheReadInputTokens, u.CacheReadInputTokens)
@@ -141,11 +138,11 @@ func (r *reply) count(ev anthropic.MessageStreamEventUnion) {
 
 // finalChunks returns the calls and the last chunk.
 func (r *reply) finalChunks() []model.Chunk {
-	last := model.Chunk{RequestID: r.requestID}
+	last := model.Chunk{RequestID: r.requestID, Model: r.model}
 	switch {
-	case r.stop == anthropic.StopReasonRefusal:
+	case r.stop == "refusal":
 		last.Stop = model.StopRefused
-	case r.stop == anthropic.StopReasonMaxTokens || r.stop == anthropic.StopReasonModelContextWindowExceeded:
+	case r.stop == "max_tokens" || r.stop == "model_context_window_exceeded":
 		last.Stop = model.StopLength
 	case len(r.calls) > 0:
 		last.Stop = model.StopTools

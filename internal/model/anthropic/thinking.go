@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/parley-server/parley/internal/model"
 )
 
@@ -44,7 +42,7 @@ const minThinking = 1024
 
 // addEffort makes the model think as much as the request wants, if it can. A model with a budget
 // must begin a step with its thinking, so that a turn which began without continues without.
-func (m *Model) addEffort(p *anthropic.MessageNewParams, req model.Request) {
+func (m *Model) addEffort(p *params, req model.Request) {
 	v, effort := versionOf(m.service.Model), req.Effort
 	if effort == "" {
 		return
@@ -52,16 +50,16 @@ func (m *Model) addEffort(p *anthropic.MessageNewParams, req model.Request) {
 	if v >= thinksByBudget && v < thinksByEffort {
 		budget := min(thinkingBudgets[effort], p.MaxTokens/2)
 		if budget >= minThinking && !req.MustCall && !m.lacksThinking(req.Messages) {
-			p.Thinking = anthropic.ThinkingConfigParamOfEnabled(budget)
+			p.Thinking = &thinkingMode{Type: "enabled", BudgetTokens: budget}
 		}
 		return
 	}
 	if effort == "minimal" {
 		effort = "low"
 	}
-	p.OutputConfig.Effort = anthropic.OutputConfigEffort(effort)
+	p.OutputConfig = &outputConfig{effort}
 	if v >= thinksByEffort && !req.MustCall {
-		p.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{}
+		p.Thinking = &thinkingMode{Type: "adaptive"}
 	}
 }
 
@@ -89,15 +87,15 @@ type thinkingBlock struct {
 }
 
 // thinkingBlocks returns the thinking at one place of a reply.
-func (m *Model) thinkingBlocks(msg model.Message, afterText bool, calls int) (out []anthropic.ContentBlockParamUnion) {
+func (m *Model) thinkingBlocks(msg model.Message, afterText bool, calls int) (out []block) {
 	for _, raw := range m.service.ReasoningAt(msg, afterText, calls) {
 		var b thinkingBlock
 		switch {
 		case json.Unmarshal(raw, &b) != nil:
 		case b.Type == "redacted_thinking":
-			out = append(out, anthropic.NewRedactedThinkingBlock(b.Data))
+			out = append(out, block{Type: b.Type, Data: b.Data})
 		default:
-			out = append(out, anthropic.NewThinkingBlock(b.Signature, b.Thinking))
+			out = append(out, block{Type: "thinking", Thinking: &b.Thinking, Signature: &b.Signature})
 		}
 	}
 	return out

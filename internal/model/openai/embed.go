@@ -45,7 +45,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) (vectors [][]float
 	if e.m.unusable != nil {
 		return nil, 0, e.m.unusable
 	}
-	res, err := e.m.client.post(ctx, "embeddings", embeddingsRequest{e.m.service.Model, texts, "float"})
+	res, err := e.m.exchange.Post(ctx, "embeddings", embeddingsRequest{e.m.service.Model, texts, "float"})
 	if rejected, ok := errors.AsType[*model.Error](err); ok && rejected.Status == http.StatusBadRequest {
 		rejected.Hint = fmt.Sprintf("%s did not accept the texts. Check that %s is a model of embeddings.", e.m.service.Name, e.m.service.Model)
 	}

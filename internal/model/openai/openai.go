@@ -33,7 +33,7 @@ type Config struct {
 // Model is one model at one server.
 type Model struct {
 	service  provider.Service
-	client   client
+	exchange provider.Exchange
 	official bool
 	unusable error // reason why requests are impossible, or nil
 
@@ -49,12 +49,13 @@ func New(cfg Config) *Model {
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
 	official := strings.HasPrefix(base, "https://api.openai.com/")
+	header := make(http.Header)
+	if key := strings.TrimSpace(cfg.APIKey); key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
 	return &Model{
-		service: service,
-		client: client{
-			http: provider.Client(cfg.HTTPClient), key: strings.TrimSpace(cfg.APIKey),
-			base: base, send: service.Send,
-		},
+		service:  service,
+		exchange: provider.Exchange{Service: service, Client: provider.Client(cfg.HTTPClient), Base: base, Header: header},
 		official: official, responses: official || cfg.Responses,
 		unusable: service.CheckURL(base),
 	}
@@ -101,7 +102,7 @@ func (m *Model) stream(ctx context.Context, path string, body any, newReply func
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r := newReply()
-		stream, err := m.client.openStream(inner, path, body)
+		stream, err := m.openStream(inner, path, body)
 		if err == nil {
 			defer stream.Close()
 			var stopped bool

@@ -41,8 +41,8 @@ func (s Service) CheckURL(base string) error {
 	return s.misconfigured("The base URL of %s is not an http or https address. Check %s.", s.Name, s.URL)
 }
 
-// Send makes one request; it has the signature of middleware in Anthropic's SDK. It returns a
-// response that may contain a stream; anything else is a *model.Error, or the context's own error.
+// Send makes one request with next. It returns a response that may contain a stream; anything else is
+// a *model.Error, or the context's own error.
 func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil {
