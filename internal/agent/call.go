@@ -132,6 +132,8 @@ func (r *run) endSpan(span *tracing.Span, c event.ToolCall, res tool.Result, err
 		outcome = "accepted"
 	case unconnected:
 		outcome = "not_connected"
+	case r.stopped: // a question
+		outcome = "waiting"
 	case err != nil:
 		outcome = "interrupted"
 		span.Fail(outcome)
@@ -142,8 +144,8 @@ func (r *run) endSpan(span *tracing.Span, c event.ToolCall, res tool.Result, err
 	span.Set(slog.String("gen_ai.operation.name", "execute_tool"), slog.String("gen_ai.tool.name", c.Tool), slog.String("gen_ai.tool.call.id", c.ID),
 		slog.String("gen_ai.tool.type", "function"), slog.String("gen_ai.conversation.id", r.c.Session.String()), slog.String("parley.tool.outcome", outcome))
 	if span.HasContent() {
-		span.Set(slog.String("gen_ai.tool.call.arguments", r.redactSecrets(limitOutput(string(c.Input)))),
-			slog.String("gen_ai.tool.call.result", r.redactSecrets(limitOutput(res.Output))))
+		span.Set(slog.String("gen_ai.tool.call.arguments", limitOutput(r.redactSecrets(string(c.Input)))),
+			slog.String("gen_ai.tool.call.result", limitOutput(r.redactSecrets(res.Output))))
 	}
 	span.End()
 }
