@@ -67,6 +67,9 @@ func (t *Tracer) StartServer(ctx context.Context, h http.Header, name string) (c
 // Start begins a span, a child of the one in the context. It returns nil if nothing is recorded, so
 // that callers can leave out what only the span needs.
 func Start(ctx context.Context, name string, kind Kind) (context.Context, *Span) {
+	if _, ok := ctx.Value(scopeKey{}).(scope); !ok { // before the options, which allocate
+		return ctx, nil
+	}
 	return start(ctx, name, trace.WithSpanKind(kind))
 }
 
