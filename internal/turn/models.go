@@ -19,7 +19,7 @@ func (s *Service) modelsOf(ctx context.Context, claimed session.Claimed, a *atte
 	id := claimed.Turn.WorkspaceID
 	name := cmp.Or(claimed.Agent.Model, s.cfg.DefaultModel)
 	if m, err = s.openModel(ctx, id, name, a); err != nil {
-		if pgerr.IsTransient(err) {
+		if pgerr.IsTransient(err) || ctx.Err() != nil {
 			return nil, nil, err
 		}
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", id, "model", name, "err", err)

@@ -149,6 +149,54 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	}
 }
 
+// idling is a model that writes nothing until its request ends.
+type idling struct{ begun, ended chan struct{} }
+
+func (idling) Name() string { return "test/idling" }
+
+func (m idling) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		m.begun <- struct{}{}
+		<-ctx.Done()
+		m.ended <- struct{}{}
+		yield(model.Chunk{}, ctx.Err())
+	}
+}
+
+// TestTurnClaimedByAStoppingProcess lets a process claim a turn after it has handed its turns over.
+// That one is handed over as well.
+func TestTurnClaimedByAStoppingProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("unused"))
+	m := idling{begun: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
+	w.model = m
+	idle := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
+	late := w.start(t, idle, "go")
+	lock, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lock.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, late.Session); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, func(c *turn.Config) {
+		c.Grace = 10 * time.Millisecond
+		c.Model = func(ctx context.Context, _ uuid.UUID, _ string) (model.Model, error) { return m, ctx.Err() }
+	})
+	w.start(t, r, "go")
+	wait.Receive(t, "a model call", m.begun)
+	w.await(t, "a worker waits for the session", `SELECT count(*) = 2 FROM river_job WHERE state = 'running' AND kind = 'turn'`)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); r.stop() }()
+	wait.Receive(t, "the end of the model call", m.ended) // the process hands over what it has
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait.Receive(t, "the stop", stopped)
+	w.await(t, "the late turn was claimed and is queued again", `SELECT state = 'queued' AND epoch > 0 FROM turns WHERE id = $1`, late.Turn)
+}
+
 // panicking is a model that panics.
 type panicking struct{}
 

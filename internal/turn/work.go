@@ -78,6 +78,7 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
+	job := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a := &attempt{lease: claimed.Lease, counts: counts{s.cfg.Metrics}, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
@@ -97,6 +98,9 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 	}
 	if err != nil && limited.Err() != nil { // the time limit is the reason, whatever the attempt was doing
 		err = errors.Join(context.Cause(limited), err)
+	}
+	if err != nil && job.Err() != nil { // the process stops, and River's cause is not one of ours
+		err = errors.Join(errDrain, err)
 	}
 	s.settleTurn(context.WithoutCancel(ctx), t, a, e, err)
 }
@@ -148,13 +152,15 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 			if len(b.Calls) == 0 { // usually the last reply
 				write = w.Queue
 			}
-		case event.ToolResult:
+		}
+		last := bodies[len(bodies)-1].Kind() // others of the same call come before it
+		if last == event.KindToolResult {
 			crashpoint.Hit("tool.after_call_before_result")
 		}
 		if err := write(ctx, bodies...); err != nil {
 			return e, w, err
 		}
-		if bodies[0].Kind() == event.KindToolUse {
+		if last == event.KindToolUse {
 			crashpoint.Hit("tool.after_use_before_call")
 		}
 		a.noteEvents(bodies)
