@@ -35,6 +35,7 @@ type Metrics struct {
 	Handovers     *prometheus.CounterVec // reason
 	Takeovers     *prometheus.CounterVec // reason
 	LeasesLost    prometheus.Counter
+	LogsBroken    prometheus.Counter
 	Renewals      *prometheus.CounterVec // outcome
 
 	ModelCalls      *prometheus.CounterVec   // provider, outcome
@@ -81,6 +82,7 @@ func New() *Metrics {
 	m.Handovers = m.counters("parley_turn_handovers_total", "Turns that a worker put back into the queue, by reason: drain, stalled or database.", "reason")
 	m.Takeovers = m.counters("parley_turn_takeovers_total", "Turns taken from another worker, by reason: dead (its process is gone) or lease (its lease ended).", "reason")
 	m.LeasesLost = m.counter("parley_leases_lost_total", "Turns whose worker stopped because its lease was lost or could not be renewed.")
+	m.LogsBroken = m.counter("parley_broken_logs_total", "Turns that were stopped because their stored events are not in order, which is a bug or a change of the log by others.")
 	m.Renewals = m.counters("parley_lease_renewals_total", "Renewals of the leases of this process, by outcome: ok or failed.", "outcome")
 
 	m.ModelCalls = m.counters("parley_model_calls_total", "Requests to model providers, by outcome: ok, failed, overloaded or canceled. The provider of a workspace is own.", "provider", "outcome")

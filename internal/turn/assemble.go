@@ -167,7 +167,15 @@ func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.T
 	if claimed.Log != nil {
 		return *claimed.Log, nil
 	}
-	return s.cfg.Sessions.ReadTurnLog(ctx, claimed.Turn)
+	log, err := s.cfg.Sessions.ReadTurnLog(ctx, claimed.Turn)
+	if err != nil {
+		return log, err
+	}
+	if err := checkLog(log.Events, claimed.Lease.Epoch); err != nil {
+		s.cfg.Metrics.LogsBroken.Inc()
+		return log, fmt.Errorf("the log of the turn is broken: %w", err)
+	}
+	return log, nil
 }
 
 // addMessageParts adds the parts of the message that are not in the log: the sealed prompt of a
