@@ -77,7 +77,6 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 			return done, err
 		}
 	}
-	crashpoint.Hit("migrate.mid")
 	if done.River, err = m.repeat(ctx, held, m.riverUp); err != nil || !owns {
 		return done, err
 	}
@@ -194,6 +193,7 @@ func (m *migrator) repeat(ctx context.Context, held *lock, step func(context.Con
 			return n, nil
 		}
 		m.log.InfoContext(ctx, "migration applied", "migration", name)
+		crashpoint.Hit("migrate.mid")
 	}
 }
 

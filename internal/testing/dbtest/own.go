@@ -72,6 +72,16 @@ func (s *Server) DSN() string {
 	return s.running.DSN(name)
 }
 
+// Empty creates a database without tables and returns its DSN.
+func (s *Server) Empty() string {
+	s.t.Helper()
+	name := newName()
+	if err := execute(s.Admin(), "CREATE DATABASE "+name); err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	return s.running.DSN(name)
+}
+
 // Database returns the DSN of a database of this server.
 func (s *Server) Database(name string) string { return s.running.DSN(name) }
 

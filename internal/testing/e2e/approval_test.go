@@ -17,6 +17,7 @@ type question struct {
 
 	ApprovalID string `json:"approval_id"`
 	DecideURL  string `json:"decide_url"`
+	SecretURL  string `json:"secret_url"`
 	Operations []struct {
 		Tool  string
 		Input struct{ Page, Content string }

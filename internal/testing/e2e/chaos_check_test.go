@@ -32,7 +32,7 @@ func (c *chaosRun) check() {
 			continue
 		}
 		c.ended(s, turn)
-		if turn.over() {
+		if turn.over() || turn.state == "failed" { // ended has reported a failure without a cause
 			finished++
 		}
 		if err := saidBy(turn.rows, s.steps, turn.state == "completed"); err != nil {
@@ -172,6 +172,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 		return o.session == turn.session && o.body["multitask_strategy"] == "interrupt"
 	})
 	switch {
+	case turn.state == "failed" && c.provider.excuses(s.tag, turn.code):
 	case turn.state == "failed":
 		c.violation("%s failed: %s", s.tag, turn.code)
 	case s.canceled && turn.state != "canceled":
@@ -190,7 +191,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	case s.decision == "allow" && !turn.wrote(): // the model received a failed result
 	case s.decision == "allow" && (err != nil || content != s.tag):
 		c.violation("%s: the page that was allowed is %q: %v", s.tag, content, err)
-	case s.decision == "deny" && !errors.Is(err, pgx.ErrNoRows):
+	case s.decision != "allow" && !errors.Is(err, pgx.ErrNoRows):
 		c.violation("%s: the page that was denied is there: %v", s.tag, err)
 	}
 }

@@ -26,11 +26,31 @@ type chaosMessage struct {
 	cancelAfter int           // frames; 0: never
 	decision    string        // decision on its approvals
 	page        string        // wiki page that an approved call writes; "": it calls the shop
+	bad         []string      // how the first replies of the provider fail
 	then        *chaosMessage // sent to the same session while this one's turn runs
 }
 
+// unanswered is the decision on approvals that expire.
+const unanswered = "unanswered"
+
+// The kinds of messages; newChaosMessage draws from those before messageSecret.
+const (
+	messageText     = 0
+	messageTools    = 3
+	messageApproval = 5
+	messageOverload = 7
+	messageShop     = 8
+	messageProvider = 9
+	messageSecret   = 11
+)
+
 // newChaosMessage draws a message.
 func newChaosMessage(rng *rand.Rand, tag string) *chaosMessage {
+	return newChaosMessageOf(rng, tag, rng.IntN(messageSecret))
+}
+
+// newChaosMessageOf draws a message of a kind.
+func newChaosMessageOf(rng *rand.Rand, tag string, kind int) *chaosMessage {
 	m := &chaosMessage{tag: tag, body: map[string]any{}}
 	script := builtin.Script("").Line("Message %s", tag)
 	text := func() {
@@ -43,28 +63,37 @@ func newChaosMessage(rng *rand.Rand, tag string) *chaosMessage {
 		script = script.Say(n)
 		m.steps = append(m.steps, builtin.Words(n))
 	}
-	switch rng.IntN(9) {
-	case 0, 1, 2:
+	switch kind {
+	case messageText, messageText + 1, messageText + 2:
 		text()
-	case 3, 4:
+	case messageTools, messageTools + 1:
 		words()
 		script = script.Line(`@call grep {"pattern":"x"} write {"path":"%s.txt","content":"%s"} grep {"pattern":"y"}`, tag, tag)
 		text()
 		script = script.Call("read", fmt.Sprintf(`{"path":"%s.txt"}`, tag))
 		words()
-	case 5, 6:
+	case messageApproval, messageApproval + 1:
 		m.decision = []string{"allow", "allow", "deny"}[rng.IntN(3)]
 		m.page = "chaos-" + tag
 		words()
 		script = script.Call("wiki_write", fmt.Sprintf(`{"page":"%s","content":"%s"}`, m.page, tag))
 		text()
-	case 7:
+	case messageOverload:
 		script = script.Line("@unicode").Line("@error model_overloaded once")
 		m.steps = append(m.steps, builtin.Unicode)
-	case 8:
+	case messageShop:
 		m.decision = "allow"
 		words()
 		script = script.Call("book", "{}")
+		text()
+	case messageProvider, messageProvider + 1:
+		provideMessage(rng, m)
+	case messageSecret:
+		m.decision = "allow"
+		words()
+		script = script.Call("request_secret", `{"key_name":"SHOP_KEY","reason":"to pay"}`)
+		words()
+		script = script.Call("pay", "{}")
 		text()
 	}
 	if m.decision == "" {
@@ -110,14 +139,14 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 	session := ""
 	began := time.Now()
 	for i := 0; i < n || time.Since(began) < c.run.plan.goesOn; i++ {
-		m := newChaosMessage(c.rng, fmt.Sprintf("%s-%d", name, i))
+		m := c.draw(fmt.Sprintf("%s-%d", name, i))
 		if session != "" && c.rng.IntN(2) == 0 {
 			m.body["session_id"] = session
 		} else if c.rng.IntN(3) == 0 {
 			m.body["caller_id"] = "caller-" + m.tag
 		}
 		if !m.blocking && m.cancelAfter == 0 && c.rng.IntN(4) == 0 {
-			m.then = newChaosMessage(c.rng, m.tag+"-then")
+			m.then = c.draw(m.tag + "-then")
 			m.then.blocking, m.then.cancelAfter = false, 0
 			m.then.body["multitask_strategy"] = []string{"enqueue", "interrupt"}[c.rng.IntN(2)]
 		}
@@ -135,6 +164,17 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 		}
 		c.pause(ctx, 2*cmp.Or(c.run.plan.think, 100*time.Millisecond))
 	}
+}
+
+func (c *chaosClient) draw(tag string) *chaosMessage {
+	if draw := c.run.plan.draw; draw != nil {
+		return draw(c.run, c.rng, tag)
+	}
+	m := newChaosMessage(c.rng, tag)
+	if c.run.plan.short {
+		m.bad = m.bad[:min(len(m.bad), 1)]
+	}
+	return m
 }
 
 // read sends a message and reads its stream to the end.
@@ -174,9 +214,9 @@ func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 				replica := c.run.replicas[seen%2]
 				c.bg.Go(func() { c.run.cancel(ctx, replica, s) })
 			}
-			if q := questionIn(f); q != nil && s.decision != "" && q.Operations[0].Input.Page == s.page && !decided[q.ApprovalID] {
+			if q := questionIn(f); q != nil && s.asks(q) && !decided[q.ApprovalID] {
 				decided[q.ApprovalID] = true
-				c.bg.Go(func() { c.run.answer(ctx, q.DecideURL, s.decision) })
+				c.bg.Go(func() { c.run.answer(ctx, q, s.decision) })
 			}
 			limit--
 			return limit != 0
@@ -252,15 +292,31 @@ func sessionOf(f frame) string {
 
 func questionIn(f frame) *question {
 	q := &question{}
-	if f.Event != "input_required" || json.Unmarshal([]byte(f.Data), q) != nil || len(q.Operations) == 0 {
+	if f.Event != "input_required" || json.Unmarshal([]byte(f.Data), q) != nil || len(q.Operations) == 0 && q.SecretURL == "" {
 		return nil
 	}
 	return q
 }
 
-// answer decides an approval, and repeats that until a server accepts it.
-func (c *chaosRun) answer(ctx context.Context, url, decision string) {
-	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, url, decision) },
+// asks reports whether a question is one of the message that its client answers: a resumed stream may
+// have those of other turns.
+func (m *chaosMessage) asks(q *question) bool {
+	switch {
+	case m.decision == "" || m.decision == unanswered:
+		return false
+	case q.SecretURL != "":
+		return true
+	}
+	return q.Operations[0].Input.Page == m.page
+}
+
+// answer answers a question, and repeats that until a server accepts it.
+func (c *chaosRun) answer(ctx context.Context, q *question, decision string) {
+	if q.SecretURL != "" {
+		c.provide(ctx, q.SecretURL)
+		return
+	}
+	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, q.DecideURL, decision) },
 		func(status int, _ []byte) bool {
 			return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
 		})

@@ -1,12 +1,14 @@
 package e2e_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // chaosDatabase is one PostgreSQL or, with a standby, two of which a failover swaps the roles. Its
@@ -37,27 +39,43 @@ func (d *chaosDatabase) addStandby() {
 	d.rejoin()
 }
 
-// newDSNs creates a database and returns its address on each server.
-func (d *chaosDatabase) newDSNs(standby bool) []string {
+// newDSNs creates a database for a test and returns its address on each server.
+func (d *chaosDatabase) newDSNs(t testing.TB, standby bool) []string {
 	d.t.Helper()
 	if standby {
 		d.addStandby()
 	}
 	dsns := []string{d.current().DSN()}
-	if !standby {
-		return dsns
-	}
-	other := d.servers[1-d.primary]
 	config, err := pgx.ParseConfig(dsns[0])
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	t.Cleanup(func() { d.drop(config.Database) })
+	if !standby {
+		return dsns
+	}
+	other := d.servers[1-d.primary]
 	other.AwaitDatabase(config.Database)
 	dsns = append(dsns, other.Database(config.Database))
 	if d.primary == 1 {
 		dsns[0], dsns[1] = dsns[1], dsns[0]
 	}
 	return dsns
+}
+
+// drop removes a database: the small file system has no room for those of hundreds of runs.
+func (d *chaosDatabase) drop(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, d.current().Admin())
+	if err != nil {
+		d.t.Logf("drop %s: %v", name, err)
+		return
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+		d.t.Logf("drop %s: %v", name, err)
+	}
 }
 
 func (d *chaosDatabase) current() *dbtest.Server { return d.servers[d.primary] }

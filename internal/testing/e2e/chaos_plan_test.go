@@ -63,14 +63,17 @@ func (f scheduledFault) String() string {
 // clients send how much. How processes and connections interleave does not follow from it.
 type chaosPlan struct {
 	seed    int64
+	short   bool // for the normal test suite: few messages, and a provider that fails once
 	kinds   []string
 	faults  []scheduledFault
 	clients int
 	turns   int           // minimum number of messages of each client
 	crash   string        // the crash point of replica 0, as FAULT has it; "": none
+	both    bool          // the crash point is also one of replica 1
 	env     []string      // further environment of the replicas
 	goesOn  time.Duration // clients send messages for at least this long
 	think   time.Duration // mean pause of a client between two messages, 0: 100 ms
+	scenario
 }
 
 // newChaosPlan draws a plan. A short one is for the normal test suite.
@@ -79,7 +82,7 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 	p := chaosPlan{seed: seed, clients: 4 + rng.IntN(4), turns: 5 + rng.IntN(4)}
 	window, longest := 8*time.Second, 8*time.Second
 	if short {
-		p.clients, p.turns = 3, 3
+		p.short, p.clients, p.turns = true, 3, 3
 		window, longest = 3*time.Second, 2*time.Second
 	}
 	all := slices.Sorted(func(yield func(string) bool) {

@@ -13,35 +13,62 @@ import (
 	"time"
 )
 
-// chaosShop is the server of a tool that must not run twice: it counts the requests of each call.
+// chaosShop is the server of tools that must not run twice: it counts the requests of each call. It
+// also receives callbacks.
 type chaosShop struct {
+	url string
 	bad atomic.Bool // responses are slow, and every other one is an error
 
-	mu    sync.Mutex
-	calls map[string]int // requests by tool_use_id
+	mu           sync.Mutex
+	calls        map[string]int // requests by tool_use_id
+	paid, unpaid int            // requests with the secret, and without
+	reports      map[string][]string
 }
 
 // openShop starts the server and registers its tool, book.
 func (c *chaosRun) openShop() {
 	c.t.Helper()
-	c.shop = &chaosShop{calls: make(map[string]int)}
+	c.shop = &chaosShop{calls: map[string]int{}, reports: map[string][]string{}}
 	h := httptest.NewServer(c.shop)
 	c.t.Cleanup(h.Close)
-	address := strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
-	c.w.env = []string{"PARLEY_EGRESS_ALLOW=" + pinOf(c.t, address)}
-	file := filepath.Join(c.dir, "book.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "description: Books.\nmethod: POST\nurl: %s/book\n", address), 0o600); err != nil {
+	c.shop.url = strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
+	c.w.env = append(c.w.env, "PARLEY_EGRESS_ALLOW="+pinOf(c.t, c.shop.url))
+	c.addTool("book", "")
+}
+
+// addTool registers a tool of the shop, with more lines of its definition.
+func (c *chaosRun) addTool(name, more string) {
+	c.t.Helper()
+	file := filepath.Join(c.dir, name+".yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "description: Buys.\nmethod: POST\nurl: %s/%s\n%s\n", c.shop.url, name, more), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	c.w.parley(c.t, "tools", "add", "book", "--http", "@"+file, "--workspace", "w")
+	c.w.parley(c.t, "tools", "add", name, "--http", "@"+file, "--workspace", "w")
 }
 
 // ServeHTTP implements http.Handler.
 func (s *chaosShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the replica was killed
+	}
+	if r.URL.Path == "/hook" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		id := r.Header.Get("Webhook-Id")
+		s.reports[id] = append(s.reports[id], string(body))
+		return
+	}
 	s.mu.Lock()
 	s.calls[r.Header.Get("Webhook-Id")]++
 	n := len(s.calls)
+	switch {
+	case r.URL.Path != "/pay":
+	case r.Header.Get("Authorization") == "Bearer "+shopSecret:
+		s.paid++
+	default:
+		s.unpaid++
+	}
 	s.mu.Unlock()
 	pause := 100 * time.Millisecond
 	if s.bad.Load() {

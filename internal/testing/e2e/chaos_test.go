@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +60,7 @@ type chaosRun struct {
 	dir      string // logs, and the records of a failure
 	log      *os.File
 	shop     *chaosShop
+	provider *chaosProvider
 	checks   []func() // in addition to those of every run
 
 	// Only the goroutine that injects faults uses these.
@@ -67,6 +69,9 @@ type chaosRun struct {
 	slowest time.Duration // the slowest reading of readAgain
 	resumed int           // attempts that continued a turn, after a takeover, a hand-over or a question
 	silence time.Duration // the longest silence of a stream after a promotion
+
+	secretKey           string       // an API key that may provide secrets
+	wholePast, gonePast atomic.Int64 // how often sessions of the past were read whole, or were gone
 
 	mu          sync.Mutex
 	promotions  []promotion
@@ -77,7 +82,7 @@ type chaosRun struct {
 
 func newChaosRun(t *testing.T, db *chaosDatabase, plan chaosPlan) *chaosRun {
 	t.Helper()
-	servers := db.newDSNs(slices.Contains(plan.kinds, faultFailover))
+	servers := db.newDSNs(t, slices.Contains(plan.kinds, faultFailover))
 	c := &chaosRun{t: t, plan: plan, db: db, w: newWorldOn(t, dbtest.PrimaryOf(servers...))}
 	c.w.parley(t, "workspace", "update", "w", "--max-running", "200")
 	c.w.approver(t) // before clients run at the same time
@@ -93,10 +98,14 @@ func newChaosRun(t *testing.T, db *chaosDatabase, plan chaosPlan) *chaosRun {
 	}
 	t.Cleanup(func() { _ = c.log.Close() })
 	c.openShop()
+	c.openProvider()
+	if plan.prepare != nil {
+		plan.prepare(c)
+	}
 	plan.env = append(plan.env, c.w.env...)
 	for i := range c.replicas {
 		var once []string
-		if i == 0 && plan.crash != "" {
+		if plan.crash != "" && (i == 0 || plan.both) {
 			once = []string{"FAULT=" + plan.crash}
 		}
 		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)), servers, plan.env, once)
@@ -122,10 +131,13 @@ func (c *chaosRun) execute() {
 	start := time.Now()
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	var clients sync.WaitGroup
+	var clients, beside sync.WaitGroup
 	for i := range c.plan.clients {
 		client := &chaosClient{run: c, rng: rand.New(rand.NewPCG(uint64(c.plan.seed), uint64(i+1)))}
 		clients.Go(func() { client.work(ctx, fmt.Sprintf("c%d", i), c.plan.turns) })
+	}
+	if c.plan.beside != nil {
+		beside.Go(func() { c.plan.beside(ctx, c) })
 	}
 	c.inject(ctx)
 	finished := make(chan struct{})
@@ -145,14 +157,19 @@ func (c *chaosRun) execute() {
 	over := time.Since(c.healed)
 	stop()
 	wait.Receive(c.t, "the end of the clients", finished)
+	wait.Until(c.t, "the end of the other readers", beside.Wait)
+	if c.plan.settle != nil {
+		c.plan.settle(c)
+	}
 	c.check()
 	c.report(time.Since(start), over)
 }
 
 // report prints the outcome, and keeps logs and rows of a failed run.
 func (c *chaosRun) report(took, over time.Duration) {
-	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d resumed attempts, %d connections, %v in all, over %v after the last fault, read again in %v",
-		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), c.resumed, len(c.connections),
+	spoiled, excused := c.provider.failures()
+	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d resumed attempts, %d connections, %d bad replies of the provider with %d failed turns, %v in all, over %v after the last fault, read again in %v",
+		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), c.resumed, len(c.connections), spoiled, excused,
 		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
 	for _, p := range c.promotions {
 		summary += fmt.Sprintf(", promoted (silent=%t), streams silent for %v", p.silent, c.silence.Round(time.Millisecond))
@@ -190,6 +207,7 @@ func (c *chaosRun) note(m *chaosMessage) *sentMessage {
 	defer c.mu.Unlock()
 	s := &sentMessage{chaosMessage: m}
 	c.sent = append(c.sent, s)
+	c.provider.add(m)
 	return s
 }
 

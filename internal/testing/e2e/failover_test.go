@@ -66,7 +66,7 @@ func TestUnreplicatedMessageIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
 	db := newChaosDatabase(t)
-	dsns := db.newDSNs(true)
+	dsns := db.newDSNs(t, true)
 	w := newWorldOn(t, dbtest.PrimaryOf(dsns...))
 	s := w.serve(t, nil)
 	w.start(t, s, "@say before")

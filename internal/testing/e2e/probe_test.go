@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +25,6 @@ func TestProbes(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
 	for name, fault := range map[string]func(p *faultproxy.Proxy, listener int){
-		"nothing": func(*faultproxy.Proxy, int) {},
 		"the connection breaks with the notification": func(p *faultproxy.Proxy, listener int) {
 			p.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
 				if c.Conn == listener && c.Direction == faultproxy.ToClient && bytes.Contains(c.Data, []byte("parley\x00")) {
@@ -46,6 +47,45 @@ func TestProbes(t *testing.T) {
 			probe(t, fault)
 		})
 	}
+}
+
+// TestLostTransaction loses a replica whose connection is open and silent within a transaction: the
+// proxy keeps it open as a network does that lost the machine. PostgreSQL ends the transaction, and
+// with it the lock of the session.
+func TestLostTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.serve(t, nil)
+	lost := w.newReplica(t, filepath.Join(t.TempDir(), "lost.log"), []string{w.dsn}, []string{"PARLEY_WORKERS=0"}, nil)
+	wait.For(t, "the replica is ready", lost.ready)
+	q := w.ask(t, other)
+	silent := make(chan struct{}, 1)
+	decides, conn := faultproxy.Executes("UPDATE approvals\nSET status = $1"), 0
+	lost.proxies[0].OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
+		switch {
+		case c.Direction == faultproxy.ToServer && conn == c.Conn:
+			silent <- struct{}{}
+			return faultproxy.FreezeConn
+		case conn == 0 && decides(c):
+			conn = c.Conn
+		}
+		return faultproxy.Forward
+	})
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, _, _ = w.try(w.decision(t, &lost.server, q.DecideURL, "deny"))
+	}()
+	wait.Receive(t, "the connection is silent within the transaction", silent)
+	lost.setUp(false)
+	lost.send(syscall.SIGKILL)
+	wait.Receive(t, "the end of the request", answered)
+	began := time.Now()
+	wait.For(t, "the other replica decides", func() bool {
+		status, d := w.decide(t, other, q, "allow")
+		return status == http.StatusOK && d.Data.Status == "allowed"
+	})
+	t.Logf("the other replica decided after %v", time.Since(began).Round(time.Millisecond))
 }
 
 // probe reads a turn at a replica whose listening connection breaks before the turn's only event.

@@ -1,6 +1,7 @@
 // Mutants shows that the chaos harness finds bugs. It plants one bug after the other in a copy of a
 // few files, builds the end-to-end tests with them and runs the seeds, crash points or probes that
-// must fail. The files of the repository do not change: go build -overlay replaces them.
+// must fail. Then it makes the run that failed once more without the bug, which must pass. The files
+// of the repository do not change: go build -overlay replaces them.
 //
 //	go run ./internal/testing/e2e/mutants            # all
 //	go run ./internal/testing/e2e/mutants fence lock # some
@@ -26,37 +27,89 @@ type edit struct{ file, from, to string }
 
 // mutant is a planted bug and the test that must fail.
 type mutant struct {
-	name  string
-	bug   string
-	edits []edit
-	run   string   // the tests, as go test -run has it
-	flags []string // more arguments
+	name   string
+	bug    string
+	edits  []edit
+	beside []edit   // changes that make the bug visible; the run without the bug has them too
+	run    string   // the tests, as go test -run has it
+	flags  []string // more arguments
 }
 
 func main() {
-	failed := false
-	for _, m := range mutants {
-		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], m.name) {
-			continue
-		}
-		out, err := m.test()
-		switch {
-		case err != nil:
-			fmt.Printf("%-12s NOT BUILT: %v\n%s", m.name, err, out)
-			failed = true
-		case !bytes.Contains(out, []byte("--- FAIL")):
-			fmt.Printf("%-12s MISSED: %s\n", m.name, m.bug)
-			failed = true
-		default:
-			fmt.Printf("%-12s caught after %d runs: %s: %s\n", m.name, len(passed.FindAll(out, -1))+1, m.bug, firstViolation(out))
-		}
-	}
-	if failed {
+	if !checkAll() {
 		os.Exit(1)
 	}
 }
 
-var passed = regexp.MustCompile(`(?m)^    --- PASS`)
+func checkAll() (ok bool) {
+	dir, err := os.MkdirTemp("", "parley-mutants-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return false
+	}
+	defer os.RemoveAll(dir)
+	ok = true
+	for _, m := range mutants {
+		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], m.name) {
+			continue
+		}
+		verdict, caught := m.check(dir)
+		fmt.Printf("%-12s %s\n", m.name, verdict)
+		ok = ok && caught
+	}
+	return ok
+}
+
+// check runs the tests with the bug, and the one that failed without it.
+func (m mutant) check(dir string) (verdict string, ok bool) {
+	with, err := buildTests(dir, m.name, slices.Concat(m.edits, m.beside))
+	if err != nil {
+		return fmt.Sprintf("NOT BUILT: %v", err), false
+	}
+	defer os.Remove(with)
+	out, err := m.test(with, m.run)
+	if err != nil {
+		return fmt.Sprintf("NOT RUN: %v", err), false
+	}
+	caught := failedTest(out)
+	if caught == "" {
+		return fmt.Sprintf("MISSED: %s", m.bug), false
+	}
+	verdict = fmt.Sprintf("caught by %s, after %d runs: %s: %s", caught, len(passed.FindAll(out, -1))+1, m.bug, firstViolation(out))
+	without, err := buildTests(dir, fmt.Sprintf("without-%d", len(m.beside)), m.beside)
+	if err != nil {
+		return fmt.Sprintf("%s; WITHOUT THE BUG NOT BUILT: %v", verdict, err), false
+	}
+	if out, err = m.test(without, exactly(caught)); err != nil || failedTest(out) != "" || !passed.Match(out) {
+		return fmt.Sprintf("%s; THE SAME RUN WITHOUT THE BUG FAILS: %v %s", verdict, err, firstViolation(out)), false
+	}
+	return verdict + "; the same run without the bug passes", true
+}
+
+var (
+	passed  = regexp.MustCompile(`(?m)^ *--- PASS`)
+	failure = regexp.MustCompile(`(?m)^( *)--- FAIL: (\S+)`)
+)
+
+// failedTest returns the name of the first test that failed, a part of another one rather than that
+// one; "": all passed.
+func failedTest(out []byte) (name string) {
+	for _, m := range failure.FindAllSubmatch(out, -1) {
+		if name = string(m[2]); len(m[1]) > 0 {
+			return name
+		}
+	}
+	return name
+}
+
+// exactly returns the expression that selects one test.
+func exactly(test string) string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
+}
 
 // firstViolation returns the first line that a failed run reported.
 func firstViolation(out []byte) string {
@@ -70,18 +123,17 @@ func firstViolation(out []byte) string {
 
 var violation = regexp.MustCompile(`^        \S|probe_test.go`)
 
-// test builds the tests with the bug and runs them until the first failure.
-func (m mutant) test() (out []byte, err error) {
-	dir, err := os.MkdirTemp("", "parley-mutant-")
-	if err != nil {
-		return nil, err
+// buildTests builds the end-to-end tests with some changes, unless they are built already.
+func buildTests(dir, name string, edits []edit) (binary string, err error) {
+	binary = filepath.Join(dir, name+".test")
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
 	}
-	defer os.RemoveAll(dir)
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for _, e := range m.edits {
+	for _, e := range edits {
 		path, err := filepath.Abs(e.file)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		from := path
 		if changed, ok := overlay.Replace[path]; ok {
@@ -89,35 +141,44 @@ func (m mutant) test() (out []byte, err error) {
 		}
 		text, err := os.ReadFile(from)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		if n := strings.Count(string(text), e.from); n != 1 {
-			return nil, fmt.Errorf("%s has %d times %q: adapt the mutant to the code", e.file, n, e.from)
+			return "", fmt.Errorf("%s has %d times %q: adapt the mutant to the code", e.file, n, e.from)
 		}
-		to := filepath.Join(dir, strings.ReplaceAll(e.file, "/", "_"))
+		to := filepath.Join(dir, name+"-"+strings.ReplaceAll(e.file, "/", "_"))
 		if err := os.WriteFile(to, []byte(strings.Replace(string(text), e.from, e.to, 1)), 0o644); err != nil {
-			return nil, err
+			return "", err
 		}
 		overlay.Replace[path] = to
 	}
-	file := filepath.Join(dir, "overlay.json")
+	file := filepath.Join(dir, name+".json")
 	text, err := json.Marshal(overlay)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, err
+		return "", err
 	}
-	binary := filepath.Join(dir, "e2e.test")
-	if out, err := exec.Command("go", "test", "-tags", "faultpoints", "-overlay", file, "-c", "-o", binary, "./internal/testing/e2e").CombinedOutput(); err != nil {
-		return out, err
+	out, err := exec.Command("go", "test", "-tags", "faultpoints", "-overlay", file, "-c", "-o", binary, "./internal/testing/e2e").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
+	return binary, nil
+}
+
+// test runs tests until the first failure.
+func (m mutant) test(binary, run string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.count=1", "-test.v", "-test.timeout=0", "-test.failfast", "-chaos.over=90s", "-test.run", m.run}, m.flags...)...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.count=1", "-test.v", "-test.timeout=0", "-test.failfast", "-chaos.over=90s", "-test.run", run}, m.flags...)...)
 	cmd.Dir = "internal/testing/e2e"
+	cmd.WaitDelay = 10 * time.Second // servers have its output
 	out, err = cmd.CombinedOutput()
-	if _, exited := errors.AsType[*exec.ExitError](err); exited && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return out, fmt.Errorf("no end within 20 minutes:\n%.2000s", bytes.TrimSpace(out))
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
 		err = nil
 	}
 	return out, err
