@@ -80,8 +80,7 @@ func (c *command) auditVerify() *cobra.Command {
 		Use:   "verify",
 		Short: "compare the log with its signed digests",
 		Example: `  parley audit verify
-  parley audit verify --heads heads.jsonl --public-key @parley.pub
-  aws s3 cp --recursive s3://bucket/heads heads && parley audit verify --heads heads
+  aws s3 cp --recursive s3://bucket/heads heads && parley audit verify --heads heads --public-key @parley.pub
   parley audit verify --session 0192f0aa-0000-7000-8000-000000000001`,
 		Long: `Reports each event that was changed, removed, inserted or moved since its digest was signed, and exits
 with 1 if there is one. The first one is listed first. --heads compares the log with heads that were

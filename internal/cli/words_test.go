@@ -372,7 +372,7 @@ func TestOldVerbsStillWork(t *testing.T) {
 // format of its own, or is listed here.
 func TestEveryCommandThatPrintsTakesJSON(t *testing.T) {
 	t.Parallel()
-	own := "serve listen mcp completion-bash completion-fish completion-powershell completion-zsh help exit-codes"
+	own := "serve runner listen mcp completion-bash completion-fish completion-powershell completion-zsh help exit-codes"
 	sh := shell{t: t, dir: t.TempDir()}
 	n := 0
 	for _, path := range commands(t, sh) {
@@ -417,7 +417,7 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 }
 
 // verbs are the imperatives that the short help begins with.
-const verbs = "accept add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow forward generate list manage " +
+const verbs = "accept add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow fork forward generate list manage " +
 	"pause print provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use watch write"
 
 // TestHelpIsOneLinePerCommand reads every line of the lists of commands: an imperative verb in lower
