@@ -365,3 +365,14 @@ func (c *chaosRun) refused(tag string, res *http.Response, body []byte) {
 		c.violation("%s: %s %.300s", tag, res.Status, strings.TrimSpace(string(body)))
 	}
 }
+
+// provide answers a request for a secret, and repeats that until a server accepts it.
+func (c *chaosRun) provide(ctx context.Context, url string) {
+	c.insist(ctx, func(srv *server) *http.Request {
+		req := srv.post(url, map[string]string{"action": "provide", "value": shopSecret})
+		req.Header.Set("Authorization", "Bearer "+c.secretKey)
+		return req
+	}, func(status int, _ []byte) bool {
+		return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
+	})
+}

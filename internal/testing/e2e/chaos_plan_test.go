@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -57,6 +58,15 @@ type scheduledFault struct {
 
 func (f scheduledFault) String() string {
 	return fmt.Sprintf("%s replica=%d n=%d lasts=%v", f.kind, f.replica, f.n, f.lasts)
+}
+
+// scenario is the part of a run that follows from its crash point: other messages, and other checks.
+// Each member may be nil.
+type scenario struct {
+	draw    func(*chaosRun, *rand.Rand, string) *chaosMessage // replaces newChaosMessage
+	prepare func(*chaosRun)                                   // before the replicas start
+	beside  func(context.Context, *chaosRun)                  // while the clients run
+	settle  func(*chaosRun)                                   // before the checks, after the turns have ended
 }
 
 // chaosPlan is everything that follows from a seed alone: which faults happen when, and how many

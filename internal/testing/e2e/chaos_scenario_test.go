@@ -1,13 +1,15 @@
+//go:build faultpoints
+
 package e2e_test
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,15 +19,6 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
-
-// scenario is the part of a run that follows from its crash point: other messages, and other checks.
-// Each member may be nil.
-type scenario struct {
-	draw    func(*chaosRun, *rand.Rand, string) *chaosMessage // replaces newChaosMessage
-	prepare func(*chaosRun)                                   // before the replicas start
-	beside  func(context.Context, *chaosRun)                  // while the clients run
-	settle  func(*chaosRun)                                   // before the checks, after the turns have ended
-}
 
 // count runs a query that returns one number.
 func (c *chaosRun) count(sql string, args ...any) (n int) {
@@ -54,9 +47,6 @@ var expiry = scenario{
 		}
 	},
 }
-
-// shopSecret is the value of the secret that clients provide.
-const shopSecret = "sk-chaos-4f9b27c1d08e6a35"
 
 // secrets lets turns request a secret and send it to the shop.
 var secrets = scenario{
@@ -131,16 +121,21 @@ var (
 	lately  = uuid.MustParse("00000000-0000-7000-8000-000000000002")
 )
 
+// wholePast and gonePast count in a run how often sessions of the past were read whole, or were gone.
+var wholePast, gonePast atomic.Int64
+
 // retention lets readers replay sessions whose partitions are dropped.
 var retention = scenario{
 	prepare: func(c *chaosRun) {
+		wholePast.Store(0)
+		gonePast.Store(0)
 		c.makeDays(5, 20)
 		c.makePast(longAgo, 9, 19, "25 hours")
 		c.makePast(lately, 6, 8, "0")
 	},
 	beside: func(ctx context.Context, c *chaosRun) { c.readPast(ctx) },
 	settle: func(c *chaosRun) {
-		if whole, gone := c.wholePast.Load(), c.gonePast.Load(); whole == 0 || gone == 0 {
+		if whole, gone := wholePast.Load(), gonePast.Load(); whole == 0 || gone == 0 {
 			c.violation("sessions of the past were read %d times whole and %d times as gone", whole, gone)
 		}
 		old := `SELECT count(*) FROM events_partition_ends() WHERE delta AND ends <= date_trunc('day', now(), 'UTC') - interval '1 day'`
@@ -204,7 +199,7 @@ func (c *chaosRun) readPast(ctx context.Context) {
 	}
 	expires := false
 	for i := 0; ctx.Err() == nil; i++ {
-		if !expires && c.wholePast.Load() > 0 {
+		if !expires && wholePast.Load() > 0 {
 			expires = true
 			dbtest.Tamper(c.t, c.w.pool, `UPDATE turns SET finished_at = now() - interval '23 hours 59 minutes 59 seconds' WHERE session_id = $1`, lately)
 		}
@@ -254,9 +249,9 @@ func (c *chaosRun) judgePast(session uuid.UUID, got, rows []frame, ended bool) {
 	}
 	switch {
 	case gone:
-		c.gonePast.Add(1)
+		gonePast.Add(1)
 	case ended:
-		c.wholePast.Add(1)
+		wholePast.Add(1)
 	}
 }
 
@@ -268,15 +263,4 @@ func firstUnequal(a, b []frame) int {
 		}
 	}
 	return -1
-}
-
-// provide answers a request for a secret, and repeats that until a server accepts it.
-func (c *chaosRun) provide(ctx context.Context, url string) {
-	c.insist(ctx, func(srv *server) *http.Request {
-		req := srv.post(url, map[string]string{"action": "provide", "value": shopSecret})
-		req.Header.Set("Authorization", "Bearer "+c.secretKey)
-		return req
-	}, func(status int, _ []byte) bool {
-		return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
-	})
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// shopSecret is the value of the secret that clients provide.
+const shopSecret = "sk-chaos-4f9b27c1d08e6a35"
+
 // chaosShop is the server of tools that must not run twice: it counts the requests of each call. It
 // also receives callbacks.
 type chaosShop struct {

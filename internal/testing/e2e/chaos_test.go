@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,8 +69,7 @@ type chaosRun struct {
 	resumed int           // attempts that continued a turn, after a takeover, a hand-over or a question
 	silence time.Duration // the longest silence of a stream after a promotion
 
-	secretKey           string       // an API key that may provide secrets
-	wholePast, gonePast atomic.Int64 // how often sessions of the past were read whole, or were gone
+	secretKey string // an API key that may provide secrets
 
 	mu          sync.Mutex
 	promotions  []promotion
