@@ -27,6 +27,9 @@ type Message struct {
 	// enqueue or interrupt. The server's default is reject.
 	MultitaskStrategy string  `json:"multitask_strategy,omitempty"`
 	Limits            *Limits `json:"limits,omitempty"`
+	// Effort is how much a model that reasons thinks: minimal, low, medium or high. "": as the agent
+	// defines it.
+	Effort string `json:"effort,omitempty"`
 	// User is the end user who sends the message, and Metadata are pairs to find it by. A message
 	// that begins a session gives both to it.
 	User     string            `json:"user,omitempty"`

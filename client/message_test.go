@@ -46,7 +46,7 @@ func TestAMessageIsSentWhole(t *testing.T) {
 		Skill: "report", Input: client.Input{"month": json.RawMessage(`"2026-10"`)}, SecretInput: []string{"TOKEN"}, SessionID: "s", CallerID: "alice",
 		ResponseSchema: json.RawMessage(`{"type":"object"}`), Attachments: []client.Attached{{FileID: "f"}},
 		Callback:          &client.Receiver{URL: "https://app.example/", Metadata: map[string]string{"order": "17"}},
-		MultitaskStrategy: "enqueue", Limits: &client.Limits{MaxResponseSeconds: 9, MaxTurns: 3, MaxCostUSD: new(0.0)},
+		MultitaskStrategy: "enqueue", Limits: &client.Limits{MaxResponseSeconds: 9, MaxTurns: 3, MaxCostUSD: new(0.0)}, Effort: "low",
 	}
 	q, err := c.Submit(t.Context(), m)
 	if err != nil || q.CallbackID != "c" || q.TurnID != "t" || string(q.Raw) != s.answer {
@@ -56,7 +56,7 @@ func TestAMessageIsSentWhole(t *testing.T) {
 	}
 	want := `{"skill":"report","input":{"month":"2026-10"},"secret_input":["TOKEN"],"session_id":"s","caller_id":"alice","response_schema":{"type":"object"},` +
 		`"attachments":[{"file_id":"f"}],"callback":{"url":"https://app.example/","metadata":{"order":"17"}},"multitask_strategy":"enqueue",` +
-		`"limits":{"max_response_seconds":9,"max_turns":3,"max_cost_usd":0},"stream":%v}`
+		`"limits":{"max_response_seconds":9,"max_turns":3,"max_cost_usd":0},"effort":"low","stream":%v}`
 	for i, stream := range []bool{false, true} {
 		if want := fmt.Sprintf(want, stream); s.bodies[i] != want {
 			t.Errorf("sent %s\nwant %s", s.bodies[i], want)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/agent"
 )
 
 // optionFlags are the fields of a message besides its text.
@@ -25,6 +26,7 @@ type optionFlags struct {
 	agent    agentChoice
 	cost     float64
 	metadata []string
+	effort   string
 }
 
 var strategies = []string{"reject", "enqueue", "interrupt"}
@@ -41,6 +43,7 @@ func (o *optionFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
 	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "a pair name=text to find the message by; may be repeated")
+	f.StringVar(&o.effort, "effort", "", "effort of a model that reasons: minimal, low, medium or high; default: the agent's")
 	f.IntVar(&o.limits.MaxTurns, "max-turns", 0, "end the turn after this many calls of the model")
 	f.IntVar(&o.limits.MaxResponseSeconds, "max-seconds", 0, "end the turn after this many seconds")
 }
@@ -50,7 +53,10 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 	if o.ifBusy != "" && !slices.Contains(strategies, o.ifBusy) {
 		return usageError(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")
 	}
-	m.MultitaskStrategy, m.SecretInput = o.ifBusy, o.secrets
+	if o.effort != "" && !slices.Contains(agent.Efforts, o.effort) {
+		return usageError(cmd, fmt.Sprintf("--effort cannot be %q.", o.effort), "It takes "+strings.Join(agent.Efforts, ", ")+".")
+	}
+	m.MultitaskStrategy, m.SecretInput, m.Effort = o.ifBusy, o.secrets, o.effort
 	m.Agent, m.AgentVersion = o.agent.name, client.AgentVersion(o.agent.version)
 	for _, id := range o.files {
 		m.Attachments = append(m.Attachments, client.Attached{FileID: id})

@@ -29,6 +29,10 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue, Origin: origin.JSON(ctx),
 	}
+	if req.Options.Model.Effort != "" && !req.Workspace.CallerParameters {
+		return n, fault.Invalid(fault.Violation{Param: "/effort", Rule: "requires", Expected: "caller_parameters",
+			Message: "The workspace does not accept parameters of the model from callers. Leave out effort, or ask an administrator to set caller_parameters."})
+	}
 	if req.Agent != "" || req.AgentVersion != agents.Published {
 		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, configScope) {
 			return n, &fault.Error{Code: fault.InsufficientScope, Param: "agent_version", Detail: fault.Detail{RequiredScope: configScope},

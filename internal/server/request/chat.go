@@ -14,7 +14,7 @@ import (
 
 // ExtensionFields are the fields of this service's own messages that a client of any dialect may
 // add to its requests.
-var ExtensionFields = []string{"session_id", "agent", "agent_version", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits", "user", "metadata"}
+var ExtensionFields = []string{"session_id", "agent", "agent_version", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits", "effort", "user", "metadata"}
 
 // ByName returns the members of an object that have a value: null counts as absent.
 func ByName(body []Member) map[string]json.RawMessage {

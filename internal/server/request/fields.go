@@ -63,6 +63,9 @@ var messageFields = []Field[Message]{
 	{"limits", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		ParseObject(c, at, raw, &m.Limits, limitFields)
 	}},
+	{"effort", func(c *Checks, at string, raw json.RawMessage, m *Message) {
+		m.Options.Model.Effort = c.OneOf(at, raw, agent.Efforts...)
+	}},
 	{"user", func(c *Checks, at string, raw json.RawMessage, m *Message) {
 		m.Labels.User = c.Word(at, raw, MaxUser)
 	}},

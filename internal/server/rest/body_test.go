@@ -92,6 +92,7 @@ func TestBadMessages(t *testing.T) {
 		`{"command":"x","callback":{"url":""}}`:                                                             "/callback/url min_length",
 		`{"command":"x","callback":{"url":"u","metadata":{"k":1},"x":0}}`:                                   "/callback/metadata/k type, /callback/x unknown",
 		`{"command":"x","attachments":[{},{"file_id":"x"},7,{"file_id":"` + uuid.NewString() + `","x":1}]}`: "/attachments/0/file_id required, /attachments/1/file_id format, /attachments/2 type, /attachments/3/x unknown",
+		`{"command":"x","effort":"huge"}`:                                                                   "/effort enum",
 		`{"command":"x","multitask_strategy":"wait"}`:                                                       "/multitask_strategy enum",
 		`{"command":"x","a/b~c":1}`:                                                                         "/a~1b~0c unknown",
 		`{"command":"x","\u0000":1}`:                                                                        "/\x00 unknown",
@@ -201,7 +202,7 @@ func TestNullEqualsAbsent(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Hour))
 	for _, fields := range []string{
-		`"skill":null,"input":null,"secret_input":null,"caller_id":null,"session_id":null,"response_schema":null,"callback":null,"attachments":null,"multitask_strategy":null,"limits":null,"idempotency_key":null`,
+		`"skill":null,"input":null,"secret_input":null,"caller_id":null,"session_id":null,"response_schema":null,"callback":null,"attachments":null,"multitask_strategy":null,"effort":null,"limits":null,"idempotency_key":null`,
 		`"limits":{"max_turns":null,"max_response_seconds":null,"max_cost_usd":null}`,
 	} {
 		if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@say x", fields, `"stream":false`)}); r.status != http.StatusOK {

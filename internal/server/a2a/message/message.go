@@ -34,7 +34,7 @@ const PartsAt = "/message/parts"
 // extras are the fields of a message that metadata may contain, under the names that all protocols
 // use.
 var extras = []string{"agent", "agent_version", "skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy",
-	"limits"}
+	"limits", "effort"}
 
 // Incoming is a parsed message: the start of a task, or an answer to a task's question.
 type Incoming struct {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -113,6 +114,7 @@ func (s Service) parseRequest(r *server.Request, in *Incoming) (requestBody, err
 		return q, err
 	}
 	q.Request = request.ComposeMessage(&in.Checks, q.text, in.Given)
+	options.Model.Effort = cmp.Or(options.Model.Effort, q.Options.Model.Effort)
 	q.Tools, q.Options, q.Supplied = tools, options, talk.supplied
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
