@@ -32,8 +32,10 @@ type Workspace struct {
 	CallerInstructions bool `json:"caller_instructions"` // messages may have instructions of the caller
 	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
 
-	FallbackModels []string `json:"fallback_models"` // answer in place of an agent's model that fails
-	SearchLanguage string   `json:"search_language"` // of the documents, such as german
+	FallbackModels     []string `json:"fallback_models"`     // answer in place of an agent's model that fails
+	ReasoningSummaries bool     `json:"reasoning_summaries"` // summaries of the reasoning are events of streams
+
+	SearchLanguage string `json:"search_language"` // of the documents, such as german
 
 	Storage *Storage `json:"storage,omitempty"` // in lists
 
@@ -75,8 +77,9 @@ type WorkspaceChange struct {
 	CallerInstructions *bool
 	CallerParameters   *bool
 
-	FallbackModels *[]string
-	SearchLanguage *string
+	FallbackModels     *[]string
+	ReasoningSummaries *bool
+	SearchLanguage     *string
 }
 
 func (c WorkspaceChange) body() object {
@@ -98,6 +101,7 @@ func (c WorkspaceChange) body() object {
 	put(o, "caller_instructions", c.CallerInstructions)
 	put(o, "caller_parameters", c.CallerParameters)
 	put(o, "fallback_models", c.FallbackModels)
+	put(o, "reasoning_summaries", c.ReasoningSummaries)
 	put(o, "search_language", c.SearchLanguage)
 	return o
 }

@@ -29,7 +29,7 @@ FROM p CROSS JOIN LATERAL (
         FROM (
             SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, p.replies) AS step
             FROM events e
-            WHERE e.session_id = p.session_id AND e.turn_id = p.turn_id AND e.at >= p.since AND e.delta
+            WHERE e.session_id = p.session_id AND e.turn_id = p.turn_id AND e.at >= p.since AND e.delta AND e.kind = 'text'
         ) s
     ) d
 ) said
@@ -147,7 +147,7 @@ WITH p AS MATERIALIZED (
     FROM p WHERE turns.id = p.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, u.session_id, u.turn_id, u.at, u.kind = 'text', u.ord, u.kind, u.data::json
+    SELECT u.seq, u.session_id, u.turn_id, u.at, u.kind IN ('text', 'reasoning'), u.ord, u.kind, u.data::json
     FROM (SELECT unnest($9::bigint[]) AS seq, unnest($10::uuid[]) AS session_id,
                  unnest($11::uuid[]) AS turn_id, unnest($12::timestamptz[]) AS at,
                  unnest($13::bigint[]) AS ord, unnest($14::text[]) AS kind, unnest($15::text[]) AS data) u

@@ -149,7 +149,7 @@ func (q *Queries) EventsErase(ctx context.Context, sessionID uuid.UUID, upto int
 
 const eventsInsert = `-- name: EventsInsert :exec
 INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-SELECT u.seq, $1::uuid, $2::uuid, $3::timestamptz, u.kind = 'text', $4::bigint + u.i, u.kind, u.data::json
+SELECT u.seq, $1::uuid, $2::uuid, $3::timestamptz, u.kind IN ('text', 'reasoning'), $4::bigint + u.i, u.kind, u.data::json
 FROM (SELECT unnest($5::bigint[]) AS seq, unnest($6::text[]) AS kind, unnest($7::text[]) AS data,
              generate_series(1, cardinality($6::text[])) AS i) u
 `
@@ -348,19 +348,21 @@ func (q *Queries) SessionsAhead(ctx context.Context, ids []uuid.UUID, heads []in
 }
 
 const turnTail = `-- name: TurnTail :one
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail,
-       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.seq < $4) AS spoken
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq) FILTER (WHERE kind = 'text'), '')::text AS tail,
+       coalesce(string_agg(data->>'text', '' ORDER BY seq) FILTER (WHERE kind = 'reasoning'), '')::text AS thought,
+       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.kind = 'text' AND p.seq < $4) AS spoken
 FROM events
 WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4
 `
 
 type TurnTailRow struct {
-	Tail   string
-	Spoken bool
+	Tail    string
+	Thought string
+	Spoken  bool
 }
 
 // TurnTail is the text that was shown after the last whole reply of a turn, and whether text was
-// shown before it.
+// shown before it; and the same of the summary of reasoning.
 func (q *Queries) TurnTail(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, at time.Time, seq int64) (TurnTailRow, error) {
 	row := q.db.QueryRow(ctx, turnTail,
 		sessionID,
@@ -369,6 +371,6 @@ func (q *Queries) TurnTail(ctx context.Context, sessionID uuid.UUID, turnID uuid
 		seq,
 	)
 	var i TurnTailRow
-	err := row.Scan(&i.Tail, &i.Spoken)
+	err := row.Scan(&i.Tail, &i.Thought, &i.Spoken)
 	return i, err
 }

@@ -193,7 +193,7 @@ FROM (
         FROM (
             SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, $11::bigint[]) AS step
             FROM events e
-            WHERE e.session_id = $12 AND e.turn_id = $10 AND e.at >= $13::timestamptz AND e.delta
+            WHERE e.session_id = $12 AND e.turn_id = $10 AND e.at >= $13::timestamptz AND e.delta AND e.kind = 'text'
         ) s
     ) d
 ) said

@@ -483,6 +483,7 @@ type Workspace struct {
 	SearchLanguage     string
 	FallbackModels     []string
 	HasProviders       bool
+	ReasoningSummaries bool
 }
 
 type WorkspaceStorage struct {

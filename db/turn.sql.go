@@ -402,7 +402,7 @@ WITH ended AS (
     RETURNING turns.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $8::uuid, ended.id, $15::timestamptz, ($16::text[])[u.i] = 'text',
+    SELECT u.seq, $8::uuid, ended.id, $15::timestamptz, ($16::text[])[u.i] IN ('text', 'reasoning'),
            $17::bigint + u.i, ($16::text[])[u.i], ($18::text[])[u.i]::json
     FROM ended, unnest($19::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
@@ -1107,7 +1107,7 @@ WITH asked AS (
            row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
     FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY($6::text[])
 ), room AS (
-    SELECT w.id, w.budgeted, w.has_tools, w.fallback_models, d.published_id,
+    SELECT w.id, w.budgeted, w.has_tools, w.fallback_models, w.reasoning_summaries, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
     FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default
     WHERE w.id IN (SELECT workspace_id FROM want) AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
@@ -1126,7 +1126,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, turns.origin, turns.canceled_by, turns.attempt_reason, room.budgeted, room.has_tools, v.model, v.effort, coalesce(v.fallback_models, room.fallback_models)::text[] AS fallback_models, v.instructions, v.tools, v.rules, v.history_tokens,
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, turns.end_user, turns.metadata, turns.agent, turns.agent_version, turns.agent_version_id, turns.skill_version, turns.tools, turns.options, turns.origin, turns.canceled_by, turns.attempt_reason, room.budgeted, room.has_tools, room.reasoning_summaries, v.model, v.effort, coalesce(v.fallback_models, room.fallback_models)::text[] AS fallback_models, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     (EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq)
@@ -1143,23 +1143,24 @@ type TurnsClaimParams struct {
 }
 
 type TurnsClaimRow struct {
-	Turn           Turn
-	Budgeted       bool
-	HasTools       bool
-	Model          *string
-	Effort         *string
-	FallbackModels []string
-	Instructions   string
-	Tools          []byte
-	Rules          []byte
-	HistoryTokens  int32
-	Seqs           []int64
-	Ords           []int64
-	Ats            []time.Time
-	Kinds          []string
-	Datas          []string
-	HasAttachments bool
-	HasHistory     bool
+	Turn               Turn
+	Budgeted           bool
+	HasTools           bool
+	ReasoningSummaries bool
+	Model              *string
+	Effort             *string
+	FallbackModels     []string
+	Instructions       string
+	Tools              []byte
+	Rules              []byte
+	HistoryTokens      int32
+	Seqs               []int64
+	Ords               []int64
+	Ats                []time.Time
+	Kinds              []string
+	Datas              []string
+	HasAttachments     bool
+	HasHistory         bool
 }
 
 // TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
@@ -1225,6 +1226,7 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turns
 			&i.Turn.AttemptReason,
 			&i.Budgeted,
 			&i.HasTools,
+			&i.ReasoningSummaries,
 			&i.Model,
 			&i.Effort,
 			&i.FallbackModels,

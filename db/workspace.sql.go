@@ -97,7 +97,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers, reasoning_summaries FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -130,12 +130,13 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.SearchLanguage,
 		&i.FallbackModels,
 		&i.HasProviders,
+		&i.ReasoningSummaries,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers, reasoning_summaries FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -168,6 +169,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.SearchLanguage,
 		&i.FallbackModels,
 		&i.HasProviders,
+		&i.ReasoningSummaries,
 	)
 	return i, err
 }
@@ -190,7 +192,7 @@ INSERT INTO workspaces (id, slug, name, instructions, model, max_response_second
 VALUES ($1, $2, $3, coalesce($4::text, ''), nullif($5::text, ''), coalesce($6::int, 600),
         coalesce($7::int, 50), coalesce($8::int, 2147483647))
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers, reasoning_summaries
 `
 
 type WorkspaceInsertParams struct {
@@ -244,6 +246,7 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.SearchLanguage,
 		&i.FallbackModels,
 		&i.HasProviders,
+		&i.ReasoningSummaries,
 	)
 	return i, err
 }
@@ -284,9 +287,10 @@ SET name = COALESCE($1, name),
     caller_parameters = COALESCE($15, caller_parameters),
     fallback_models = COALESCE($16::text[], fallback_models),
     search_language = COALESCE($17, search_language),
+    reasoning_summaries = COALESCE($18, reasoning_summaries),
     updated_at = now()
-WHERE id = $18 AND ($19::timestamptz IS NULL OR updated_at = $19)
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers
+WHERE id = $19 AND ($20::timestamptz IS NULL OR updated_at = $20)
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers, reasoning_summaries
 `
 
 type WorkspaceUpdateParams struct {
@@ -307,6 +311,7 @@ type WorkspaceUpdateParams struct {
 	CallerParameters   *bool
 	FallbackModels     []string
 	SearchLanguage     *string
+	ReasoningSummaries *bool
 	ID                 uuid.UUID
 	Seen               *time.Time
 }
@@ -332,6 +337,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.CallerParameters,
 		arg.FallbackModels,
 		arg.SearchLanguage,
+		arg.ReasoningSummaries,
 		arg.ID,
 		arg.Seen,
 	)
@@ -363,12 +369,13 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.SearchLanguage,
 		&i.FallbackModels,
 		&i.HasProviders,
+		&i.ReasoningSummaries,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns, paused_at, paused_by, budgeted, has_tools, caller_instructions, caller_parameters, search_language, fallback_models, has_providers, reasoning_summaries FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -407,6 +414,7 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.SearchLanguage,
 			&i.FallbackModels,
 			&i.HasProviders,
+			&i.ReasoningSummaries,
 		); err != nil {
 			return nil, err
 		}

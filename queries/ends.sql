@@ -41,7 +41,7 @@ WITH p AS MATERIALIZED (
     FROM p WHERE turns.id = p.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, u.session_id, u.turn_id, u.at, u.kind = 'text', u.ord, u.kind, u.data::json
+    SELECT u.seq, u.session_id, u.turn_id, u.at, u.kind IN ('text', 'reasoning'), u.ord, u.kind, u.data::json
     FROM (SELECT unnest(sqlc.arg(event_seqs)::bigint[]) AS seq, unnest(sqlc.arg(event_sessions)::uuid[]) AS session_id,
                  unnest(sqlc.arg(event_turns)::uuid[]) AS turn_id, unnest(sqlc.arg(event_ats)::timestamptz[]) AS at,
                  unnest(sqlc.arg(event_ords)::bigint[]) AS ord, unnest(sqlc.arg(event_kinds)::text[]) AS kind, unnest(sqlc.arg(event_datas)::text[]) AS data) u
@@ -70,7 +70,7 @@ FROM p CROSS JOIN LATERAL (
         FROM (
             SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, p.replies) AS step
             FROM events e
-            WHERE e.session_id = p.session_id AND e.turn_id = p.turn_id AND e.at >= p.since AND e.delta
+            WHERE e.session_id = p.session_id AND e.turn_id = p.turn_id AND e.at >= p.since AND e.delta AND e.kind = 'text'
         ) s
     ) d
 ) said

@@ -6,7 +6,7 @@ SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n
 -- EventsInsert appends to one session whose lock the caller holds; the rows get
 -- the ordinals after sqlc.arg(ord).
 INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(at)::timestamptz, u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
+SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(at)::timestamptz, u.kind IN ('text', 'reasoning'), sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
 FROM (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
              generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u;
 
@@ -47,9 +47,10 @@ JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head;
 
 -- name: TurnTail :one
 -- TurnTail is the text that was shown after the last whole reply of a turn, and whether text was
--- shown before it.
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail,
-       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.seq < $4) AS spoken
+-- shown before it; and the same of the summary of reasoning.
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq) FILTER (WHERE kind = 'text'), '')::text AS tail,
+       coalesce(string_agg(data->>'text', '' ORDER BY seq) FILTER (WHERE kind = 'reasoning'), '')::text AS thought,
+       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.kind = 'text' AND p.seq < $4) AS spoken
 FROM events
 WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4;
 

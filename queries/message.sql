@@ -15,7 +15,7 @@ FROM (
         FROM (
             SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, sqlc.arg(replies)::bigint[]) AS step
             FROM events e
-            WHERE e.session_id = sqlc.arg(session_id) AND e.turn_id = sqlc.arg(turn_id) AND e.at >= sqlc.arg(since)::timestamptz AND e.delta
+            WHERE e.session_id = sqlc.arg(session_id) AND e.turn_id = sqlc.arg(turn_id) AND e.at >= sqlc.arg(since)::timestamptz AND e.delta AND e.kind = 'text'
         ) s
     ) d
 ) said
@@ -63,13 +63,13 @@ ORDER BY m.first_seq DESC;
 -- are the seqs of the turn's replies up to there. is_whole reports that the log has every row of the
 -- session from the turn's open event to that event.
 WITH log AS MATERIALIZED (
-    SELECT e.seq, e.ord, e.turn_id, e.delta, e.data FROM events e
+    SELECT e.seq, e.ord, e.turn_id, e.kind, e.data FROM events e
     WHERE e.session_id = sqlc.arg(session_id) AND e.at >= sqlc.arg(since)::timestamptz
       AND e.seq BETWEEN sqlc.arg(start_seq)::bigint AND sqlc.arg(upto)::bigint
 ), said AS (
     SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
     FROM (SELECT l.seq, l.data->>'text' AS text, width_bucket(l.seq, sqlc.arg(replies)::bigint[]) AS step
-          FROM log l WHERE l.delta AND l.turn_id = sqlc.arg(turn_id)::uuid) s
+          FROM log l WHERE l.kind = 'text' AND l.turn_id = sqlc.arg(turn_id)::uuid) s
 )
 SELECT coalesce((SELECT string_agg(d.text, '' ORDER BY d.seq) FROM said d), '')::text AS content,
        coalesce((SELECT sum(octet_length(d.text)) FROM said d WHERE d.step < d.last_step), 0)::bigint AS output_at,

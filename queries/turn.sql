@@ -177,7 +177,7 @@ WITH asked AS (
            row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
     FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY(sqlc.arg(states)::text[])
 ), room AS (
-    SELECT w.id, w.budgeted, w.has_tools, w.fallback_models, d.published_id,
+    SELECT w.id, w.budgeted, w.has_tools, w.fallback_models, w.reasoning_summaries, d.published_id,
            w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
     FROM workspaces w JOIN agents d ON d.workspace_id = w.id AND d.is_default
     WHERE w.id IN (SELECT workspace_id FROM want) AND w.paused_at IS NULL AND NOT EXISTS (SELECT FROM server_state p WHERE p.paused_at IS NOT NULL)
@@ -196,7 +196,7 @@ LEFT JOIN LATERAL (
     HAVING sum(octet_length(e.data::text)) < 32768
 ) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING sqlc.embed(turns), room.budgeted, room.has_tools, v.model, v.effort, coalesce(v.fallback_models, room.fallback_models)::text[] AS fallback_models, v.instructions, v.tools, v.rules, v.history_tokens,
+RETURNING sqlc.embed(turns), room.budgeted, room.has_tools, room.reasoning_summaries, v.model, v.effort, coalesce(v.fallback_models, room.fallback_models)::text[] AS fallback_models, v.instructions, v.tools, v.rules, v.history_tokens,
     l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
     EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
     (EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq)
@@ -266,7 +266,7 @@ WITH ended AS (
     RETURNING turns.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, sqlc.arg(session_id)::uuid, ended.id, sqlc.arg(at)::timestamptz, (sqlc.arg(kinds)::text[])[u.i] = 'text',
+    SELECT u.seq, sqlc.arg(session_id)::uuid, ended.id, sqlc.arg(at)::timestamptz, (sqlc.arg(kinds)::text[])[u.i] IN ('text', 'reasoning'),
            sqlc.arg(ord)::bigint + u.i, (sqlc.arg(kinds)::text[])[u.i], (sqlc.arg(datas)::text[])[u.i]::json
     FROM ended, unnest(sqlc.arg(seqs)::bigint[]) WITH ORDINALITY AS u(seq, i)
 )

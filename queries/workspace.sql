@@ -36,6 +36,7 @@ SET name = COALESCE(sqlc.narg('name'), name),
     caller_parameters = COALESCE(sqlc.narg('caller_parameters'), caller_parameters),
     fallback_models = COALESCE(sqlc.narg('fallback_models')::text[], fallback_models),
     search_language = COALESCE(sqlc.narg('search_language'), search_language),
+    reasoning_summaries = COALESCE(sqlc.narg('reasoning_summaries'), reasoning_summaries),
     updated_at = now()
 WHERE id = @id AND (sqlc.narg('seen')::timestamptz IS NULL OR updated_at = sqlc.narg('seen'))
 RETURNING *;

@@ -29,6 +29,7 @@ type Agent struct {
 	Tools        []tool.Tool
 	Instructions string
 	Effort       string         // of the model: minimal, low, medium or high; "": the model's own
+	Summaries    bool           // summaries of the model's reasoning are requested and emitted
 	MaxTurns     int            // model calls in one turn; at least 1
 	Catalog      *model.Catalog // prices of models; nil: those of this release
 	Window       int            // tokens that a request may have; 0: what Catalog says
@@ -80,6 +81,7 @@ type Conversation struct {
 	Log       []event.Event // this turn's rows so far, without text deltas
 	Shown     bool          // text was shown up to the last whole reply in Log
 	Tail      string        // text that was shown after it
+	Reasoning string        // reasoning that was shown after it
 }
 
 // Failure ends a turn with an error event.
@@ -127,6 +129,7 @@ type run struct {
 	limit      int         // tokens of a request that the model has rejected as too long; 0: none
 	rejected   *rejection  // of the step's request; nil: none
 	hidden     bool        // the model's text is not a part of the answer
+	thought    int         // bytes of reasoning that were shown after the last whole reply
 	partial    string      // the beginning of the newest reply that its request contained
 	setup      string      // digest of the setup; "": not kept yet
 	fixed      int         // estimated tokens of a request without its messages
@@ -148,6 +151,7 @@ func (r *run) work(ctx context.Context) error {
 	if r.state, err = rebuildState(r.c.Log); err != nil {
 		return err
 	}
+	r.thought = len(r.c.Reasoning)
 	r.chooseModel()
 	r.fixed = r.fixedTokens()
 	r.limit = r.state.learnedWindow()
@@ -188,7 +192,7 @@ func (r *run) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		partial = ""
+		partial, r.thought = "", 0
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}

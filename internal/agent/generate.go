@@ -21,45 +21,62 @@ const (
 )
 
 // generateReply requests one reply from the model and emits its text as it arrives, unless it may
-// be an answer in a schema. After a transient failure of the provider it requests a continuation.
+// be an answer in a schema. After a transient failure of the provider it reads the same response
+// again, or requests a continuation.
 func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply, error) {
 	req.CacheKey = r.c.Session.String()
-	text := strings.Builder{}
-	text.WriteString(req.Partial)
-	shown := len(req.Partial)
+	req.Summaries = r.Summaries && !r.hidden
+	p := pending{shown: len(req.Partial)}
+	p.text.WriteString(req.Partial)
 	var used model.Usage
 	var retries []event.Code
 	for attempt := 1; ; attempt++ {
 		if req.Output != nil || r.hidden {
-			text.Reset() // half an answer in JSON is useless
+			p.text.Reset() // half an answer in JSON is useless
 		}
-		req.Partial = text.String()
+		req = r.resumeOrContinue(ctx, req, &p)
 		r.partial = req.Partial
-		got, err := r.attemptRequest(ctx, req, &text, &shown, &used)
+		got, err := r.attemptRequest(ctx, req, &p, &used)
 		if err == nil {
-			if err := r.showRest(req, text.String(), shown); err != nil {
+			r.state.response = nil
+			if err := r.showRest(req, p.text.String(), p.shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(got.calls) == 0, Cut: got.cut, Calls: r.identifyCalls(got.calls),
+			return event.Reply{Text: p.text.String(), JSON: r.isStructuredAnswer(req, p.text.String()) && len(got.calls) == 0, Cut: got.cut, Calls: r.identifyCalls(got.calls),
 				Usage: r.usageOf(used), Reasoning: r.sealReasoning(ctx, got.reasoning), RequestID: got.requestID, Retries: retries}, nil
 		}
 		if ctx.Err() != nil {
 			return event.Reply{}, context.Cause(ctx)
 		}
+		p.restoreSeen()
+		if errors.Is(err, errDiffers) {
+			r.Log.WarnContext(ctx, "a response that was read again differs", "model", r.model.Name())
+			r.cancelResponse(ctx)
+			continue
+		}
 		fault, ok := errors.AsType[*model.Error](err)
 		if !ok {
 			return event.Reply{}, err
 		}
+		if !fault.Resumable {
+			r.state.response = nil
+		}
+		if req.Resume != "" && !fault.Resumable {
+			r.Log.WarnContext(ctx, "a response cannot be read again, the model continues its text", "model", r.model.Name(), "err", fault)
+			retries = append(retries, fault.Code)
+			attempt-- // the next one is the first of another response
+			continue
+		}
 		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
 			r.logFailure(ctx, fault)
-			if shown == 0 {
+			if p.shown == 0 {
 				replaced, err := r.fallBack(ctx, fault)
 				if err != nil {
 					return event.Reply{}, err
 				}
 				if replaced {
 					attempt = 0
-					text.Reset()
+					p.text.Reset()
 					continue
 				}
 			}
@@ -95,19 +112,24 @@ func (r *run) usageOf(used model.Usage) event.Usage {
 }
 
 // attemptRequest makes one request.
-func (r *run) attemptRequest(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (got received, err error) {
+func (r *run) attemptRequest(ctx context.Context, req model.Request, p *pending, used *model.Usage) (got received, err error) {
 	for chunk, err := range r.model.Generate(ctx, req) {
 		if err != nil {
 			return received{}, err
 		}
+		if chunk.Response != "" {
+			if err := r.noteResponse(req, chunk.Response); err != nil {
+				return received{}, err
+			}
+		}
+		if chunk.Summary != "" && req.Summaries {
+			if err := r.showReasoning(p, event.Plain(chunk.Summary)); err != nil {
+				return received{}, err
+			}
+		}
 		if chunk.Text != "" {
-			text.WriteString(event.Plain(chunk.Text))
-			if n := r.visibleLength(req, text.String(), *shown); n > *shown {
-				t, begins := text.String()[*shown:n], *shown == 0
-				*shown = n
-				if err := r.showText(t, begins); err != nil {
-					return received{}, err
-				}
+			if err := r.addText(req, p, event.Plain(chunk.Text)); err != nil {
+				return received{}, err
 			}
 		}
 		if chunk.Call != nil {

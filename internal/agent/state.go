@@ -20,6 +20,8 @@ type state struct {
 
 	compactions []event.Compacted
 
+	response *event.ModelResponse // what the next reply will be; nil: not begun, or it cannot be read again
+
 	fallback string // name of the model that answers in place of the agent's; "": none
 
 	asked    map[string]question          // by the id of the call that needs the answer
@@ -68,10 +70,13 @@ func rebuildState(log []event.Event) (state, error) {
 		case event.Message:
 			s.message = b
 		case event.ModelFallback:
-			s.fallback = b.To
+			s.fallback, s.response = b.To, nil
+		case event.ModelResponse:
+			s.response = &b
 		case event.Compacted:
-			s.compactions = append(s.compactions, b)
+			s.compactions, s.response = append(s.compactions, b), nil
 		case event.Reply:
+			s.response = nil
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:
 			s.noteQuestion(b, ev.At)

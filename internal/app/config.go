@@ -28,16 +28,17 @@ type Config struct {
 
 	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. Prefer PARLEY_VAULT_KEY_FILE, a file that only the service can read; see docs/guides/secrets.md. serve --dev makes its own."`
 
-	Model         string        `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
-	OpenAIKey     Secret        `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
-	OpenAIBaseURL string        `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
-	ModelTimeout  time.Duration `env:"PARLEY_MODEL_TIMEOUT" envDefault:"10m" doc:"Longest silence of a reply of the server's own providers of models, before it begins and within it: 1s to 10m. Providers of workspaces have their own."`
-	ModelCalls    int           `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Model calls that this process runs at once; more wait. Workspaces share the places fairly."`
-	AnthropicKey  Secret        `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
-	AnthropicBase string        `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
-	OllamaHost    string        `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
-	Embeddings    string        `env:"PARLEY_EMBEDDINGS" doc:"A model of embeddings, openai/NAME or ollama/NAME, such as openai/text-embedding-3-small. With it, and with the extension pgvector in the database, the search of documents also finds passages by their meaning. All documents are sent to the provider; see docs/guides/knowledge.md."`
-	Prices        string        `env:"PARLEY_PRICES" doc:"A file, in YAML or JSON, with prices, context windows and limits of models. Its entries replace those of this release; see docs/guides/models.md."`
+	Model            string        `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
+	OpenAIKey        Secret        `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
+	OpenAIBaseURL    string        `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
+	OpenAIBackground bool          `env:"PARLEY_OPENAI_BACKGROUND" doc:"Use background responses of OpenAI's Responses API: an interrupted reply continues with exactly its own text, and is paid once. OpenAI then stores each response."`
+	ModelTimeout     time.Duration `env:"PARLEY_MODEL_TIMEOUT" envDefault:"10m" doc:"Longest silence of a reply of the server's own providers of models, before it begins and within it: 1s to 10m. Providers of workspaces have their own."`
+	ModelCalls       int           `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Model calls that this process runs at once; more wait. Workspaces share the places fairly."`
+	AnthropicKey     Secret        `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
+	AnthropicBase    string        `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
+	OllamaHost       string        `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
+	Embeddings       string        `env:"PARLEY_EMBEDDINGS" doc:"A model of embeddings, openai/NAME or ollama/NAME, such as openai/text-embedding-3-small. With it, and with the extension pgvector in the database, the search of documents also finds passages by their meaning. All documents are sent to the provider; see docs/guides/knowledge.md."`
+	Prices           string        `env:"PARLEY_PRICES" doc:"A file, in YAML or JSON, with prices, context windows and limits of models. Its entries replace those of this release; see docs/guides/models.md."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
 	Drain           time.Duration `env:"PARLEY_DRAIN" envDefault:"30s" doc:"How long a stopping server lets running model calls and tool calls end before it hands their turns over. A second signal hands them over at once. The supervisor must wait 10 seconds longer before it kills the process."`

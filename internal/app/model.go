@@ -162,7 +162,7 @@ func (m *models) makeModel(full string, own ...string) (model.Model, error) {
 		if m.cfg.OpenAIKey == "" && m.cfg.OpenAIBaseURL == "" {
 			return nil, fmt.Errorf("the model %s needs OPENAI_API_KEY", full)
 		}
-		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL, HTTPClient: m.client}), nil
+		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL, HTTPClient: m.client, Background: m.cfg.OpenAIBackground}), nil
 	case "anthropic":
 		if m.cfg.AnthropicKey == "" && m.cfg.AnthropicBase == "" {
 			return nil, fmt.Errorf("the model %s needs ANTHROPIC_API_KEY", full)

@@ -95,7 +95,7 @@ func (w workspaceShown) printedLines() [][2]string {
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
 		{"caller instructions", yesNo(w.CallerInstructions)}, {"caller parameters", yesNo(w.CallerParameters)},
-		{"search language", w.SearchLanguage},
+		{"reasoning summaries", yesNo(w.ReasoningSummaries)}, {"search language", w.SearchLanguage},
 		{"paused", yesNo(w.PausedAt != nil)},
 		{"created", formatDay(&w.CreatedAt)}, {"updated", formatDay(&w.UpdatedAt)},
 	}
@@ -155,6 +155,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist create")
 	instruct := f.Bool("caller-instructions", true, "accept instructions of callers, such as system messages of OpenAI clients")
 	parameters := f.Bool("caller-parameters", true, "accept parameters of the model from callers, such as temperature")
+	reasoning := f.Bool("reasoning-summaries", false, "request, store and send summaries of the model's reasoning")
 	language := f.String("search-language", "english", "language of the documents for the search, such as german; simple: none")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
@@ -196,6 +197,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 		copyGiven(cmd, "admin-patterns", &set.AdminPatterns, patterns)
 		copyGiven(cmd, "caller-instructions", &set.CallerInstructions, instruct)
 		copyGiven(cmd, "caller-parameters", &set.CallerParameters, parameters)
+		copyGiven(cmd, "reasoning-summaries", &set.ReasoningSummaries, reasoning)
 		copyGiven(cmd, "search-language", &set.SearchLanguage, language)
 		return set, nil
 	}
@@ -330,6 +332,8 @@ type workspaceShown struct {
 	CallerInstructions bool `json:"caller_instructions"` // messages may have instructions of the caller
 	CallerParameters   bool `json:"caller_parameters"`   // messages may have parameters of the model
 
+	ReasoningSummaries bool `json:"reasoning_summaries"` // of the model
+
 	SearchLanguage string `json:"search_language"` // of the documents
 
 	Storage *client.Storage `json:"storage,omitempty"` // what is stored, in bytes
@@ -354,7 +358,7 @@ func shownWorkspace(w client.Workspace) workspaceShown {
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, SearchLanguage: w.SearchLanguage, PausedAt: w.PausedAt,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage, PausedAt: w.PausedAt,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt, Storage: w.Storage,
 	}
 }

@@ -18,7 +18,10 @@ const OutputLimit = 4000
 // public kinds. It replaces NUL and broken UTF-8, which PostgreSQL would reject, with U+FFFD, and
 // escapes characters that end a line in some languages but not in event streams.
 func Encode(b Body) ([]byte, error) {
-	if t, ok := b.(Text); ok {
+	switch t := b.(type) {
+	case Text:
+		return appendText(nil, t.Text), nil
+	case Reasoning:
 		return appendText(nil, t.Text), nil
 	}
 	var buf bytes.Buffer
@@ -48,6 +51,10 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Open](data)
 	case KindText:
 		return decode[Text](data)
+	case KindReasoning:
+		return decode[Reasoning](data)
+	case KindResponse:
+		return decode[ModelResponse](data)
 	case KindToolUse:
 		return decode[ToolUse](data)
 	case KindToolResult:
@@ -113,14 +120,14 @@ func decode[B Body](data []byte) (Body, error) {
 // Body decodes the event's data.
 func (e Event) Body() (Body, error) { return Decode(e.Kind, e.Data) }
 
-// MergeText joins the data of adjacent text events into the data of one. Like the built-in append
+// MergeText joins the data of adjacent deltas of a kind into the data of one. Like the built-in append
 // it may write into the memory of a.
 func MergeText(a, b []byte) []byte {
 	const prefix = len(`{"v":1,"text":"`)
 	return append(a[:len(a)-len(`"}`)], b[prefix:]...)
 }
 
-// appendText is Encode for the kind that is written thousands of times a second. MergeText depends
+// appendText is Encode for the deltas, which are written thousands of times a second. MergeText depends
 // on its exact format.
 func appendText(dst []byte, s string) []byte {
 	dst = append(dst, `{"v":1,"text":"`...)

@@ -20,6 +20,7 @@ type Kind string
 const (
 	KindOpen          Kind = "open"
 	KindText          Kind = "text"
+	KindReasoning     Kind = "reasoning"
 	KindToolUse       Kind = "tool_use"
 	KindToolResult    Kind = "tool_result"
 	KindInputRequired Kind = "input_required"
@@ -47,6 +48,7 @@ const (
 	KindToolAgain  Kind = "tool_again"     // a call that had no effect begins again
 	KindVerdict    Kind = "tool_verdict"   // what lets a call run, or denies it
 	KindFallback   Kind = "model_fallback" // another model answers from here on
+	KindResponse   Kind = "model_response" // the provider has begun a response that can be read again
 	KindCompacted  Kind = "compacted"      // a summary stands for the oldest part of the conversation
 	KindFeedback   Kind = "feedback"       // a reader rated the answer of a turn that had ended
 )
@@ -55,12 +57,16 @@ const (
 // during a rolling deploy they may be in the log, and most new kinds are internal.
 func (k Kind) Public() bool {
 	switch k {
-	case KindOpen, KindText, KindToolUse, KindToolResult, KindInputRequired, KindToolRequired, KindConnect, KindUsage,
+	case KindOpen, KindText, KindReasoning, KindToolUse, KindToolResult, KindInputRequired, KindToolRequired, KindConnect, KindUsage,
 		KindStructured, KindAttachment, KindRejected, KindError, KindDone:
 		return true
 	}
 	return false
 }
+
+// IsDelta reports whether events of this kind are pieces of a text: they are committed without being
+// waited for, and are stored for the replay window only.
+func (k Kind) IsDelta() bool { return k == KindText || k == KindReasoning }
 
 // Event is one committed row of a session's log.
 type Event struct {
@@ -88,6 +94,12 @@ const StepBreak = "\n\n"
 
 // Text is a piece of the answer, to be appended to the previous text.
 type Text struct {
+	Text string `json:"text"`
+}
+
+// Reasoning is a piece of the provider's summary of its reasoning, to be appended to the reasoning
+// right before it. It is not a part of the answer.
+type Reasoning struct {
 	Text string `json:"text"`
 }
 
@@ -330,6 +342,8 @@ func (ModelFallback) Kind() Kind      { return KindFallback }
 func (Compacted) Kind() Kind          { return KindCompacted }
 func (ConnectRequired) Kind() Kind    { return KindConnect }
 func (Text) Kind() Kind               { return KindText }
+func (Reasoning) Kind() Kind          { return KindReasoning }
+func (ModelResponse) Kind() Kind      { return KindResponse }
 func (ToolUse) Kind() Kind            { return KindToolUse }
 func (ToolResult) Kind() Kind         { return KindToolResult }
 func (InputRequired) Kind() Kind      { return KindInputRequired }

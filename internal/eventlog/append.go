@@ -82,11 +82,11 @@ func (a *appender) enqueueRows(rows ...row) {
 		a.since = now
 	}
 	for _, r := range rows {
-		if r.kind == event.KindText {
+		if r.kind.IsDelta() {
 			a.noteText(r.w, now)
 		}
-		if r.kind == event.KindText && r.w.round == a.round && r.w.place < len(a.queue) {
-			if last := &a.queue[r.w.place]; last.w == r.w && last.kind == event.KindText && len(last.data) < maxMerged {
+		if r.kind.IsDelta() && r.w.round == a.round && r.w.place < len(a.queue) {
+			if last := &a.queue[r.w.place]; last.w == r.w && last.kind == r.kind && len(last.data) < maxMerged {
 				last.data = event.MergeText(last.data, r.data)
 				last.n += r.n
 				continue

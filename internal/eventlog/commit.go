@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
@@ -56,7 +55,7 @@ func (a *appender) commitRows(ctx context.Context, rows []row) (locked []row) {
 func (a *appender) countBatch(rows []row, left int, took time.Duration) {
 	m, deltas := a.log.opt.Metrics, 0
 	for _, r := range rows {
-		if r.kind == event.KindText {
+		if r.kind.IsDelta() {
 			deltas += r.n
 		}
 	}

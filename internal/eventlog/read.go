@@ -32,8 +32,9 @@ func (l *Log) Locate(ctx context.Context, session uuid.UUID, seq int64, since ti
 
 // Shown is the text that readers of a turn have seen, around one of its events.
 type Shown struct {
-	Before bool   // text was shown before the event
-	Tail   string // text that was shown after it
+	Before    bool   // text was shown before the event
+	Tail      string // text that was shown after it
+	Reasoning string // reasoning that was shown after it
 }
 
 // Shown reads the text of a turn around the event seq. since is when the turn was created.
@@ -42,5 +43,5 @@ func (l *Log) Shown(ctx context.Context, session, turn uuid.UUID, seq int64, sin
 	if err != nil {
 		return Shown{}, fmt.Errorf("read the turn's text: %w", err)
 	}
-	return Shown{Before: row.Spoken, Tail: row.Tail}, nil
+	return Shown{Before: row.Spoken, Tail: row.Tail, Reasoning: row.Thought}, nil
 }

@@ -44,7 +44,7 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 		return err
 	}
 	for _, b := range bodies {
-		if b.Kind() != event.KindText {
+		if !b.Kind().IsDelta() {
 			return w.Flush(ctx)
 		}
 	}

@@ -155,7 +155,7 @@ func (w *Workspace) change() client.WorkspaceChange {
 		Name: w.Name, MaxRunning: w.MaxRunning, StorageQuota: w.StorageQuota, MessagesPerMinute: (*int)(w.MessagesPerMinute),
 		CallsPerMinute: (*int)(w.CallsPerMinute), OpenStreams: (*int)(w.OpenStreams), SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns,
 		CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, FallbackModels: w.FallbackModels,
-		SearchLanguage: w.SearchLanguage,
+		ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage,
 	}
 }
 

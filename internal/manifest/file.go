@@ -61,8 +61,10 @@ type Workspace struct {
 	CallerInstructions *bool   `yaml:"caller_instructions,omitempty"`
 	CallerParameters   *bool   `yaml:"caller_parameters,omitempty"`
 
-	FallbackModels *[]string `yaml:"fallback_models,omitempty"`
-	SearchLanguage *string   `yaml:"search_language,omitempty"`
+	FallbackModels     *[]string `yaml:"fallback_models,omitempty"`
+	ReasoningSummaries *bool     `yaml:"reasoning_summaries,omitempty"`
+
+	SearchLanguage *string `yaml:"search_language,omitempty"`
 }
 
 // Limit is a limit of each key: a number, or -1 for the server's own, which the file calls server.

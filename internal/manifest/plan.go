@@ -186,6 +186,7 @@ func (f File) over(present File, prune bool) File {
 		overlay(&w.CallerInstructions, f.Workspace.CallerInstructions)
 		overlay(&w.CallerParameters, f.Workspace.CallerParameters)
 		overlay(&w.FallbackModels, f.Workspace.FallbackModels)
+		overlay(&w.ReasoningSummaries, f.Workspace.ReasoningSummaries)
 		overlay(&w.SearchLanguage, f.Workspace.SearchLanguage)
 		f.Workspace = &w
 	}

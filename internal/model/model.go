@@ -32,6 +32,12 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) (vectors [][]float32, tokens int64, err error)
 }
 
+// Canceler is a Model whose responses continue at the provider after their reader has left.
+type Canceler interface {
+	// CancelResponse ends a response, by its Chunk.Response.
+	CancelResponse(ctx context.Context, id string) error
+}
+
 // Request is one step of a conversation.
 type Request struct {
 	System   string
@@ -53,6 +59,11 @@ type Request struct {
 	Options  Options
 	MustCall bool // the reply must call a tool
 	OneCall  bool // the reply has at most one call
+	// Summaries requests summaries of the reasoning, as Chunk.Summary.
+	Summaries bool
+	// Resume is the id of a response to this request: the reply is read again from its beginning, and
+	// no other is requested. "": a new response. See Chunk.Response.
+	Resume string
 	// CacheKey is the same for requests that share a beginning, such as those of one session. It helps
 	// a provider to find that beginning in its cache; "": no hint.
 	CacheKey string
@@ -144,6 +155,7 @@ type Chunk struct {
 	Text      string
 	Reasoning *Reasoning // to be returned with the reply
 	Summary   string     // a piece of a summary of the reasoning; never part of the answer
+	Response  string     // on the first chunk: the id with which Request.Resume reads the response again
 	Call      *event.ToolCall
 	Usage     *Usage // on the last chunk; tokens of this request
 	Stop      Stop   // on the last chunk
@@ -186,6 +198,7 @@ type Error struct {
 	Hint       string        // for the administrator: what is wrong and what to check; never a secret
 	TooLong    bool          // the conversation is longer than the model's context
 	Retryable  bool          // the same request can succeed later
+	Resumable  bool          // Request.Resume can read the same response again
 	RetryAfter time.Duration // wait requested by the provider, or zero
 	Model      string        // full name of the model
 	Status     int           // HTTP status, or 0

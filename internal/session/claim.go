@@ -43,6 +43,7 @@ type Agent struct {
 	Effort        string   // "": the model's own
 	Fallbacks     []string // models that answer in place of Model if it fails, in this order
 	Instructions  string
+	Summaries     bool              // of the reasoning are requested, stored and sent
 	HistoryTokens int               // maximum number of tokens of earlier messages that the model receives
 	Tools         map[string]string // the offered tools with their labels; nil: every tool
 	Rules         map[string]string // rules of tools, beside those of the workspace
@@ -175,7 +176,7 @@ func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
 		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted, HasTools: r.HasTools,
-		Agent: Agent{Instructions: r.Instructions, Fallbacks: r.FallbackModels, HistoryTokens: int(r.HistoryTokens)},
+		Agent: Agent{Instructions: r.Instructions, Fallbacks: r.FallbackModels, HistoryTokens: int(r.HistoryTokens), Summaries: r.ReasoningSummaries},
 	}
 	if r.Model != nil {
 		c.Agent.Model = *r.Model

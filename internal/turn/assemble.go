@@ -32,7 +32,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	conv.Log, conv.Shown, conv.Tail = log.Events, log.Shown.Before, log.Shown.Tail
+	conv.Log, conv.Shown, conv.Tail, conv.Reasoning = log.Events, log.Shown.Before, log.Shown.Tail, log.Shown.Reasoning
 	if countAttempts(conv.Log) > maxAttempts {
 		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
@@ -54,7 +54,7 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
+	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Summaries: claimed.Agent.Summaries, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
 		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("workspace", t.WorkspaceID, "session", t.SessionID, "turn", t.ID)}
 	s.sealReasoning(ag, t)

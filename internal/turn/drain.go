@@ -56,9 +56,13 @@ func (a *attempt) noteEvents(bodies []event.Body) {
 			if a.first.IsZero() {
 				a.first = time.Now()
 			}
+		case event.ModelResponse:
+			a.response = &b
 		case event.Compacted:
+			a.response = nil
 			a.counts.countUsage(b.Usage)
 		case event.Reply:
+			a.response = nil
 			a.counts.countUsage(b.Usage)
 			a.inStep = len(b.Calls) == 0 // usually the last reply: its turn ends here
 		case event.ToolUse:

@@ -56,3 +56,11 @@ func (m sharedModel) Generate(ctx context.Context, req model.Request) iter.Seq2[
 		}
 	}
 }
+
+// CancelResponse implements model.Canceler.
+func (m sharedModel) CancelResponse(ctx context.Context, id string) error {
+	if c, ok := m.Model.(model.Canceler); ok {
+		return c.CancelResponse(ctx, id)
+	}
+	return nil
+}

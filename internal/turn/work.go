@@ -40,9 +40,11 @@ type attempt struct {
 	writer   *eventlog.Writer // nil before the first event
 	inStep   bool             // see drain.go
 	draining bool
-	toolAt   time.Time // when the newest tool call began; zero: none runs
-	spoke    bool      // an earlier attempt has shown text
-	first    time.Time // when the first text came; zero: none came
+	toolAt   time.Time            // when the newest tool call began; zero: none runs
+	spoke    bool                 // an earlier attempt has shown text
+	first    time.Time            // when the first text came; zero: none came
+	response *event.ModelResponse // a reply that continues at the provider; nil: none
+	agent    *agent.Agent         // nil before it is assembled
 }
 
 // runTurn claims a turn and runs it. Afterwards its place is free.
@@ -117,6 +119,7 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 	}
 	s.traceWait(ctx, conv.Log)
 	a.run, a.spoke = run, conv.Shown || conv.Tail != ""
+	a.setAgent(ag, conv.Log)
 	defer run.Release() // before the turn's end, since the next turn may use the folder
 	defer func() {
 		if p := recover(); p != nil {
@@ -175,9 +178,10 @@ func (s *Service) runAgent(ctx context.Context, claimed session.Claimed, a *atte
 func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e session.Ending, err error) {
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
+	released := false
 	switch {
 	case errors.Is(err, eventlog.ErrLeaseLost):
-		s.confirmHalt(ctx, t)
+		s.haltTurn(ctx, t, a)
 		return
 	case errors.Is(err, errParked):
 		return
@@ -190,7 +194,7 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 			why, reason = event.AfterOutage, "stalled"
 		}
 		s.cfg.Metrics.Handovers.WithLabelValues(reason).Inc()
-		err = s.releaseTurn(ctx, a.lease, why)
+		err, released = s.releaseTurn(ctx, a.lease, why), true
 	case errors.Is(err, errTimeout):
 		err = s.failTurn(ctx, t, a, event.TimedOut.Failure(fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds)))
 	case failed:
@@ -200,15 +204,25 @@ func (s *Service) settleTurn(ctx context.Context, t session.Turn, a *attempt, e 
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		s.cfg.Metrics.Handovers.WithLabelValues("database").Inc()
-		err = s.releaseTurn(ctx, a.lease, event.AfterOutage)
+		err, released = s.releaseTurn(ctx, a.lease, event.AfterOutage), true
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
 		err = s.failTurn(ctx, t, a, event.InternalError.Failure("Internal error."))
 	}
-	if errors.Is(err, eventlog.ErrLeaseLost) {
-		s.confirmHalt(ctx, t)
-	} else if err != nil {
+	switch {
+	case errors.Is(err, eventlog.ErrLeaseLost):
+		s.haltTurn(ctx, t, a)
+	case err != nil:
 		log.WarnContext(ctx, "the turn could not be closed; its lease will run out and another worker take it", "err", err)
+	case !released:
+		a.cancelResponse(ctx)
+	}
+}
+
+// haltTurn settles a turn whose lease was lost: it was canceled, or another worker has it.
+func (s *Service) haltTurn(ctx context.Context, t session.Turn, a *attempt) {
+	if s.confirmHalt(ctx, t) {
+		a.cancelResponse(ctx)
 	}
 }
 
@@ -264,11 +278,13 @@ func (s *Service) retryClosing(ctx context.Context, try func(context.Context) er
 	}
 }
 
-// confirmHalt confirms to the canceling request that the worker has stopped.
-func (s *Service) confirmHalt(ctx context.Context, t session.Turn) {
+// confirmHalt confirms to the canceling request that the worker has stopped. It reports whether the
+// turn was canceled.
+func (s *Service) confirmHalt(ctx context.Context, t session.Turn) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
-	switch canceled, err := s.cfg.Sessions.ConfirmHalt(ctx, t.ID); {
+	canceled, err := s.cfg.Sessions.ConfirmHalt(ctx, t.ID)
+	switch {
 	case err != nil:
 		s.cfg.Metrics.LeasesLost.Inc()
 		s.log.WarnContext(ctx, "lease lost: cannot confirm that the worker has stopped", "session", t.SessionID, "turn", t.ID, "err", err)
@@ -276,4 +292,5 @@ func (s *Service) confirmHalt(ctx context.Context, t session.Turn) {
 		s.cfg.Metrics.LeasesLost.Inc()
 		s.log.WarnContext(ctx, "lease lost: another worker has the turn", "session", t.SessionID, "turn", t.ID)
 	}
+	return err == nil && canceled
 }

@@ -42,7 +42,7 @@ func (a *App) showWorkspace(w http.ResponseWriter, p *page, status int, view wor
 		ws := p.Workspace
 		view.Form = emptyForm("name", ws.Name, "search_language", ws.SearchLanguage, "seen", strconv.FormatInt(ws.UpdatedAt.UnixMicro(), 10))
 		for rule, on := range map[string]bool{"separate_approver": ws.SeparateApprover, "admin_patterns": ws.AdminPatterns,
-			"caller_instructions": ws.CallerInstructions, "caller_parameters": ws.CallerParameters} {
+			"caller_instructions": ws.CallerInstructions, "caller_parameters": ws.CallerParameters, "reasoning_summaries": ws.ReasoningSummaries} {
 			if on {
 				view.Form.Values.Add("rule", rule)
 			}
@@ -92,7 +92,7 @@ func (a *App) saveWorkspace(w http.ResponseWriter, p *page, f *form) error {
 		Seen: new(time.UnixMicro(seen)), Name: new(strings.TrimSpace(f.Value("name"))),
 		SeparateApprover: new(f.Has("rule", "separate_approver")), AdminPatterns: new(f.Has("rule", "admin_patterns")),
 		CallerInstructions: new(f.Has("rule", "caller_instructions")), CallerParameters: new(f.Has("rule", "caller_parameters")),
-		SearchLanguage: new(f.Value("search_language"))})
+		ReasoningSummaries: new(f.Has("rule", "reasoning_summaries")), SearchLanguage: new(f.Value("search_language"))})
 	if err != nil {
 		if err := f.take(err, "name", "search_language"); err != nil {
 			return err

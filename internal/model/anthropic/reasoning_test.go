@@ -111,7 +111,7 @@ func TestThinkingReturnsInItsPlace(t *testing.T) {
 	add("message_delta", `"delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2}`)
 	frames = append(frames, modeltest.Named("message_stop", `{"type":"message_stop"}`))
 	_, got := ask(t, "claude-sonnet-4-5", &modeltest.Script{Replies: []modeltest.Reply{{Frames: frames}}}, model.Request{Messages: hello, Effort: "low"})
-	if got.Text != "I look." || got.Summary != "First üThird" || len(got.Reasoning) != 4 {
+	if got.Text != "I look." || got.Summary != "First ü\n\nThird" || len(got.Reasoning) != 4 {
 		t.Fatalf("received %+v", got)
 	}
 	next := append(slices.Clone(hello), model.Message{Role: model.Assistant, Text: got.Text, Calls: got.Calls, Reasoning: got.Reasoning},

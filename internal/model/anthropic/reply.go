@@ -28,6 +28,8 @@ type reply struct {
 	text     bool   // there was text
 	thinking map[int64]*thought
 	thoughts []*thought
+	broke    bool // the next thinking is another block than the one before it
+	shown    bool // there was thinking
 }
 
 // thought is a block of thinking, and its place.
@@ -68,6 +70,7 @@ func (r *reply) addEvent(ev streamEvent) (text, summary string) {
 			t := &thought{kind: b.Type, data: b.Data, afterText: r.text, calls: len(r.calls)}
 			r.thinking[ev.Index] = t
 			r.thoughts = append(r.thoughts, t)
+			r.broke = r.shown
 			return "", r.addThinking(t, b.Thinking, b.Signature)
 		case "tool_use":
 			c := &call{id: b.ID, tool: b.Name, initial: string(b.Input)}
@@ -101,11 +104,18 @@ func (r *reply) addEvent(ev streamEvent) (text, summary string) {
 	return "", ""
 }
 
-// addThinking adds a piece of thinking and returns its text.
+// addThinking adds a piece of thinking and returns its text. A block begins a paragraph.
 func (r *reply) addThinking(t *thought, thinking, signature string) string {
 	r.bound.AddReasoning(len(thinking) + len(signature) + len(t.data))
 	t.thinking.WriteString(thinking)
 	t.signature.WriteString(signature)
+	if thinking == "" {
+		return ""
+	}
+	if r.broke {
+		thinking = event.StepBreak + thinking
+	}
+	r.shown, r.broke = true, false
 	return thinking
 }
 

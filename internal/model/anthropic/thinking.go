@@ -50,7 +50,7 @@ func (m *Model) addEffort(p *params, req model.Request) {
 	if v >= thinksByBudget && v < thinksByEffort {
 		budget := min(thinkingBudgets[effort], p.MaxTokens/2)
 		if budget >= minThinking && !req.MustCall && !m.lacksThinking(req.Messages) {
-			p.Thinking = &thinkingMode{Type: "enabled", BudgetTokens: budget}
+			p.Thinking = &thinkingMode{Type: "enabled", BudgetTokens: budget} // with summaries, whether they are wanted or not
 		}
 		return
 	}
@@ -60,6 +60,9 @@ func (m *Model) addEffort(p *params, req model.Request) {
 	p.OutputConfig = &outputConfig{effort}
 	if v >= thinksByEffort && !req.MustCall {
 		p.Thinking = &thinkingMode{Type: "adaptive"}
+		if req.Summaries {
+			p.Thinking.Display = "summarized"
+		}
 	}
 }
 

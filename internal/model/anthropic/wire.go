@@ -77,6 +77,7 @@ type toolChoice struct {
 type thinkingMode struct {
 	Type         string `json:"type"` // enabled or adaptive
 	BudgetTokens int64  `json:"budget_tokens,omitempty"`
+	Display      string `json:"display,omitempty"`
 }
 
 type outputConfig struct {

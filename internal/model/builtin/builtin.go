@@ -43,7 +43,7 @@ func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		for i := range r.calls {
 			r.calls[i].ID = c.callID(i)
 		}
-		s := speaker{ctx: ctx, yield: yield, left: -1, stop: stopper{texts: req.Options.Stop},
+		s := speaker{ctx: ctx, yield: yield, left: -1, stop: stopper{texts: req.Options.Stop}, summaries: req.Summaries,
 			once: func(directive int) bool { return g.failed.isFirst(c.partKey(directive)) }}
 		if req.MaxTokens > 0 {
 			s.left = req.MaxTokens * runesPerToken

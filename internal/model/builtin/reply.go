@@ -25,6 +25,7 @@ type part struct {
 	from, n int                // the deltas that are still to be sent
 	delta   func(i int) string // text of the i-th
 	rate    float64            // deltas a second; 0 is as fast as the reader can
+	thought bool               // the deltas are a summary of reasoning, not text
 	stamped int                // size of a delta that carries its time of emission, 0 for others
 
 	wait time.Duration
@@ -64,7 +65,7 @@ func splitBlanks(text string) []string {
 func (r reply) withoutPrefix(partial string) reply {
 	rest := partial
 	for k, p := range r.parts {
-		if p.delta == nil {
+		if p.delta == nil || p.thought {
 			if rest == "" {
 				return r.withParts(r.parts[k:]...)
 			}

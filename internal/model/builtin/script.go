@@ -27,6 +27,7 @@ const (
 // directives maps the words after @ to their functions.
 var directives = map[string]func(*script, string) error{
 	"say":        (*script).directSay,
+	"think":      (*script).directThink,
 	"text":       (*script).directText,
 	"bench":      (*script).directBench,
 	"unicode":    (*script).directUnicode,
@@ -138,6 +139,13 @@ func (s *script) directSay(arg string) error {
 		return s.addPart(part{n: n, delta: func(i int) string { return wordAt(i, n) }, rate: o.rate})
 	}
 	return s.addPart(splitWords(arg, wordsPerSecond))
+}
+
+// directThink adds a summary of reasoning, which is sent only if the request wants it.
+func (s *script) directThink(arg string) error {
+	p := splitWords(arg, wordsPerSecond)
+	p.thought = true
+	return s.addPart(p)
 }
 
 func (s *script) directText(arg string) error {

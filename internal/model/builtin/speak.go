@@ -21,6 +21,8 @@ type speaker struct {
 	runes int // sent so far
 	left  int // runes that may still be sent; negative: no limit
 	stop  stopper
+
+	summaries bool // of reasoning are wanted
 }
 
 // sendReply sends the rest of a reply, and its end.
@@ -80,6 +82,9 @@ func (s *speaker) sendPart(p part) bool {
 		s.yield(model.Chunk{}, p.fail)
 		return false
 	}
+	if p.thought && !s.summaries {
+		return true
+	}
 	if p.wait > 0 && !s.waitUntil(time.Now().Add(p.wait)) {
 		return false
 	}
@@ -92,7 +97,12 @@ func (s *speaker) sendPart(p part) bool {
 		if p.rate > 0 {
 			due = start.Add(time.Duration(float64(i-p.from) * 1e9 / p.rate))
 		}
-		if !s.waitUntil(due) || !s.sendDelta(p.delta(i)) {
+		switch {
+		case !s.waitUntil(due):
+			return false
+		case p.thought && !s.yield(model.Chunk{Summary: p.delta(i)}, nil):
+			return false
+		case !p.thought && !s.sendDelta(p.delta(i)):
 			return false
 		}
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // openStream sends a request and returns the stream of its response.
-func (m *Model) openStream(ctx context.Context, path string, body any) (*chunkStream, error) {
-	res, err := m.exchange.Post(ctx, path, body)
+func (m *Model) openStream(ctx context.Context, c provider.Call) (*chunkStream, error) {
+	res, err := m.exchange.Do(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// responseRequest is the body of POST /responses. The provider stores nothing of it.
+// responseRequest is the body of POST /responses. The provider stores it only for Background.
 type responseRequest struct {
 	Model             string          `json:"model"`
 	Instructions      string          `json:"instructions,omitempty"`
@@ -23,12 +23,14 @@ type responseRequest struct {
 	Reasoning         *responseEffort `json:"reasoning,omitempty"`
 	Include           []string        `json:"include,omitempty"`
 	PromptCacheKey    string          `json:"prompt_cache_key,omitempty"`
+	Background        bool            `json:"background,omitempty"` // needs Store
 	Store             bool            `json:"store"`
 	Stream            bool            `json:"stream"`
 }
 
 type responseEffort struct {
-	Effort string `json:"effort"`
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary,omitempty"`
 }
 
 type responseText struct {
@@ -72,18 +74,27 @@ func (m *Model) encryptsReasoning() bool {
 	return reasoning.MatchString(m.service.Model) && !strings.Contains(m.service.Model, "-chat")
 }
 
+// encryptedReasoning is the name of the reasoning in a list of what a response shall include.
+const encryptedReasoning = "reasoning.encrypted_content"
+
 func (m *Model) responseParams(req model.Request) responseRequest {
 	p := responseRequest{
 		Model: m.service.Model, Instructions: req.System, Input: []any{}, MaxOutputTokens: max(req.MaxTokens, 0),
 		PromptCacheKey: req.CacheKey, Stream: true,
 	}
 	if m.encryptsReasoning() {
-		p.Include = []string{"reasoning.encrypted_content"}
+		p.Include = []string{encryptedReasoning}
 	} else {
 		p.Temperature, p.TopP = req.Options.Temperature, req.Options.TopP
 	}
 	if req.Effort != "" {
-		p.Reasoning = &responseEffort{req.Effort}
+		p.Reasoning = &responseEffort{Effort: req.Effort}
+	}
+	if req.Summaries && m.encryptsReasoning() {
+		p.Reasoning = &responseEffort{Effort: req.Effort, Summary: "auto"}
+	}
+	if m.background && req.Output == nil { // a value is useless before it is complete
+		p.Background, p.Store = true, true
 	}
 	for _, msg := range provider.Messages(req) {
 		p.Input = append(p.Input, m.inputItems(msg)...)

@@ -28,6 +28,7 @@ type Config struct {
 	KeyName    string       // the key in messages for administrators; empty means the variable
 	URLName    string       // likewise the address
 	Responses  bool         // use the Responses API at BaseURL; always used at OpenAI itself
+	Background bool         // responses continue at the server if the connection breaks; implies Responses
 }
 
 // Model is one model at one server.
@@ -39,6 +40,7 @@ type Model struct {
 
 	responses      bool        // requests use the Responses API
 	lacksResponses atomic.Bool // the server turned out to lack it
+	background     bool        // responses run in the background, and can be read again
 }
 
 // New returns a model. It sends nothing before Generate.
@@ -56,7 +58,7 @@ func New(cfg Config) *Model {
 	return &Model{
 		service:  service,
 		exchange: provider.Exchange{Service: service, Client: provider.Client(cfg.HTTPClient), Base: base, Header: header},
-		official: official, responses: official || cfg.Responses,
+		official: official, responses: official || cfg.Responses || cfg.Background, background: cfg.Background,
 		unusable: service.CheckURL(base),
 	}
 }
@@ -93,7 +95,7 @@ type incoming interface {
 }
 
 // stream makes one request and yields the reply.
-func (m *Model) stream(ctx context.Context, path string, body any, newReply func() incoming) iter.Seq2[model.Chunk, error] {
+func (m *Model) stream(ctx context.Context, c provider.Call, newReply func() incoming) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -102,7 +104,7 @@ func (m *Model) stream(ctx context.Context, path string, body any, newReply func
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r := newReply()
-		stream, err := m.openStream(inner, path, body)
+		stream, err := m.openStream(inner, c)
 		if err == nil {
 			defer stream.Close()
 			var stopped bool
@@ -140,7 +142,7 @@ func (m *Model) readReply(s *chunkStream, r incoming, yield func(model.Chunk, er
 			yield(model.Chunk{}, err)
 			return true, nil
 		}
-		if c.Text+c.Summary != "" && !yield(c, nil) {
+		if c.Text+c.Summary+c.Response != "" && !yield(c, nil) {
 			return true, nil
 		}
 	}
@@ -148,5 +150,5 @@ func (m *Model) readReply(s *chunkStream, r incoming, yield func(model.Chunk, er
 
 // chat makes one request of Chat Completions and yields the reply.
 func (m *Model) chat(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
-	return m.stream(ctx, "chat/completions", body, func() incoming { return newReply(req) })
+	return m.stream(ctx, provider.Call{Method: http.MethodPost, Path: "chat/completions", Body: body}, func() incoming { return newReply(req) })
 }

@@ -80,10 +80,14 @@ type response struct {
 	bound     provider.Bound
 	requestID string
 	model     string // the server's name of the model
+
+	resumable bool   // the response runs in the background
+	id        string // with which it can be read again; "": it cannot
+	summaries int    // parts of summaries so far
 }
 
 func (m *Model) newResponse(req model.Request) *response {
-	return &response{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
+	return &response{resumable: m.background, id: req.Resume, service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
 }
 
 // next implements incoming. Only the last event completes a reply, and none follows it.
@@ -93,6 +97,9 @@ func (r *response) next(s *chunkStream) (model.Chunk, error) {
 		return model.Chunk{}, io.EOF
 	}
 	ev, err := s.nextEvent()
+	if _, failed := errors.AsType[*reportedError](err); failed {
+		r.id = "" // it would fail again
+	}
 	if err != nil {
 		return model.Chunk{}, err
 	}
@@ -105,10 +112,17 @@ func (r *response) outcome(ctx context.Context, m *Model, err error) error {
 	if err == nil && r.status == "" {
 		err = m.service.Lost(io.ErrUnexpectedEOF)
 	}
-	return m.service.Outcome(ctx, err)
+	err = m.service.Outcome(ctx, err)
+	if known, ok := errors.AsType[*model.Error](err); ok && r.id != "" && known.Retryable {
+		resumable := *known
+		resumable.Resumable = true
+		return &resumable
+	}
+	return err
 }
 
-// addEvent adds an event and returns the text in it, or the summary of reasoning.
+// addEvent adds an event and returns the text in it, or the summary of reasoning, or the id of the
+// response.
 func (r *response) addEvent(ev responseEvent) (c model.Chunk) {
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
@@ -116,6 +130,12 @@ func (r *response) addEvent(ev responseEvent) (c model.Chunk) {
 		r.text = r.text || c.Text != ""
 		r.refused = r.refused || ev.Type == "response.refusal.delta"
 		r.bound.AddText(c.Text)
+	case "response.created":
+		c.Response = r.begin(ev)
+	case "response.reasoning_summary_part.added":
+		if r.summaries++; r.summaries > 1 {
+			c.Summary = event.StepBreak
+		}
 	case "response.reasoning_summary_text.delta":
 		c.Summary = string(ev.Delta)
 		r.bound.AddReasoning(len(c.Summary))
@@ -130,6 +150,21 @@ func (r *response) addEvent(ev responseEvent) (c model.Chunk) {
 	}
 	return c
 }
+
+// begin notes the id of a response that can be read again, and returns it if it is new.
+func (r *response) begin(ev responseEvent) string {
+	var begun struct {
+		ID string `json:"id"`
+	}
+	if !r.resumable || r.id != "" || json.Unmarshal(ev.Response, &begun) != nil || len(begun.ID) > maxID {
+		return ""
+	}
+	r.id = begun.ID
+	return r.id
+}
+
+// maxID is the length in bytes of the longest id of a response.
+const maxID = 256
 
 // addItem adds an item that begins or ends.
 func (r *response) addItem(ev responseEvent) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
@@ -16,6 +17,9 @@ const minOutput = 16
 // ask makes one request: in the Responses API, which returns the model's reasoning, if the server
 // has it and it has the caller's options; else in Chat Completions.
 func (m *Model) ask(ctx context.Context, req model.Request, chat func() chatRequest, responses func() responseRequest) iter.Seq2[model.Chunk, error] {
+	if req.Resume != "" {
+		return m.respond(ctx, req, responseRequest{})
+	}
 	if !m.responses || m.lacksResponses.Load() || len(req.Options.Stop) > 0 || req.Options.Seed != nil || req.MaxTokens > 0 && req.MaxTokens < minOutput {
 		return m.chat(ctx, req, chat())
 	}
@@ -53,9 +57,26 @@ func (m *Model) chatInstead(reply iter.Seq2[model.Chunk, error], missing error, 
 	}
 }
 
-// respond makes one request of the Responses API and yields the reply.
+// respond makes one request of the Responses API and yields the reply, or reads a reply again.
 func (m *Model) respond(ctx context.Context, req model.Request, body responseRequest) iter.Seq2[model.Chunk, error] {
-	return m.stream(ctx, "responses", body, func() incoming { return m.newResponse(req) })
+	c := provider.Call{Method: http.MethodPost, Path: "responses", Body: body}
+	if req.Resume != "" {
+		c = provider.Call{Method: http.MethodGet, Path: "responses/" + url.PathEscape(req.Resume), Query: url.Values{"stream": {"true"}}}
+		if m.encryptsReasoning() {
+			c.Query.Set("include[]", encryptedReasoning)
+		}
+	}
+	return m.stream(ctx, c, func() incoming { return m.newResponse(req) })
+}
+
+// CancelResponse implements model.Canceler.
+func (m *Model) CancelResponse(ctx context.Context, id string) error {
+	stream, err := m.openStream(ctx, provider.Call{Method: http.MethodPost, Path: "responses/" + url.PathEscape(id) + "/cancel"})
+	if err != nil {
+		return err
+	}
+	stream.Close()
+	return nil
 }
 
 // nativeResponse requests a value of a schema by the format of the text.

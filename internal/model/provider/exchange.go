@@ -18,15 +18,33 @@ type Exchange struct {
 	Header  http.Header // of each request
 }
 
+// Call is one request.
+type Call struct {
+	Method, Path string // the path is below the base address
+	Query        url.Values
+	Body         any // becomes JSON; nil: none
+}
+
 // Post sends a JSON body to a path below the base address. The response contains a stream.
 func (e Exchange) Post(ctx context.Context, path string, body any) (*http.Response, error) {
+	return e.Do(ctx, Call{Method: http.MethodPost, Path: path, Body: body})
+}
+
+// Do sends a request. The response contains a stream.
+func (e Exchange) Do(ctx context.Context, c Call) (*http.Response, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
-		return nil, err
+	if c.Body != nil {
+		if err := enc.Encode(c.Body); err != nil {
+			return nil, err
+		}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpointOf(e.Base, path), &buf)
+	address := endpointOf(e.Base, c.Path)
+	if c.Query != nil {
+		address += "?" + c.Query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, c.Method, address, &buf)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type workspaceView struct {
 	CallerInstructions bool      `json:"caller_instructions"`
 	CallerParameters   bool      `json:"caller_parameters"`
 	FallbackModels     []string  `json:"fallback_models"`
+	ReasoningSummaries bool      `json:"reasoning_summaries"`
 	SearchLanguage     string    `json:"search_language"`
 	CreatedAt          time.Time `json:"created_at"`
 	UpdatedAt          time.Time `json:"updated_at"`
@@ -52,7 +53,7 @@ func viewWorkspace(w workspace.Workspace) workspaceView {
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens, StorageQuota: w.StorageQuota,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, Pause: w.Paused,
 		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters,
-		FallbackModels: append([]string{}, w.FallbackModels...), SearchLanguage: w.SearchLanguage, CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
+		FallbackModels: append([]string{}, w.FallbackModels...), ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage, CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
 	}
 }
 
@@ -64,7 +65,7 @@ func tagWorkspace(w workspace.Workspace) tagged {
 func tagTime(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 36) }
 
 var workspaceFields = []string{"name", "instructions", "model", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota",
-	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns", "caller_instructions", "caller_parameters", "fallback_models", "search_language"}
+	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns", "caller_instructions", "caller_parameters", "fallback_models", "reasoning_summaries", "search_language"}
 
 func (s *api) getWorkspace(ctx context.Context, c *call) (any, error) {
 	position, err := s.Log.Position(ctx)
@@ -99,7 +100,7 @@ func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 // that is bounded by the model's window.
 func (c *call) workspaceChange() workspace.Change {
 	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "storage_quota", "separate_approver", "admin_patterns",
-		"caller_instructions", "caller_parameters", "fallback_models", "search_language")
+		"caller_instructions", "caller_parameters", "fallback_models", "reasoning_summaries", "search_language")
 	const any = 1 << 50 // the store checks the bounds
 	change := workspace.Change{
 		Name: c.optionalText("name"), Instructions: c.optionalText("instructions"), Model: c.optionalText("model"),
@@ -108,7 +109,7 @@ func (c *call) workspaceChange() workspace.Change {
 		MessagesPerMinute: c.optionalInt("messages_per_minute", 0, any), CallsPerMinute: c.optionalInt("calls_per_minute", 0, any), OpenStreams: c.optionalInt("open_streams", 0, any),
 		SeparateApprover: c.optionalBool("separate_approver"), AdminPatterns: c.optionalBool("admin_patterns"),
 		CallerInstructions: c.optionalBool("caller_instructions"), CallerParameters: c.optionalBool("caller_parameters"),
-		SearchLanguage: c.optionalText("search_language"),
+		ReasoningSummaries: c.optionalBool("reasoning_summaries"), SearchLanguage: c.optionalText("search_language"),
 	}
 	if c.body.Has("fallback_models") {
 		change.FallbackModels = new(append([]string{}, c.body.Strings("fallback_models", workspace.MaxFallbacks)...))

@@ -147,7 +147,7 @@ func TestUnknownFieldsAreExplained(t *testing.T) {
 	s := start(t, nil)
 	for field, want := range map[string]string{"comand": "command", "callerId": "caller_id", "sesion_id": "session_id", "streams": "stream", "quatsch": ""} {
 		r := s.get(t, call{method: "POST", path: "messages", body: body(t, "x", `"`+field+`":1`)})
-		if len(r.Error.Violations) != 1 || r.Error.Violations[0].Suggestion != want || len(r.Error.Violations[0].Allowed) != 17 || r.Error.Param != field {
+		if len(r.Error.Violations) != 1 || r.Error.Violations[0].Suggestion != want || len(r.Error.Violations[0].Allowed) != 18 || r.Error.Param != field {
 			t.Errorf("%s: %s", field, r.text)
 		}
 	}

@@ -46,6 +46,8 @@ type Change struct {
 
 	FallbackModels *[]string // full names, the first one first
 
+	ReasoningSummaries *bool // summaries of the reasoning are requested, stored and sent
+
 	SearchLanguage *string // language of the documents, one of SearchLanguages
 }
 
@@ -126,7 +128,7 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: c.historyParam(), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
 		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
-		FallbackModels: c.fallbackParam(), SearchLanguage: c.SearchLanguage,
+		FallbackModels: c.fallbackParam(), SearchLanguage: c.SearchLanguage, ReasoningSummaries: c.ReasoningSummaries,
 	}
 }
 

@@ -49,6 +49,8 @@ type Workspace struct {
 
 	FallbackModels []string // answer in place of an agent's model that fails, in this order
 
+	ReasoningSummaries bool // summaries of the reasoning are requested, stored and sent
+
 	SearchLanguage string // one of SearchLanguages
 
 	Budgeted     bool // it has budgets
@@ -63,7 +65,7 @@ func workspaceOf(r db.Workspace) Workspace {
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
 		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,
-		FallbackModels: r.FallbackModels, SearchLanguage: r.SearchLanguage, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
+		FallbackModels: r.FallbackModels, SearchLanguage: r.SearchLanguage, ReasoningSummaries: r.ReasoningSummaries, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
 	}
 }
 
