@@ -13,6 +13,7 @@ type Kind string
 const (
 	KindOpen               Kind = "open"
 	KindText               Kind = "text"
+	KindReasoning          Kind = "reasoning"
 	KindToolUse            Kind = "tool_use"
 	KindToolResult         Kind = "tool_result"
 	KindInputRequired      Kind = "input_required"
@@ -26,7 +27,7 @@ const (
 	KindDone               Kind = "done"
 )
 
-// Body is the decoded data of a frame: Open, Text, ToolUse, ToolResult, InputRequired,
+// Body is the decoded data of a frame: Open, Text, Reasoning, ToolUse, ToolResult, InputRequired,
 // ToolRequired, ConnectRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError or Done.
 type Body interface {
 	// Kind returns the kind of the frames that carry this body.
@@ -41,6 +42,12 @@ type Open struct {
 
 // Text is a piece of the answer. Append it to the pieces before it.
 type Text struct {
+	Text string `json:"text"`
+}
+
+// Reasoning is a piece of a summary of the model's reasoning, which is not a part of the answer.
+// Append it to the reasoning right before it.
+type Reasoning struct {
 	Text string `json:"text"`
 }
 
@@ -143,6 +150,9 @@ func (Open) Kind() Kind { return KindOpen }
 // Kind returns KindText.
 func (Text) Kind() Kind { return KindText }
 
+// Kind returns KindReasoning.
+func (Reasoning) Kind() Kind { return KindReasoning }
+
 // Kind returns KindToolUse.
 func (ToolUse) Kind() Kind { return KindToolUse }
 
@@ -177,7 +187,7 @@ func (TurnError) Kind() Kind { return KindError }
 func (Done) Kind() Kind { return KindDone }
 
 var decoders = map[Kind]func(data []byte) (Body, error){
-	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
+	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindReasoning: decodeBody[Reasoning], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
 	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired], KindConnectRequired: decodeBody[ConnectRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
 	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError], KindDone: decodeBody[Done],
 }

@@ -58,6 +58,8 @@ func (a *attempt) noteEvents(bodies []event.Body) {
 			}
 		case event.ModelResponse:
 			a.response = &b
+		case event.ModelFallback:
+			a.response = nil
 		case event.Compacted:
 			a.response = nil
 			a.counts.countUsage(b.Usage)

@@ -82,6 +82,7 @@ func table() []route {
 
 		{path: "/w/{ws}/chat", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
 		{path: "/w/{ws}/chat/options", scope: apikey.SessionsRead, get: (*App).chatOptions},
+		{path: "/w/{ws}/chat/{session}/meter", scope: apikey.SessionsRead, get: (*App).chatMeter},
 		{path: "/w/{ws}/chat/{session}", scope: apikey.SessionsRead, section: "chat", get: (*App).chatPage},
 		{path: "/w/{ws}/approvals", scope: apikey.SessionsRead, section: "approvals", get: (*App).approvalsPage},
 		{path: "/w/{ws}/approvals/{approval}", scope: apikey.SessionsRead, change: apikey.SessionsRead, section: "approvals", get: (*App).approvalPage, post: (*App).decideApproval},

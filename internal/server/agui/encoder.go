@@ -41,6 +41,8 @@ type Encoder struct {
 	reading  server.Reading
 	messages int             // text messages so far
 	message  string          // id of the open message; "": none
+	thoughts int             // pieces of reasoning so far
+	thought  string          // id of the open one; "": none
 	tools    map[string]bool // calls that were sent
 	results  map[string]bool // calls whose result was sent
 	own      map[string]ownCall
@@ -93,7 +95,35 @@ func (t *Encoder) Row(row server.Row) (out []any) {
 	return append(out, frames...)
 }
 
-func (t *Encoder) encodeRow(row server.Row) (out []any) {
+func (t *Encoder) encodeRow(row server.Row) []any {
+	if b, ok := row.Body.(event.Reasoning); ok {
+		return t.encodeReasoning(b)
+	}
+	return append(t.closeReasoning(), t.encodeBody(row)...)
+}
+
+// encodeReasoning adds to the reasoning, which anything else ends.
+func (t *Encoder) encodeReasoning(b event.Reasoning) (out []any) {
+	if t.thought == "" {
+		t.thoughts++
+		t.thought = t.reading.Turn.String() + "-reasoning-" + strconv.Itoa(t.thoughts)
+		out = append(t.closeMessage(), frame{Type: "REASONING_START", MessageID: t.thought},
+			frame{Type: "REASONING_MESSAGE_START", MessageID: t.thought, Role: "reasoning"})
+	}
+	return append(out, frame{Type: "REASONING_MESSAGE_CONTENT", MessageID: t.thought, Delta: &b.Text})
+}
+
+// closeReasoning ends the open reasoning.
+func (t *Encoder) closeReasoning() []any {
+	if t.thought == "" {
+		return nil
+	}
+	id := t.thought
+	t.thought = ""
+	return []any{frame{Type: "REASONING_MESSAGE_END", MessageID: id}, frame{Type: "REASONING_END", MessageID: id}}
+}
+
+func (t *Encoder) encodeBody(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if t.message == "" {

@@ -20,6 +20,8 @@ type Encoder struct {
 
 	texts    int    // text parts so far
 	text     string // id of the open part; "": none
+	thoughts int    // reasoning parts so far
+	thought  string // id of the open one; "": none
 	answered bool   // a tool has returned: the model's next text begins a step
 	files    int
 	cut      bool // the model's last reply was cut
@@ -60,7 +62,39 @@ func (t *Encoder) Row(row server.Row) []any {
 	return frames
 }
 
-func (t *Encoder) encodeRow(row server.Row) (out []any) {
+func (t *Encoder) encodeRow(row server.Row) []any {
+	if b, ok := row.Body.(event.Reasoning); ok {
+		return t.encodeReasoning(b)
+	}
+	return append(t.closeReasoning(), t.encodeBody(row)...)
+}
+
+// encodeReasoning adds to the reasoning part, which anything else closes.
+func (t *Encoder) encodeReasoning(b event.Reasoning) (out []any) {
+	if b.Text == "" { // a delta must not be empty
+		return nil
+	}
+	out = t.beginStep()
+	if t.thought == "" {
+		out = append(out, t.closeText()...)
+		t.thoughts++
+		t.thought = "reasoning-" + strconv.Itoa(t.thoughts)
+		out = append(out, frame{Type: "reasoning-start", ID: t.thought})
+	}
+	return append(out, frame{Type: "reasoning-delta", ID: t.thought, Delta: b.Text})
+}
+
+// closeReasoning ends the open reasoning.
+func (t *Encoder) closeReasoning() []any {
+	if t.thought == "" {
+		return nil
+	}
+	end := frame{Type: "reasoning-end", ID: t.thought}
+	t.thought = ""
+	return []any{end}
+}
+
+func (t *Encoder) encodeBody(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if b.Text == "" { // a delta must not be empty

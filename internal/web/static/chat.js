@@ -51,7 +51,7 @@ function fileCard(file) {
 
 /** Turn is one message and its answer. */
 export class Turn {
-  #prose = null; #parts = []; #tools = new Map(); #asks = new Map(); #use = null; #seen = false; #sent = 0; #first = 0; #error = null; #plain = false;
+  #prose = null; #thought = null; #parts = []; #tools = new Map(); #asks = new Map(); #use = null; #seen = false; #sent = 0; #first = 0; #error = null; #plain = false;
 
   /** text is the user's message; sent is when, for a turn that this page started. */
   constructor(conversation, { text, label, files = [], sent = 0 }) {
@@ -86,7 +86,16 @@ export class Turn {
   apply(kind, data, live) {
     this.#seen = true;
     if (kind !== "text" || !this.#prose) this.check(); // the turn continues: its requests are answered
+    if (kind !== "reasoning") this.#thought = null;
     switch (kind) {
+      case "reasoning":
+        if (!this.#thought) {
+          this.#settle();
+          this.#thought = el("div.tool-b", { dir: "auto" });
+          this.#add(el("details.tool", el("summary", icon("chevron"), el("b", "Reasoning")), this.#thought));
+        }
+        this.#thought.append(data.text);
+        break;
       case "text":
         if (!this.#prose) { this.#prose = new Prose(); this.#parts.push(this.#prose); this.#add(this.#prose.node); }
         if (live && !this.#first) this.#first = performance.now();

@@ -118,8 +118,21 @@ async function ended() {
   await refreshed();
   if (turn?.ended) speak(turn.status === "completed" ? `Answer complete, ${turn.text.trim().split(/\s+/).length} words.` : `The answer ended: ${turn.status}.`);
   stopping = false;
-  badge(); list();
+  badge(); list(); meter();
   if (conversation.active) follow({ cursor: stream.cursor });
+}
+
+/** meter shows how much of the model's window the newest request had. */
+async function meter() {
+  const mine = conversation.session, node = $("context");
+  node.hidden = true;
+  const m = mine && await api.get(`${api.pages}/chat/${mine}/meter`).catch(() => null);
+  if (!m || mine !== conversation.session) return;
+  const share = (n, of) => `${Math.round(100 * n / Math.max(of, 1))} %`, num = (n) => n.toLocaleString("en-US");
+  node.replaceChildren(...[el("meter", { max: m.window, value: m.tokens, "aria-label": "Share of the context window" }),
+    `${num(m.tokens)} of ${num(m.window)} tokens, ${share(m.tokens, m.window)}`, m.cached ? `${share(m.cached, m.tokens)} cached` : null,
+    m.masked ? "old results masked" : null, m.before ? `compacted from ${num(m.before)} to ${num(m.after)}` : null].filter(Boolean).map((x) => el("span", x)));
+  node.hidden = false;
 }
 
 /** vanished shows what is left of a session whose events are not available any more. */
@@ -194,7 +207,7 @@ async function open(id, push = true) {
   conversation.clear(); conversation.feedback.clear(); inspector.clear(); note();
   conversation.session = id; older = null; gone = false; stopping = false; summary = null; $("alert").textContent = "";
   if (push) history.pushState(null, "", id ? `${api.pages}/chat/${id}` : `${api.pages}/chat`);
-  title(); badge(); marks();
+  title(); badge(); marks(); meter();
   $("empty").hidden = Boolean(id);
   $("earlier").hidden = true;
   if ($("slist").matches(":popover-open")) $("slist").hidePopover();
