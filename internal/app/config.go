@@ -31,7 +31,7 @@ type Config struct {
 	Model            string        `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey        Secret        `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
 	OpenAIBaseURL    string        `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
-	OpenAIBackground bool          `env:"PARLEY_OPENAI_BACKGROUND" doc:"Use background responses of OpenAI's Responses API: an interrupted reply continues with exactly its own text, and is paid once. OpenAI then stores each response."`
+	OpenAIBackground bool          `env:"PARLEY_OPENAI_BACKGROUND" envDefault:"false" doc:"Use background responses of OpenAI's Responses API: an interrupted reply continues with exactly its own text, and is paid once. OpenAI then stores each response."`
 	ModelTimeout     time.Duration `env:"PARLEY_MODEL_TIMEOUT" envDefault:"10m" doc:"Longest silence of a reply of the server's own providers of models, before it begins and within it: 1s to 10m. Providers of workspaces have their own."`
 	ModelCalls       int           `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Model calls that this process runs at once; more wait. Workspaces share the places fairly."`
 	AnthropicKey     Secret        `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`

@@ -134,7 +134,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	}
 	sh.must("workspace", "create", "one", "--max-running", "3", "--instructions-file", "kind.md")
 	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7", "--history-tokens", "0", "--name", "The one",
-		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100", "--search-language", "german")
+		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100", "--search-language", "german", "--reasoning-summaries")
 	sh.must("workspace", "update", "one", "--open-streams", "-1")
 	sh.must("workspace", "update", "one", "--storage-quota", "7")
 	if err := os.WriteFile(filepath.Join(sh.dir, "large.md"), []byte(strings.Repeat("x", 1<<20)), 0o600); err != nil {
@@ -154,7 +154,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 		"slug": "one", "name": "The one", "instructions": "Be kind.", "model": "openai/gpt-5-mini",
 		"max_response_seconds": 61.0, "max_turns": 7.0, "max_running": 3.0, "history_tokens": 0.0,
 		"messages_per_minute": 600.0, "calls_per_minute": 0.0, "open_streams": nil, "storage_quota": 7.0 * (1 << 20),
-		"search_language": "german",
+		"search_language": "german", "reasoning_summaries": true,
 	} {
 		if got := list.Data[0][name]; got != want {
 			t.Errorf("%s is %v", name, got)
