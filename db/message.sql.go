@@ -373,13 +373,13 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 
 const turnShown = `-- name: TurnShown :one
 WITH log AS MATERIALIZED (
-    SELECT e.seq, e.ord, e.turn_id, e.delta, e.data FROM events e
+    SELECT e.seq, e.ord, e.turn_id, e.kind, e.data FROM events e
     WHERE e.session_id = $4 AND e.at >= $5::timestamptz
       AND e.seq BETWEEN $2::bigint AND $3::bigint
 ), said AS (
     SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
     FROM (SELECT l.seq, l.data->>'text' AS text, width_bucket(l.seq, $6::bigint[]) AS step
-          FROM log l WHERE l.delta AND l.turn_id = $1::uuid) s
+          FROM log l WHERE l.kind = 'text' AND l.turn_id = $1::uuid) s
 )
 SELECT coalesce((SELECT string_agg(d.text, '' ORDER BY d.seq) FROM said d), '')::text AS content,
        coalesce((SELECT sum(octet_length(d.text)) FROM said d WHERE d.step < d.last_step), 0)::bigint AS output_at,
