@@ -9,8 +9,8 @@ ALTER TABLE sessions
 
 -- session_line lists a session and those whose history it continues. Of the session itself upto is
 -- null; of another one the history ends with the turns that had ended at the event upto. A session
--- that was erased is the last of the line, and one that retention has removed is not in it. It is a function so that PostgreSQL expects one row:
--- what it joins to the line is then read by an index.
+-- that was erased is the last of the line, and one that retention has removed is not in it. It is a
+-- function so that PostgreSQL expects one row: what it joins to the line is then read by an index.
 -- +goose StatementBegin
 CREATE FUNCTION session_line(session uuid) RETURNS TABLE (id uuid, upto bigint, created_at timestamptz, erased boolean)
 LANGUAGE plpgsql STABLE ROWS 1 AS $$
