@@ -838,26 +838,40 @@ func (q *Queries) VectorsLacking(ctx context.Context, workspaceID uuid.UUID, pat
 }
 
 const vectorsReset = `-- name: VectorsReset :exec
-SELECT vectors_reset($1::int)
+SELECT vectors_reset($1::int, $2::text, $3::uuid)
 `
 
-func (q *Queries) VectorsReset(ctx context.Context, dimensions int32) error {
-	_, err := q.db.Exec(ctx, vectorsReset, dimensions)
+func (q *Queries) VectorsReset(ctx context.Context, dimensions int32, model string, worker uuid.UUID) error {
+	_, err := q.db.Exec(ctx, vectorsReset, dimensions, model, worker)
 	return err
 }
 
-const vectorsStore = `-- name: VectorsStore :exec
-SELECT vectors_store($1::uuid, $2::text, $3::uuid[], $4::text[])
+const vectorsStore = `-- name: VectorsStore :one
+SELECT vectors_store($1::text, $2::uuid, $3::uuid, $4::text, $5::uuid[], $6::text[])::boolean
 `
 
-func (q *Queries) VectorsStore(ctx context.Context, workspaceID uuid.UUID, path string, digests []uuid.UUID, vectors []string) error {
-	_, err := q.db.Exec(ctx, vectorsStore,
-		workspaceID,
-		path,
-		digests,
-		vectors,
+type VectorsStoreParams struct {
+	Model       string
+	Worker      uuid.UUID
+	WorkspaceID uuid.UUID
+	Path        string
+	Digests     []uuid.UUID
+	Vectors     []string
+}
+
+// VectorsStore is false if this process has lost its turn.
+func (q *Queries) VectorsStore(ctx context.Context, arg VectorsStoreParams) (bool, error) {
+	row := q.db.QueryRow(ctx, vectorsStore,
+		arg.Model,
+		arg.Worker,
+		arg.WorkspaceID,
+		arg.Path,
+		arg.Digests,
+		arg.Vectors,
 	)
-	return err
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const vectorsTurn = `-- name: VectorsTurn :one

@@ -51,11 +51,6 @@ CREATE OR REPLACE FUNCTION section_words(language text, heading text, about text
 $$;
 -- +goose StatementEnd
 
--- Documents with such characters are indexed again.
-UPDATE documents SET indexed = 0
-WHERE indexed = version AND octet_length(content) + octet_length(path) > length(content) + length(path)
-  AND split_runs(plain_words(path || ' ' || content), true) <> plain_words(path || ' ' || content);
-
 -- embedded is the version whose passages have vectors. Each write makes the document one without them.
 ALTER TABLE documents ADD COLUMN embedded int NOT NULL DEFAULT 0;
 CREATE INDEX documents_unembedded ON documents (workspace_id, path) WHERE embedded <> version;
@@ -93,6 +88,12 @@ CREATE FUNCTION section_text(title text, heading text, body text) RETURNS text L
 
 -- The functions below use a table of vectors that only exists where pgvector does.
 
+-- vector_path is the search path with the schema of pgvector.
+CREATE FUNCTION vector_path() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(', ', current_setting('search_path'), (
+        SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'))
+$$;
+
 -- vectors_available reports whether vectors can be stored: 'yes'; 'absent', if PostgreSQL does not
 -- have pgvector 0.8 or later; else the statement that a superuser has to run, which it tries if make.
 -- +goose StatementBegin
@@ -119,12 +120,18 @@ END $$;
 -- +goose StatementEnd
 
 -- vectors_reset makes an empty table of vectors with this many dimensions; all documents need vectors
--- then. An index of pgvector has at most 4,000 dimensions; without it a search compares all vectors.
+-- then. It does nothing for a process that has lost its turn. An index of pgvector has at most 4,000
+-- dimensions; without it a search compares all vectors. The roles that write sections write vectors.
 -- +goose StatementBegin
-CREATE FUNCTION vectors_reset(size int) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION vectors_reset(size int, name text, process uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    role oid;
 BEGIN
-    PERFORM set_config('search_path', concat_ws(', ', current_setting('search_path'), (
-        SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector')), true);
+    PERFORM FROM vector_index v WHERE v.model = name AND v.worker = process FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('search_path', vector_path(), true);
     DROP TABLE IF EXISTS section_vectors;
     EXECUTE format('CREATE TABLE section_vectors (
         workspace_id uuid NOT NULL, path text NOT NULL, digest uuid NOT NULL, embedding halfvec(%s) NOT NULL,
@@ -133,9 +140,10 @@ BEGIN
     IF size <= 4000 THEN
         CREATE INDEX section_vectors_near ON section_vectors USING hnsw (embedding halfvec_cosine_ops);
     END IF;
-    IF session_user <> current_user THEN
-        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON section_vectors TO %I', session_user);
-    END IF;
+    FOR role IN SELECT DISTINCT a.grantee FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+                WHERE c.oid = 'document_sections'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner) LOOP
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON section_vectors TO %s', role::regrole);
+    END LOOP;
     UPDATE documents SET embedded = 0 WHERE embedded <> 0;
     UPDATE vector_index SET dimensions = size;
 END $$;
@@ -161,16 +169,23 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- vectors_store stores vectors of a document, unless it was deleted meanwhile.
+-- vectors_store stores vectors of a document, unless it was deleted meanwhile. It returns false for a
+-- process that has lost its turn.
 -- +goose StatementBegin
-CREATE FUNCTION vectors_store(space uuid, doc text, digests uuid[], embeddings text[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION vectors_store(name text, process uuid, space uuid, doc text, digests uuid[], embeddings text[]) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM FROM vector_index v WHERE v.model = name AND v.worker = process FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM set_config('search_path', vector_path(), true);
     PERFORM FROM documents d WHERE d.workspace_id = space AND d.path = doc FOR KEY SHARE;
     IF FOUND THEN
         INSERT INTO section_vectors (workspace_id, path, digest, embedding)
         SELECT space, doc, n.digest, n.embedding::halfvec FROM unnest(digests, embeddings) AS n (digest, embedding)
         ON CONFLICT (workspace_id, path, digest) DO UPDATE SET embedding = excluded.embedding;
     END IF;
+    RETURN true;
 END $$;
 -- +goose StatementEnd
 
@@ -180,7 +195,7 @@ END $$;
 CREATE FUNCTION sections_near(space uuid, prefix text, vector text, phrases text, excluded text, most int)
 RETURNS TABLE (path text, n int, similarity float8) LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true);
+    PERFORM set_config('search_path', vector_path(), true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true);
     RETURN QUERY EXECUTE $q$
         WITH near AS MATERIALIZED (
             SELECT v.path, v.digest, v.embedding <=> $3::halfvec AS distance FROM section_vectors v
@@ -207,7 +222,7 @@ DO $do$
 DECLARE
     f regprocedure;
 BEGIN
-    FOREACH f IN ARRAY ARRAY['vectors_available(boolean)', 'vectors_reset(int)']::regprocedure[] LOOP
+    FOREACH f IN ARRAY ARRAY['vectors_available(boolean)', 'vectors_reset(int, text, uuid)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = %I, pg_temp', f, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
     END LOOP;

@@ -188,7 +188,7 @@ SELECT model, dimensions FROM vector_index;
 SELECT vectors_available(sqlc.arg(make)::boolean)::text;
 
 -- name: VectorsReset :exec
-SELECT vectors_reset(sqlc.arg(dimensions)::int);
+SELECT vectors_reset(sqlc.arg(dimensions)::int, sqlc.arg(model)::text, sqlc.arg(worker)::uuid);
 
 -- name: DocumentsUnembedded :many
 -- DocumentsUnembedded are documents whose passages may lack vectors.
@@ -198,8 +198,9 @@ WHERE embedded <> version AND indexed = version ORDER BY workspace_id, path LIMI
 -- name: VectorsLacking :many
 SELECT l.digest::uuid AS digest, l.passage::text AS passage FROM vectors_lacking(sqlc.arg(workspace_id)::uuid, sqlc.arg(path)::text) AS l (digest, passage);
 
--- name: VectorsStore :exec
-SELECT vectors_store(sqlc.arg(workspace_id)::uuid, sqlc.arg(path)::text, sqlc.arg(digests)::uuid[], sqlc.arg(vectors)::text[]);
+-- name: VectorsStore :one
+-- VectorsStore is false if this process has lost its turn.
+SELECT vectors_store(sqlc.arg(model)::text, sqlc.arg(worker)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(path)::text, sqlc.arg(digests)::uuid[], sqlc.arg(vectors)::text[])::boolean;
 
 -- name: DocumentEmbedded :exec
 -- DocumentEmbedded records that the passages of this version have vectors.

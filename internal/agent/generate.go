@@ -52,6 +52,9 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 		if errors.Is(err, errDiffers) {
 			r.Log.WarnContext(ctx, "a response that was read again differs", "model", r.model.Name())
 			r.cancelResponse(ctx)
+			if attempt >= maxAttempts {
+				return event.Reply{}, &Failure{Code: event.ModelError, Message: "The reply of the model was interrupted several times. Send the message again."}
+			}
 			continue
 		}
 		fault, ok := errors.AsType[*model.Error](err)
@@ -67,7 +70,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			attempt-- // the next one is the first of another response
 			continue
 		}
-		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
+		if !fault.Retryable || attempt >= maxAttempts || fault.RetryAfter > maxPause {
 			r.logFailure(ctx, fault)
 			if p.shown == 0 {
 				replaced, err := r.fallBack(ctx, fault)

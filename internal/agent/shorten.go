@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,6 +34,9 @@ func (r *run) shortenOutput(ctx context.Context, c event.ToolCall, output string
 		return event.ToolOutput{}, err
 	}
 	out := event.ToolOutput{ToolUseID: c.ID, Output: limitOutput(output), Size: len(output), File: file}
+	if file != "" {
+		out.SHA256 = digestOutput(output)
+	}
 	where := "The whole result is in /workspace/" + file + "."
 	if file == "" {
 		where = "It is not in a file: " + refused
@@ -60,6 +64,8 @@ func (r *run) keepOutput(ctx context.Context, c event.ToolCall, output string) (
 	r.Log.ErrorContext(ctx, "keep the result of a tool in a file", "tool", c.Tool, "err", err)
 	return "", "writing it failed.", nil
 }
+
+func digestOutput(output string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(output))) }
 
 // limitOutput limits the part of an output that the log keeps.
 func limitOutput(s string) string {

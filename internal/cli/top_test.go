@@ -37,7 +37,7 @@ func TestTopShowsTheWork(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &struct{ Data *client.Activity }{&a}); err != nil {
 				t.Fatal(err)
 			}
-			return len(a.Slow) == 1 && a.Streams > 0
+			return len(a.Slow) == 1 && a.Turns.Running == 1 && a.Streams > 0 // each figure has its own statement
 		})
 		if a.Turns.Running != 1 || a.Turns.Waiting != 1 || a.Turns.Queued != 0 || a.Approvals.Pending != 1 || a.Replicas != 1 || a.Listeners == 0 ||
 			len(a.Workers) != 1 || a.Workers[0].Turns != 1 || a.Slow[0].Workspace != "test" || len(a.Queues) == 0 ||

@@ -314,6 +314,7 @@ type ToolOutput struct {
 	Preview   string `json:"preview,omitempty"` // its beginning and its end, and where the rest is
 	Size      int    `json:"size,omitempty"`    // bytes of the whole output, if there is a preview
 	File      string `json:"file,omitempty"`    // with the whole output, in the session's folder
+	SHA256    string `json:"sha256,omitempty"`  // of the whole output, in hexadecimal, if it has a file
 }
 
 // Reference names a knowledge document that the agent read. Source is wiki_read,

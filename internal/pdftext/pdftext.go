@@ -48,13 +48,16 @@ const (
 )
 
 // Extract returns the text of a PDF, with a line before each page, and a last line in brackets if it is
-// not complete or there is none. Only the end of ctx is an error.
+// not complete or there is none. An error says that no process could parse it, or that ctx has ended.
 func Extract(ctx context.Context, pdf []byte) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	text, code := runParser(limited, pdf)
+	text, code, err := runParser(limited, pdf)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", err
 	}
 	note := ""
 	switch {
@@ -79,8 +82,8 @@ func Extract(ctx context.Context, pdf []byte) (string, error) {
 }
 
 // runParser runs the second process. It returns the valid part of the text, and the exit code, -1 if a
-// limit ended the process.
-func runParser(ctx context.Context, pdf []byte) (text string, code int) {
+// limit ended the process. An error says that it did not start.
+func runParser(ctx context.Context, pdf []byte) (text string, code int, err error) {
 	var out limitedBuffer
 	newCommand := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, executable(), argument, strconv.Itoa(maxCPU))
@@ -92,14 +95,13 @@ func runParser(ctx context.Context, pdf []byte) (text string, code int) {
 	}
 	cmd := newCommand()
 	isolate(cmd)
-	err := cmd.Start()
-	if err != nil { // the kernel does not allow new namespaces
+	if err := cmd.Start(); err != nil { // the kernel does not allow new namespaces
 		cmd = newCommand()
-		err = cmd.Start()
+		if err := cmd.Start(); err != nil {
+			return "", 0, fmt.Errorf("start the parser of PDFs: %w", err)
+		}
 	}
-	if err == nil {
-		err = cmd.Wait()
-	}
+	err = cmd.Wait()
 	code = exitDone
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = exit.ExitCode()
@@ -109,7 +111,7 @@ func runParser(ctx context.Context, pdf []byte) (text string, code int) {
 	if out.full() {
 		code = exitDone
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(out.String(), ""), "\x00", "\uFFFD"), code
+	return strings.ReplaceAll(strings.ToValidUTF8(out.String(), ""), "\x00", "\uFFFD"), code, nil
 }
 
 // executable returns the path of this executable, also if it was replaced since.

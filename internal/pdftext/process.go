@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/ledongthuc/pdf"
 )
@@ -19,6 +21,7 @@ func init() {
 
 // parse is the second process: it reads a PDF from stdin and writes its text to stdout, page by page.
 func parse(seconds string) int {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // they are for the server, which ends this process
 	if err := limitProcess(seconds); err != nil {
 		return 1
 	}

@@ -66,7 +66,11 @@ func New(ctx context.Context, getenv func(string) string, opt Options) (*Tracer,
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithIDGenerator(ids{}))
+	var batch []sdk.BatchSpanProcessorOption
+	if set.content { // a span can have 200 KB
+		batch = append(batch, sdk.WithMaxQueueSize(256), sdk.WithMaxExportBatchSize(16))
+	}
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter, batch...), sdk.WithResource(about), sdk.WithIDGenerator(ids{}))
 	return &Tracer{
 		provider: provider, content: set.content,
 		tracer: provider.Tracer("github.com/parley-server/parley", trace.WithInstrumentationVersion(opt.Version), trace.WithSchemaURL(schemaURL)),

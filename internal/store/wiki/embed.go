@@ -173,13 +173,17 @@ func (v *vectors) embedBatch(ctx context.Context, batch []passage, size int) (re
 	}
 	for i, vector := range list {
 		if len(vector) > 0 && len(vector) != size {
-			if err := v.q.VectorsReset(ctx, int32(len(vector))); err != nil {
+			if err := v.q.VectorsReset(ctx, int32(len(vector)), v.embedder.Name(), v.worker); err != nil {
 				return false, fmt.Errorf("make the index of vectors: %w", err)
 			}
 			v.log.InfoContext(ctx, "new index of vectors", "model", v.embedder.Name(), "dimensions", len(vector))
 			return true, nil
 		}
 		batch[i].doc.left--
+		if !fitsHalf(vector) {
+			v.log.WarnContext(ctx, "a passage has no vector: a component is too large", "path", batch[i].doc.Path)
+			continue
+		}
 		if len(vector) > 0 {
 			batch[i].doc.vectors[batch[i].i] = vectorText(vector)
 		}
@@ -225,6 +229,14 @@ func isRejected(err error) bool {
 	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
 }
 
+// maxHalf is the largest number of PostgreSQL's type halfvec.
+const maxHalf = 65504
+
+// fitsHalf reports whether PostgreSQL can store a vector.
+func fitsHalf(vector []float32) bool {
+	return !slices.ContainsFunc(vector, func(x float32) bool { return x > maxHalf || x < -maxHalf })
+}
+
 // storeVectors stores the vectors of a document, and records that it has them.
 func (v *vectors) storeVectors(ctx context.Context, d *lackingDocument) error {
 	var digests []uuid.UUID
@@ -235,9 +247,12 @@ func (v *vectors) storeVectors(ctx context.Context, d *lackingDocument) error {
 		}
 	}
 	if len(vectors) > 0 {
-		err := v.q.VectorsStore(ctx, d.WorkspaceID, d.Path, digests, vectors)
+		mine, err := v.q.VectorsStore(ctx, db.VectorsStoreParams{Model: v.embedder.Name(), Worker: v.worker, WorkspaceID: d.WorkspaceID, Path: d.Path, Digests: digests, Vectors: vectors})
 		if err != nil {
 			return fmt.Errorf("store vectors: %w", err)
+		}
+		if !mine {
+			return nil // another process makes them
 		}
 	}
 	if err := v.q.DocumentEmbedded(ctx, d.WorkspaceID, d.Path, d.Version); err != nil {

@@ -294,8 +294,6 @@ func testVectorRights(t *testing.T, pool *pgxpool.Pool) {
 		t.Errorf("sent %q, log: %s", texts, l.log)
 	}
 	exec("CREATE SCHEMA extensions; GRANT USAGE ON SCHEMA extensions TO PUBLIC; CREATE EXTENSION vector SCHEMA extensions")
-	exec("ALTER ROLE service SET search_path = public, extensions")
-	service.Reset()
 	l.embedAll(t)
 	if got := l.find(t, "holiday"); got != "leave by vectors" {
 		t.Errorf("found %q; log: %s", got, l.log)

@@ -187,16 +187,17 @@ var errOutput = errors.New("write the output")
 
 // receiveOutcome passes the output on until the command has ended.
 func (c *call) receiveOutcome() (outcome, error) {
-	left := c.limits.Output
+	left, begun := c.limits.Output, false
 	for {
 		k, content, err := c.readFrame(maxOutcome)
 		if err != nil {
 			return outcome{}, err
 		}
-		switch k {
-		case begunFrame:
+		switch {
+		case k == begunFrame && !begun:
+			begun = true
 			c.guard.Reset(c.limits.Time + finishTime)
-		case outputFrame:
+		case k == outputFrame:
 			if left -= int64(len(content)); left < 0 {
 				return outcome{}, errors.New("the runner sends more output than it may")
 			}
@@ -206,7 +207,7 @@ func (c *call) receiveOutcome() (outcome, error) {
 			if _, err := c.cmd.Output.Write(content); err != nil {
 				return outcome{}, fmt.Errorf("%w: %w", errOutput, err)
 			}
-		case outcomeFrame:
+		case k == outcomeFrame:
 			var o outcome
 			d := json.NewDecoder(bytes.NewReader(content))
 			return o, d.Decode(&o)

@@ -134,7 +134,7 @@ func (u *upgraded) Read(b []byte) (int, error) { return u.r.Read(b) }
 
 // Serve serves until ctx ends. Then running commands have drain to end, and are killed.
 func (r *Runner) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
-	server := &http.Server{Handler: r, ReadHeaderTimeout: answerTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	server := &http.Server{Handler: r, ReadTimeout: answerTime, WriteTimeout: answerTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug)}
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true) // only its connections can be upgraded

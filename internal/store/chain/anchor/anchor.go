@@ -20,13 +20,16 @@ type Options struct {
 	Client *http.Client
 }
 
-// Parse returns the anchors of a list, separated by commas or white space: paths of files,
+// Parse returns the anchors of a list, separated by commas: paths of files,
 // https://… and s3://bucket/prefix.
 func Parse(list string, opt Options) (all []chain.HeadStore, err error) {
 	if opt.Client == nil {
 		opt.Client = newClient()
 	}
-	for _, address := range strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
+	for address := range strings.SplitSeq(list, ",") {
+		if address = strings.TrimSpace(address); address == "" {
+			continue
+		}
 		to, err := parse(address, opt)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -35,10 +36,14 @@ func newWebhook(u *url.URL, opt Options) (*webhook, error) {
 		}
 		w.bearer = ""
 	}
+	if w.bearer != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return nil, fmt.Errorf("http://%s would receive PARLEY_AUDIT_HEADS_SECRET unencrypted. Use https://, or a secret that begins with %s", u.Host, callback.SecretPrefix)
+	}
 	return w, nil
 }
 
-func (w *webhook) String() string { return w.to.Scheme + "://" + w.to.Host + w.to.EscapedPath() }
+// String leaves the path out: it can have a secret.
+func (w *webhook) String() string { return w.to.Scheme + "://" + w.to.Host }
 
 // StoreHead sends a head. The same head always has the same webhook-id.
 func (w *webhook) StoreHead(ctx context.Context, h chain.Head) error {
@@ -66,6 +71,11 @@ func (w *webhook) StoreHead(ctx context.Context, h chain.Head) error {
 		return fmt.Errorf("the webhook answered %s", res.Status)
 	}
 	return nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // nameOf names a head by its number and a part of its hash: a log that was rewritten has other names.
