@@ -34,7 +34,7 @@ func (v *verifier) compareLink(ctx context.Context, l db.ChainPageRow, rows []pl
 	if err != nil {
 		return nil // the digest of the entries differs too, which was reported
 	}
-	c := &comparison{v: v, ctx: ctx, link: l, entries: entries, rows: rows}
+	c, before := &comparison{v: v, ctx: ctx, link: l, entries: entries, rows: rows}, v.sum.Findings
 	c.present = make(map[digest]bool, len(rows))
 	for _, r := range rows {
 		c.present[r.digest] = true
@@ -49,7 +49,23 @@ func (v *verifier) compareLink(ctx context.Context, l db.ChainPageRow, rows []pl
 			return err
 		}
 	}
-	return c.reportInserted(maxSeq)
+	if err := c.reportInserted(maxSeq); err != nil || v.sum.Findings > before {
+		return err
+	}
+	return c.checkNumbers(rows)
+}
+
+// checkNumbers reports events whose numbers in their session do not rise: one of two was inserted before
+// the link was made, which has a digest of it, too.
+func (c *comparison) checkNumbers(rows []place) error {
+	last, seq := c.link.AfterOrd, c.link.AfterSeq
+	for _, r := range rows {
+		if r.ord <= last {
+			return c.report(Inserted, r.seq, r.ord, "Event %d (%s) has number %d of its session, and event %d before it has number %d. One of them was inserted before their link was made.", r.seq, r.kind, r.ord, seq, last)
+		}
+		last, seq = r.ord, r.seq
+	}
+	return nil
 }
 
 func (c *comparison) report(kind string, seq, ord int64, format string, args ...any) error {

@@ -114,6 +114,13 @@ var tamperings = []struct {
 		return append(one(`DELETE FROM events WHERE session_id = '%s' AND ord = 8`, a.session),
 			`INSERT INTO chain_notices (kind, detail) VALUES ('dropped', json_build_object('partition', 'events_record_202501', 'deltas', false, 'before', clock_timestamp()))`)
 	}, chain.Link, 0, false},
+	{"event inserted before its link was made", func(w *world, t *testing.T, a, _ talk) []string {
+		w.tamper(t, fmt.Sprintf(`INSERT INTO events (seq, session_id, at, delta, ord, turn_id, kind, data)
+			SELECT nextval('events_seq_seq'), session_id, at, delta, 13, turn_id, kind, data FROM events WHERE session_id = '%s' AND ord = 1`, a.session),
+			fmt.Sprintf(`INSERT INTO chain_notices (kind, session_id) VALUES ('late', '%s')`, a.session))
+		w.extend(t)
+		return nil
+	}, chain.Inserted, 13, false},
 	{"last session removed with its links", func(_ *world, _ *testing.T, _, b talk) []string {
 		return append(removeSession(b.session), fmt.Sprintf(`DELETE FROM chain_links WHERE number >= (SELECT number FROM chain_links WHERE session_id = '%s')`, b.session))
 	}, chain.Anchor, 0, true},

@@ -41,7 +41,7 @@ func parseOne(t *testing.T, address string, opt anchor.Options) chain.HeadStore 
 func TestAddressesAreParsed(t *testing.T) {
 	t.Parallel()
 	s3 := anchor.S3{Region: "eu-central-1", Key: "id", Secret: "hush"}
-	all, err := anchor.Parse("/var/log/heads.jsonl, https://audit.example/heads?token=hush\ns3://bucket/parley/heads/?retain-days=400 s3://other", anchor.Options{S3: s3})
+	all, err := anchor.Parse("/var/log/worm disk/heads.jsonl, https://audit.example/heads/hush?token=hush,s3://bucket/parley/heads/?retain-days=400, s3://other", anchor.Options{S3: s3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestAddressesAreParsed(t *testing.T) {
 	for _, a := range all {
 		names = append(names, a.String())
 	}
-	if got := strings.Join(names, " "); got != "/var/log/heads.jsonl https://audit.example/heads s3://bucket/parley/heads s3://other" {
+	if got := strings.Join(names, " "); got != "/var/log/worm disk/heads.jsonl https://audit.example s3://bucket/parley/heads s3://other" {
 		t.Error(got)
 	}
 	for address, want := range map[string]string{
@@ -85,6 +85,16 @@ func TestFilesHaveALineForEachHead(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	torn := filepath.Join(t.TempDir(), "torn.jsonl")
+	if err := os.WriteFile(torn, []byte(`{"number":9`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := parseOne(t, torn, anchor.Options{}).StoreHead(t.Context(), head(10)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(torn); err != nil || !bytes.HasPrefix(got, []byte("{\"number\":9\n{")) || !bytes.HasSuffix(got, []byte("}\n")) {
+		t.Errorf("after a line without an end: %s, %v", got, err)
 	}
 	if heads, err := chain.ParseHeads(bytes.NewReader(text)); err != nil || len(heads) != 3 || heads[2].Number != 3 || bytes.Count(text, []byte("\n")) != 3 {
 		t.Errorf("%v, %v", heads, err)
