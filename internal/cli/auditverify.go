@@ -227,7 +227,7 @@ func describeVerification(s chain.Summary, heads bool, listed int) string {
 	text := fmt.Sprintf("Compared %d %s of %d %s. The chain covers all turns that ended before %s.",
 		s.Events, pluralize(int(s.Events), "event", "events"), s.Links, pluralize(int(s.Links), "link", "links"), s.Upto.Format(time.RFC3339))
 	if s.Links == 0 {
-		text = "The log has no links. A running server makes them a few seconds after the end of each turn."
+		text = "No link of the log was compared. A running server makes them a few seconds after the end of each turn."
 	}
 	if s.Dropped > 0 {
 		text += fmt.Sprintf("\nRetention has dropped %d more; their digests are intact.", s.Dropped)

@@ -153,7 +153,9 @@ Its folder is empty.`,
 		if err != nil {
 			return err
 		}
-		return c.printNamed(made.SessionID, made, "Forked the session at event %d.", made.ForkedFrom.Seq)
+		shown := object{"session_id": made.SessionID, "status": made.Status, "created_at": made.CreatedAt,
+			"forked_from": object{"session_id": made.ForkedFrom.SessionID, "seq": made.ForkedFrom.Seq}}
+		return c.printNamed(made.SessionID, shown, "Forked the session at event %d.", made.ForkedFrom.Seq)
 	})
 	remoteFlags(cmd)
 	cmd.Flags().Int64Var(&at, "at", 0, "the id of an event; default the newest")
