@@ -8,6 +8,7 @@ interface Data {
   open: Schemas["OpenData"];
   attachment_rejected: Schemas["AttachmentRejectedData"];
   text: Schemas["TextData"];
+  reasoning: Schemas["ReasoningData"];
   tool_use: Schemas["ToolUseData"];
   tool_result: Schemas["ToolResultData"];
   input_required: Schemas["InputRequired"];

@@ -9,6 +9,8 @@ export function show(frame: Frame): void {
     case "text":
       process.stdout.write(frame.data.text);
       break;
+    case "reasoning":
+      break; // not a part of the answer
     case "tool_use":
       console.log(`\n  ${frame.data.tool}: ${frame.data.summary}`);
       break;
