@@ -61,7 +61,7 @@ type Agent struct {
 	// FindResult returns the complete result of a call of the session that a summary covers; nil: none.
 	FindResult func(ctx context.Context, toolUseID string) (output event.ToolOutput, ok bool, err error)
 	// KeepResult writes a long result into a file of the session's folder, and returns its path. A
-	// tool.Refusal is the reason why it cannot. nil: there is no folder.
+	// tool.Refusal is the reason why it cannot. nil: the agent has no folder.
 	KeepResult func(ctx context.Context, call tool.Call, output string) (file string, err error)
 	// ReadResult reads such a file; nil: none can be read.
 	ReadResult func(ctx context.Context, file string) (output string, err error)

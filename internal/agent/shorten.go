@@ -47,7 +47,7 @@ func (r *run) shortenOutput(ctx context.Context, c event.ToolCall, output string
 }
 
 // keepOutput writes an output into a file. Only the end of ctx is an error; refused is any other
-// reason why there is no file.
+// reason for a missing file.
 func (r *run) keepOutput(ctx context.Context, c event.ToolCall, output string) (file, refused string, err error) {
 	if r.KeepResult == nil {
 		return "", "this server has no folder for it.", nil

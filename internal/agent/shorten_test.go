@@ -41,7 +41,7 @@ func (m *reader) Generate(_ context.Context, req model.Request) iter.Seq2[model.
 }
 
 // TestLongResultsAreShortened has a result of 100 KB. The model gets its two ends and its file, and
-// reads the middle with read_tool_result: from the file, or from the log if there is no file. A run
+// reads the middle with read_tool_result: from the file, or from the log without one. A run
 // that starts again after each event sends the same requests, and each can be rebuilt.
 func TestLongResultsAreShortened(t *testing.T) {
 	t.Parallel()

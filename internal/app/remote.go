@@ -149,7 +149,7 @@ func (c Config) missingOfRunner() []string {
 	}
 	host, _, err := net.SplitHostPort(c.RunnerListen)
 	if err == nil && !remote.IsLoopback(host) && c.RunnerCert == "" && !c.RunnerPlain {
-		list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q, which other machines reach, and there is no certificate. Set PARLEY_RUNNER_CERT and PARLEY_RUNNER_KEY, or PARLEY_RUNNER_PLAIN=true where the network encrypts.", c.RunnerListen))
+		list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q, which other machines reach, and no certificate is set. Set PARLEY_RUNNER_CERT and PARLEY_RUNNER_KEY, or PARLEY_RUNNER_PLAIN=true where the network encrypts.", c.RunnerListen))
 	}
 	return list
 }

@@ -101,7 +101,7 @@ func TestRunnerDoesNotStart(t *testing.T) {
 	for want, environ := range map[string][]string{
 		"PARLEY_RUNNER_TOKEN is not set":    nil,
 		"at least 32 are required":          {"PARLEY_RUNNER_TOKEN=short"},
-		"there is no certificate":           {token, "PARLEY_RUNNER_LISTEN=:8090"},
+		"no certificate is set":             {token, "PARLEY_RUNNER_LISTEN=:8090"},
 		"belong together":                   {token, "PARLEY_RUNNER_CERT=x"},
 		"it takes host:port":                {token, "PARLEY_RUNNER_LISTEN=unix://x"},
 		"contained here: PARLEY_SANDBOX_RO": {token, "PARLEY_SANDBOX_UID=64001", "PARLEY_SANDBOX_ROOT=" + filepath.Join(t.TempDir(), "none")},

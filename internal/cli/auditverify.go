@@ -175,7 +175,7 @@ func (c *command) readHeads(cmd *cobra.Command, path string) (all []chain.Head, 
 		return nil, unreadableError(err)
 	}
 	if err == nil && len(all) == 0 {
-		return nil, usageError(cmd, "There are no heads in "+path+".", "`parley audit head` prints one.")
+		return nil, usageError(cmd, "No heads found in "+path+".", "`parley audit head` prints one.")
 	}
 	return all, err
 }

@@ -48,7 +48,7 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 		"--session bob":      "is not a session id",
 		"--heads no.such":    "no.such",
 		"--heads parley.pub": "The file of heads is invalid",
-		"--heads -":          "There are no heads in -",
+		"--heads -":          "No heads found in -",
 		"unexpected":         "is too much",
 	} {
 		if _, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(errs, want) {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestReasoningIsNotTheAnswer checks that a stream has the summary of the reasoning if the workspace
-// wants it, that nothing of it is stored otherwise, and that it is no part of the answer.
+// wants it, that nothing of it is stored otherwise, and that it is not a part of the answer.
 func TestReasoningIsNotTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
