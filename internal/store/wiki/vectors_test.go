@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/migrations"
 )
@@ -84,7 +85,7 @@ func TestSearchWorksWithoutPgvector(t *testing.T) {
 		t.Fatal(err)
 	}
 	if has {
-		t.Skip("this PostgreSQL has pgvector")
+		need.Missing(t, "this test needs a PostgreSQL without pgvector")
 	}
 	l := openLibrary(t, pool, "small", newEmbedding())
 	l.ws = tenant(t, pool, "acme")
