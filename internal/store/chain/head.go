@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,4 +50,46 @@ func ParseHeads(r io.Reader) (heads []Head, err error) {
 		}
 		heads = append(heads, h)
 	}
+}
+
+// compareHeads compares the chain with heads that were stored elsewhere.
+func (v *verifier) compareHeads(ctx context.Context) error {
+	for start := 0; start < len(v.Heads); start += pageLinks {
+		heads := v.Heads[start:min(start+pageLinks, len(v.Heads))]
+		numbers := make([]int64, len(heads))
+		for i, h := range heads {
+			numbers[i] = h.Number
+		}
+		rows, err := v.q.ChainHashes(ctx, numbers)
+		if err != nil {
+			return err
+		}
+		stored := make(map[int64][]byte, len(rows))
+		for _, r := range rows {
+			stored[r.Number] = r.Hash
+		}
+		for _, h := range heads {
+			if err := v.compareHead(h, stored[h.Number]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verifier) compareHead(h Head, stored []byte) error {
+	v.sum.Heads++
+	text := ""
+	switch {
+	case !v.Keys.verifyHead(h.Key, h.Number, h.Hash, h.Signature):
+		text = fmt.Sprintf("The anchored head of link %d was not signed by a trusted key. It names the key %s.", h.Number, h.Key)
+	case stored == nil:
+		text = fmt.Sprintf("Link %d was anchored on %s, and the database does not have it. The end of the log was removed, or the database was restored from an older backup.",
+			h.Number, h.At.UTC().Format(time.RFC3339))
+	case !bytes.Equal(stored, h.Hash):
+		text = fmt.Sprintf("Link %d differs from the head that was anchored on %s. The log was rewritten before that link.", h.Number, h.At.UTC().Format(time.RFC3339))
+	default:
+		return nil
+	}
+	return v.report(Finding{Kind: Anchor, Link: h.Number, Text: text})
 }

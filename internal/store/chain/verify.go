@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -167,73 +166,6 @@ func (v *verifier) prepare(ctx context.Context) error {
 	return err
 }
 
-// readDrops reads what retention has dropped. The newest drop of each kind has left nothing older.
-func (v *verifier) readDrops(ctx context.Context) error {
-	drops, err := v.q.ChainDrops(ctx)
-	if err != nil {
-		return err
-	}
-	var newest [2]db.ChainDropsRow
-	for _, row := range drops {
-		var d drop
-		if err := json.Unmarshal(row.Detail, &d); err != nil {
-			return err
-		}
-		i := 0
-		if d.Deltas {
-			i = 1
-		}
-		if d.Before.After(v.dropped[i]) {
-			v.dropped[i], newest[i] = d.Before, row
-		}
-	}
-	for i, row := range newest {
-		if v.dropped[i].IsZero() {
-			continue
-		}
-		if err := v.verifyDrop(ctx, i == 1, v.dropped[i], row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// verifyDrop reports a drop of partitions that the log contradicts.
-func (v *verifier) verifyDrop(ctx context.Context, deltas bool, before time.Time, row db.ChainDropsRow) error {
-	what := "events"
-	if deltas {
-		what = "text deltas"
-	}
-	text := fmt.Sprintf("Link %d records that retention has dropped all %s before %s", row.Number, what, before.UTC().Format(time.RFC3339))
-	if row.Number == 0 {
-		text = fmt.Sprintf("A notice records that retention has dropped all %s before %s", what, before.UTC().Format(time.RFC3339))
-	}
-	if before.After(row.At) {
-		return v.report(Finding{Kind: Link, Link: row.Number, Text: text + ", a time after the drop. It was forged."})
-	}
-	old, err := v.q.ChainOlder(ctx, deltas, before)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return v.report(Finding{Kind: Link, Link: row.Number, Session: &old.SessionID, Seq: old.Seq, Text: fmt.Sprintf("%s, and event %d is older. It was forged.", text, old.Seq)})
-}
-
-// reportErasure reports an erasure that its session contradicts.
-func (v *verifier) reportErasure(what string, link int64, session uuid.UUID) error {
-	return v.report(Finding{Kind: Link, Link: link, Session: &session, Text: what + ", and the table erasures does not have it. It was forged, or the row was removed."})
-}
-
-// wasDropped reports whether retention has dropped the events of a time.
-func (v *verifier) wasDropped(deltas bool, at time.Time) bool {
-	if deltas {
-		return at.Before(v.dropped[1])
-	}
-	return at.Before(v.dropped[0])
-}
-
 func (v *verifier) report(f Finding) error {
 	v.sum.Findings++
 	return v.Found(f)
@@ -326,101 +258,6 @@ func (v *verifier) compareEvents(ctx context.Context, links []db.ChainPageRow) e
 	for i, l := range links {
 		v.sum.Events += int64(len(found[i]))
 		if err := v.compareLink(ctx, l, found[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compareHeads compares the chain with heads that were stored elsewhere.
-func (v *verifier) compareHeads(ctx context.Context) error {
-	for start := 0; start < len(v.Heads); start += pageLinks {
-		heads := v.Heads[start:min(start+pageLinks, len(v.Heads))]
-		numbers := make([]int64, len(heads))
-		for i, h := range heads {
-			numbers[i] = h.Number
-		}
-		rows, err := v.q.ChainHashes(ctx, numbers)
-		if err != nil {
-			return err
-		}
-		stored := make(map[int64][]byte, len(rows))
-		for _, r := range rows {
-			stored[r.Number] = r.Hash
-		}
-		for _, h := range heads {
-			if err := v.compareHead(h, stored[h.Number]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (v *verifier) compareHead(h Head, stored []byte) error {
-	v.sum.Heads++
-	text := ""
-	switch {
-	case !v.Keys.verifyHead(h.Key, h.Number, h.Hash, h.Signature):
-		text = fmt.Sprintf("The anchored head of link %d was not signed by a trusted key. It names the key %s.", h.Number, h.Key)
-	case stored == nil:
-		text = fmt.Sprintf("Link %d was anchored on %s, and the database does not have it. The end of the log was removed, or the database was restored from an older backup.",
-			h.Number, h.At.UTC().Format(time.RFC3339))
-	case !bytes.Equal(stored, h.Hash):
-		text = fmt.Sprintf("Link %d differs from the head that was anchored on %s. The log was rewritten before that link.", h.Number, h.At.UTC().Format(time.RFC3339))
-	default:
-		return nil
-	}
-	return v.report(Finding{Kind: Anchor, Link: h.Number, Text: text})
-}
-
-// maxUncovered is how many sessions with uncovered events are reported.
-const maxUncovered = 20
-
-// uncovered finds the newest events of sessions that the chain should cover and does not. Turns that
-// have not ended, or ended after the newest link, are left out.
-const uncovered = `
-WITH tops AS (
-    SELECT e.session_id, max(e.seq) AS seq FROM events e
-    WHERE e.at < $1 AND ($2::uuid IS NULL OR e.session_id = $2) AND ($3::uuid IS NULL OR e.session_id IN (SELECT id FROM sessions WHERE workspace_id = $3))
-    GROUP BY e.session_id
-)
-SELECT e.session_id, e.seq, e.ord, e.kind
-FROM tops t
-LEFT JOIN LATERAL (SELECT c.last_seq FROM chain_links c WHERE c.session_id = t.session_id ORDER BY c.number DESC LIMIT 1) l ON true
-CROSS JOIN LATERAL (
-    SELECT * FROM events n WHERE n.session_id = t.session_id AND n.seq > coalesce(l.last_seq, 0) AND n.at < $1
-      AND NOT EXISTS (SELECT FROM turns o WHERE o.id = n.turn_id AND o.session_id = n.session_id AND (o.finished_at IS NULL OR o.finished_at >= $1))
-    ORDER BY n.seq LIMIT 1
-) e
-WHERE t.seq > coalesce(l.last_seq, 0) AND NOT EXISTS (SELECT FROM chain_notices p WHERE p.session_id = t.session_id)
-ORDER BY e.seq LIMIT $4`
-
-// findUncovered reports events after the last link of their session.
-func (v *verifier) findUncovered(ctx context.Context) error {
-	if v.Since != nil {
-		return nil
-	}
-	rows, err := v.tx.Query(ctx, uncovered, v.sum.Upto, v.Session, v.Workspace, maxUncovered)
-	if err != nil {
-		return err
-	}
-	var found []Finding
-	var session uuid.UUID
-	var seq, ord int64
-	var kind string
-	_, err = pgx.ForEachRow(rows, []any{&session, &seq, &ord, &kind}, func() error {
-		id := session
-		found = append(found, Finding{Kind: Uncovered, Session: &id, Seq: seq, Ord: ord, Text: fmt.Sprintf(
-			"Event %d (%s) of session %s has no link, and the chain covers all turns that ended before %s. It was inserted, or its link was removed.",
-			seq, kind, session, v.sum.Upto.Format(time.RFC3339))})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, f := range found {
-		if err := v.report(f); err != nil {
 			return err
 		}
 	}
