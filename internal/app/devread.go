@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/loopback"
 )
 
 // maxDevEnv bounds dev.env, in bytes.
@@ -72,7 +73,7 @@ func readOwn(path string) (string, error) {
 // not direct a command and its secrets elsewhere.
 func (e DevEnv) CheckURL() error {
 	u, err := url.Parse(e.URL)
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(u.Hostname()) {
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopback.IsHost(u.Hostname()) {
 		return nil
 	}
 	return &ConfigError{[]string{fmt.Sprintf("%s/dev.env names the server %q, which is not on this machine. ", DevDir, e.URL) +
@@ -99,13 +100,4 @@ func (e DevEnv) CheckDatabase() error {
 }
 
 // isLocalHost reports whether a PostgreSQL host is a socket or this machine.
-func isLocalHost(host string) bool { return strings.HasPrefix(host, "/") || isLoopback(host) }
-
-// isLoopback reports whether a host name or address is this machine's own.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
+func isLocalHost(host string) bool { return strings.HasPrefix(host, "/") || loopback.IsHost(host) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/loopback"
 )
 
 // CheckOrigin rejects a request that a foreign web page sent through a user's browser: one whose
@@ -69,11 +70,7 @@ func (s *Server) isOwn(host string) bool {
 // isLoopback reports whether a host, with or without a port, is this machine.
 func isLoopback(host string) bool {
 	host = strings.ToLower(hostname(host))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
+	return loopback.IsHost(host) || strings.HasSuffix(host, ".localhost")
 }
 
 // hostname returns a host without its port and the brackets of an IPv6 address.

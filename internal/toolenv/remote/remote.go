@@ -8,7 +8,7 @@
 // so placeholders are replaced in the server alone.
 //
 // It promises: Client.Run never waits for a peer that has died, is frozen or is cut off; an error
-// tells whether the command can have run; a command ends when its server does; and a hostile runner
+// reports whether the command can have run; a command ends when its server does; and a hostile runner
 // reaches no folder and no credential but those of the commands that it was given.
 package remote
 

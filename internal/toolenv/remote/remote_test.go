@@ -38,7 +38,7 @@ func TestRunnerRefuses(t *testing.T) {
 	t.Cleanup(web.Close)
 	for want, cfg := range map[string]Config{
 		"does not accept the token":                             {Address: runner.URL, Token: "wrong"},
-		`is parley "v9" and speaks protocol 7`:                  {Address: other.URL},
+		`is parley "v9" and uses protocol 7`:                    {Address: other.URL},
 		"is not a runner":                                       {Address: web.URL},
 		"the runner cannot be reached at unix:///nonexistent/s": {Address: "unix:///nonexistent/s"},
 	} {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/parley-server/parley/internal/loopback"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/chain"
 )
@@ -36,7 +36,7 @@ func newWebhook(u *url.URL, opt Options) (*webhook, error) {
 		}
 		w.bearer = ""
 	}
-	if w.bearer != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if w.bearer != "" && u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
 		return nil, fmt.Errorf("http://%s would receive PARLEY_AUDIT_HEADS_SECRET unencrypted. Use https://, or a secret that begins with %s", u.Host, callback.SecretPrefix)
 	}
 	return w, nil
@@ -71,11 +71,6 @@ func (w *webhook) StoreHead(ctx context.Context, h chain.Head) error {
 		return fmt.Errorf("the webhook answered %s", res.Status)
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // nameOf names a head by its number and a part of its hash: a log that was rewritten has other names.
