@@ -69,6 +69,9 @@ func TestLongResultsAreShortened(t *testing.T) {
 		{name: "removed file", preview: "tool-results/once-1.txt.]", part: "\n[cut here]\n",
 			keep: func(context.Context, tool.Call, string) (string, error) { return "tool-results/once-1.txt", nil },
 			read: func(context.Context, string) (string, error) { return "", tool.Refusal("gone") }},
+		{name: "another file", preview: "tool-results/once-1.txt.]", part: "\n[cut here]\n",
+			keep: func(context.Context, tool.Call, string) (string, error) { return "tool-results/once-1.txt", nil },
+			read: func(context.Context, string) (string, error) { return strings.Repeat("x", len(whole)), nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -260,6 +260,17 @@ func testAnotherModel(t *testing.T, pool *pgxpool.Pool) {
 	if got := old.find(t, "vacation"); strings.Contains(got, "vectors") || len(old.model.Texts()) > 0 {
 		t.Errorf("the old process finds %q", got)
 	}
+	// The old process returns from a request that it sent before it lost its turn.
+	var stored bool
+	if err := pool.QueryRow(t.Context(), `SELECT vectors_store('small', gen_random_uuid(), $1, 'wiki/c.md', ARRAY[gen_random_uuid()], ARRAY['[1]'])`, old.ws).Scan(&stored); err != nil || stored {
+		t.Errorf("it stores vectors: %t, %v", stored, err)
+	}
+	if _, err := pool.Exec(t.Context(), `SELECT vectors_reset(9, 'small', gen_random_uuid())`); err != nil {
+		t.Error(err)
+	}
+	if got := next.find(t, "holiday"); got != "a by vectors, b by vectors" {
+		t.Errorf("afterwards the next model finds %q", got)
+	}
 	again := openLibrary(t, pool, "large", large) // another process: the first one has the turn
 	if texts := again.embedAll(t); len(texts) != 0 {
 		t.Errorf("two processes send %q", texts)

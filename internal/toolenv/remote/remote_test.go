@@ -113,6 +113,11 @@ func TestHostileRunner(t *testing.T) {
 			for c.writeFrame(outputFrame, make([]byte, 10)) == nil {
 			}
 		},
+		"begins twice": func(c *frames, _ *yamux.Session) {
+			for range 2 {
+				_ = c.writeFrame(begunFrame, nil)
+			}
+		},
 		"no JSON": func(c *frames, _ *yamux.Session) { _ = c.writeFrame(outcomeFrame, []byte("[")) },
 		"outside": func(c *frames, _ *yamux.Session) {
 			_ = c.writeJSON(outcomeFrame, outcome{})

@@ -68,6 +68,10 @@ func TestAddressesAreParsed(t *testing.T) {
 	if _, err := anchor.Parse("s3://b", anchor.Options{}); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("%v", err)
 	}
+	if _, err := anchor.Parse("http://audit.example", anchor.Options{Secret: "hush"}); err == nil || !strings.Contains(err.Error(), "unencrypted") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a token without TLS: %v", err)
+	}
+	parseOne(t, "http://localhost:1/", anchor.Options{Secret: "hush"})
 	if _, err := anchor.Parse("https://a", anchor.Options{Secret: "whsec_hush"}); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("%v", err)
 	}
