@@ -17,7 +17,7 @@ BEGIN
         RETURN NEW;
     END IF;
     RAISE EXCEPTION 'rows of the log are never changed or removed'
-        USING ERRCODE = 'restrict_violation', HINT = 'parley sessions erase removes the content of a session.';
+        USING ERRCODE = 'restrict_violation', HINT = 'parley sessions delete removes the content of a session.';
 END $$;
 -- +goose StatementEnd
 CREATE TRIGGER events_keep BEFORE UPDATE OR DELETE ON events FOR EACH ROW EXECUTE FUNCTION events_keep();
