@@ -55,12 +55,19 @@ func pages(n int, contents string) []string {
 	return objects
 }
 
-func deflate(write func(w *zlib.Writer)) string {
+// deflateMany compresses n copies of a block, and compresses the block only twice: from the second
+// copy on, the compressed bytes are the same. The checksum at the end is missing.
+func deflateMany(block []byte, n int) string {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
-	write(w)
-	w.Close()
-	return b.String()
+	add := func() []byte {
+		from := b.Len()
+		_, _ = w.Write(block)
+		_ = w.Flush()
+		return b.Bytes()[from:]
+	}
+	first := string(add())
+	return first + strings.Repeat(string(add()), n-1)
 }
 
 func extract(t *testing.T, pdf []byte) string {
@@ -110,24 +117,9 @@ func TestFilesWithoutText(t *testing.T) {
 // limits, with a note or with a part of the text.
 func TestHostileFilesEnd(t *testing.T) {
 	t.Parallel()
-	zeros := make([]byte, 1<<20)
-	bomb := deflate(func(w *zlib.Writer) {
-		for range 512 { // MiB
-			_, _ = w.Write(zeros)
-		}
-	})
-	parens := deflate(func(w *zlib.Writer) {
-		open := bytes.Repeat([]byte("("), 1<<20)
-		for range 512 {
-			_, _ = w.Write(open)
-		}
-	})
-	long := deflate(func(w *zlib.Writer) {
-		_, _ = w.Write([]byte("BT /F 12 Tf "))
-		for range 1 << 20 {
-			_, _ = w.Write([]byte("0 -20 Td (a text that is very long, and repeated) Tj\n"))
-		}
-	})
+	bomb := deflateMany(bytes.Repeat([]byte{0}, 1<<20), 512)
+	parens := deflateMany(bytes.Repeat([]byte("("), 1<<20), 512)
+	long := deflateMany([]byte(strings.Repeat("BT /F 12 Tf 0 -20 Td (a text that is very long, and repeated) Tj ET\n", 1<<14)), 64)
 	for name, pdf := range map[string][]byte{
 		"bomb":         build("", pages(1, stream("/Filter /FlateDecode", bomb))...),
 		"string bomb":  build("", pages(1, stream("/Filter /FlateDecode", parens))...),
