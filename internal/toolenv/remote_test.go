@@ -95,10 +95,11 @@ func TestCommandsOnARunner(t *testing.T) {
 			t.Errorf("%s: %q", curl, got)
 		}
 	}
-	if got := bash(t, run, `for i in $(seq 40); do curl -sS https://example.com/$i & done; wait`); strings.Count(got, "you sent") != 40 {
-		t.Errorf("%q", got)
+	// Without a cgroup each socket counts as the most that it can hold, 8 MiB on some machines.
+	if got := bash(t, run, `for i in $(seq 12); do curl -sS https://example.com/$i & done; wait`); strings.Count(got, "you sent") != 12 {
+		t.Fatalf("%q", got)
 	}
-	for range 40 {
+	for range 12 {
 		wait.Receive(t, "a request", w.heard)
 	}
 

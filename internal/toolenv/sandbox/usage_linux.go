@@ -9,20 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// passesMemory says whether a process and its descendants keep more than a number of bytes. It
+// counts the pages of files, such as libraries, by process and then, if that is too much, once.
+func passesMemory(pid string, limit int64) bool {
+	return memoryOf(pid, rssFile) > limit && memoryOf(pid, pssFile) > limit
+}
+
 // memoryOf returns the memory that a process and its descendants keep, as far as another process
 // can see it: resident pages, page tables, shared memory, mapped or not, and as much as their
-// sockets may hold. Pages that two processes share count twice.
-func memoryOf(pid string) (bytes int64) {
+// sockets may hold. ofFiles returns the pages of files that a process has mapped.
+func memoryOf(pid string, ofFiles func(pid, status string) int64) (bytes int64) {
 	shared := make(map[file]int64)
 	for _, p := range descendants(pid) {
-		status, _ := os.ReadFile("/proc/" + p + "/status")
-		for line := range strings.Lines(string(status)) {
-			switch name, value, _ := strings.Cut(line, ":"); name {
-			case "RssAnon", "RssFile", "VmPTE", "VmSwap":
-				kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-				bytes += kib << 10
-			}
+		text, _ := os.ReadFile("/proc/" + p + "/status")
+		status := string(text)
+		for _, name := range []string{"RssAnon", "VmPTE", "VmSwap"} {
+			size, _ := sizeIn(status, name)
+			bytes += size
 		}
+		bytes += ofFiles(p, status)
 		eachDeleted(p, func(f file, path string, end int64) {
 			if path == "/dev/zero" || path == "/anon_hugepage" {
 				shared[f] = max(shared[f], end)
@@ -33,6 +38,30 @@ func memoryOf(pid string) (bytes int64) {
 		bytes += size
 	}
 	return bytes + socketsOf(pid)
+}
+
+// rssFile counts a page once for each process that has it mapped.
+func rssFile(_, status string) int64 {
+	size, _ := sizeIn(status, "RssFile")
+	return size
+}
+
+// pssFile divides the size of a page by the number of processes that have it mapped. A process can
+// hide this figure; then each of its pages counts.
+func pssFile(pid, status string) int64 {
+	text, _ := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	if size, ok := sizeIn(string(text), "Pss_File"); ok {
+		return size
+	}
+	return rssFile(pid, status)
+}
+
+// sizeIn returns a size in bytes from a text with lines such as "RssFile:    1024 kB".
+func sizeIn(text, name string) (bytes int64, ok bool) {
+	_, rest, ok := strings.Cut("\n"+text, "\n"+name+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(line), " kB"), 10, 64)
+	return kib << 10, ok && err == nil
 }
 
 // file identifies a file that processes hold in any way.

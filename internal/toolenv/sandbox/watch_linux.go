@@ -40,7 +40,7 @@ func (p *process) checkEvery(pause time.Duration, look func() limit) {
 // files in memory, because sizes do not include their names.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.checkEvery(memoryEvery, func() limit {
-		if p.group == nil && memoryOf(process1) > l.Memory {
+		if p.group == nil && passesMemory(process1, l.Memory) {
 			return tooMuchMemory(l)
 		}
 		for _, dir := range []string{"/tmp", "/dev/shm"} {
