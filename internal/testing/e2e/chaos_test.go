@@ -144,7 +144,7 @@ func (c *chaosRun) execute() {
 		close(finished)
 	}()
 	limit := *overWithin
-	if raced {
+	if slow.Race {
 		limit *= 2
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -99,7 +100,7 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 		t.Error("the server has ended")
 	default:
 	}
-	if peak := peakMemory(t, s); peak > 300<<20 && !raced {
+	if peak := peakMemory(t, s); peak > 300<<20 && !slow.Race {
 		t.Errorf("the server needed %d MB", peak>>20)
 	}
 	if n := w.turns(t); n != 5 {
