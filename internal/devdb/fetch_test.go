@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/testing/need"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // programsArchive has three shell scripts that know their version, packed as the
@@ -147,12 +148,13 @@ func downloads(t *testing.T) {
 	}
 }
 
-// TestPinnedFilesAreServed downloads and unpacks every version for this machine when asked to.
+// TestPinnedFilesAreServed downloads every version for this machine when asked to. It unpacks them, too,
+// unless the race detector makes that very slow.
 func TestPinnedFilesAreServed(t *testing.T) {
 	t.Parallel()
 	downloads(t)
 	for _, major := range []int{15, 16, 17, 18} {
-		if err := devdb.FetchPlatform(t.Context(), t.TempDir(), "linux-amd64", major); err != nil {
+		if err := devdb.FetchPlatform(t.Context(), t.TempDir(), "linux-amd64", major, !slow.Race); err != nil {
 			t.Errorf("%d: %v", major, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,7 +115,11 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 		}
 	}
 	t.Cleanup(o.end)
-	late := time.AfterFunc(wait.Limit, func() { cmd.Process.Kill() }) // ends its output
+	limit := wait.Limit
+	if slices.Contains(cmd.Env, devdb.BinVariable+"=fetch") {
+		limit *= 5 // it downloads, and the race detector makes unpacking slow
+	}
+	late := time.AfterFunc(limit, func() { cmd.Process.Kill() }) // ends its output
 	defer late.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &o.report) != nil {
