@@ -149,7 +149,8 @@ func (c Config) missingOfRunner() []string {
 		list = append(list, "PARLEY_RUNNER_TOKEN is not set. It is the token that the servers send, for example of openssl rand -hex 32, best in a file that PARLEY_RUNNER_TOKEN_FILE names.")
 	}
 	host, _, err := net.SplitHostPort(c.RunnerListen)
-	if err == nil && !loopback.IsHost(host) && c.RunnerCert == "" && !c.RunnerPlain {
+	socket := strings.HasPrefix(c.RunnerListen, "unix://")
+	if err == nil && !socket && !loopback.IsHost(host) && c.RunnerCert == "" && !c.RunnerPlain {
 		list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q, which other machines reach, and no certificate is set. Set PARLEY_RUNNER_CERT and PARLEY_RUNNER_KEY, or PARLEY_RUNNER_PLAIN=true where the network encrypts.", c.RunnerListen))
 	}
 	return list
