@@ -120,6 +120,22 @@ func checkDurable(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+// checkEncoding rejects a database that cannot store every character: in another encoding than UTF8,
+// PostgreSQL counts bytes as characters or rejects escapes in JSON.
+func checkEncoding(ctx context.Context, pool *pgxpool.Pool) error {
+	var encoding string
+	if err := pool.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return fmt.Errorf("read the database's encoding: %w", err)
+	}
+	if encoding == "UTF8" {
+		return nil
+	}
+	return &StartError{
+		Why: fmt.Sprintf("The encoding of the database is %s, not UTF8: it cannot store every text.", encoding),
+		Do:  "Create a database with CREATE DATABASE … ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0, and let DATABASE_URL name it.",
+	}
+}
+
 // checkListen checks that a notification arrives. Through a transaction pooler, LISTEN succeeds and
 // then stays silent forever.
 func checkListen(parent context.Context, pool *pgxpool.Pool) error {

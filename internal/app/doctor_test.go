@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
@@ -118,6 +119,8 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			exec(t, dsn, "ALTER DATABASE "+strings.TrimPrefix(mustParse(t, dsn).Path, "/")+" SET synchronous_commit = off")
 			return []string{"DATABASE_URL=" + dsn}
 		}},
+		{"an encoding that lacks characters", "database", app.GradeFail, "is SQL_ASCII, not UTF8", func(t *testing.T) []string { return []string{"DATABASE_URL=" + encoded(t, good, "SQL_ASCII")} }},
+		{"an encoding with conversions", "database", app.GradeFail, "is LATIN1, not UTF8", func(t *testing.T) []string { return []string{"DATABASE_URL=" + encoded(t, good, "LATIN1")} }},
 		{"no notifications", "listen", app.GradeFail, "session mode", func(t *testing.T) []string { return []string{"DATABASE_URL=" + deaf(t, good)} }},
 		{"no migrations", "migrations", app.GradeFail, "parley migrate up", func(t *testing.T) []string {
 			return []string{"DATABASE_URL=" + dbtest.Empty(t), "PARLEY_MIGRATE=check"}
@@ -150,6 +153,17 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			expectFinding(t, examine(t, c.environ(t)...)[c.check], c.grade, c.part)
 		})
 	}
+}
+
+// encoded creates a database with the encoding and returns its DSN.
+func encoded(t *testing.T, server, encoding string) string {
+	t.Helper()
+	name := "encoded_" + strings.ToLower(rand.Text()[:10])
+	exec(t, server, "CREATE DATABASE "+name+" ENCODING "+encoding+" LOCALE 'C' TEMPLATE template0")
+	t.Cleanup(func() { exec(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u := mustParse(t, server)
+	u.Path = "/" + name
+	return u.String()
 }
 
 func mustParse(t *testing.T, dsn string) *url.URL {

@@ -26,6 +26,7 @@ func (d *doctor) dialDatabase(ctx context.Context) (*pgx.Conn, error) {
 	}
 	boundConnection(config.ConnConfig, "parley doctor")
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // the simple protocol needs it
 	return pgx.ConnectConfig(ctx, config.ConnConfig)
 }
 
@@ -61,6 +62,10 @@ func checkDatabase(ctx context.Context, d *doctor) (f Finding, err error) {
 	}
 	took := time.Since(began)
 	if d.stores.pool, err = openPool(ctx, d.stores.DSN, "parley doctor", commandConnections, nil); err != nil {
+		return f, err
+	}
+	d.cannot = "The encoding of the database is not UTF8."
+	if err := checkEncoding(ctx, d.stores.pool); err != nil {
 		return f, err
 	}
 	d.cannot = ""

@@ -193,6 +193,9 @@ func (s *service) prepareDatabase(ctx context.Context, dsn Secret) error {
 		return err
 	}
 	waits.Note(ctx, nil)
+	if err := checkEncoding(ctx, s.pool); err != nil {
+		return err
+	}
 	if s.Config.HTTP && s.Config.BaseURL == "" && s.DevDir == "" {
 		s.Log.WarnContext(ctx, "addresses in events and callbacks have no host: PARLEY_BASE_URL is not set")
 	}

@@ -95,6 +95,15 @@ func TestServeRefusesADatabaseThatForgets(t *testing.T) {
 	}
 }
 
+func TestServeRejectsADatabaseThatLacksCharacters(t *testing.T) {
+	t.Parallel()
+	dsn := encoded(t, dbtest.DSN(t), "SQL_ASCII")
+	_, _, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0")
+	if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Do, "ENCODING 'UTF8'") {
+		t.Errorf("serve: %v", err)
+	}
+}
+
 func TestMigrateCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
