@@ -163,7 +163,7 @@ func (w *work) returnFolder(ctx context.Context, folder received, o outcome) err
 	changes, err := folder.Changes(ctx)
 	if refusal, ok := errors.AsType[*workdir.Refusal](err); ok {
 		o.Refused = refusal.Reason
-		return w.answer(o)
+		return ignoreShutdown(w.answer(o))
 	}
 	if err != nil {
 		return err
@@ -176,5 +176,14 @@ func (w *work) returnFolder(ctx context.Context, folder received, o outcome) err
 	if err := w.sendChanges(ctx, changes); err != nil {
 		return err
 	}
-	return w.writeFrame(endFrame, nil)
+	return ignoreShutdown(w.writeFrame(endFrame, nil))
+}
+
+// ignoreShutdown returns the error of the last write. The server closes the connection as soon as it
+// has the last frame, often before the write returns, and yamux then reports a shutdown.
+func ignoreShutdown(err error) error {
+	if errors.Is(err, yamux.ErrSessionShutdown) {
+		return nil
+	}
+	return err
 }
