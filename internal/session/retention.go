@@ -47,7 +47,7 @@ func (s *Store) ApplyRetention(ctx context.Context) (done Retained, err error) {
 	if done.Partitions, err = s.dropPartitions(ctx); err != nil {
 		return done, err
 	}
-	if err := s.SumUsage(ctx); err != nil { // before sessions are removed
+	if err := s.SumUsage(ctx); err != nil && ctx.Err() == nil { // before sessions are removed
 		s.log.ErrorContext(ctx, "the usage could not be summed; another try follows in an hour", "err", err)
 	}
 	if done.Sessions, err = s.forgetSessions(ctx); err != nil {
