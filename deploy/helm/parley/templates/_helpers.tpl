@@ -21,14 +21,20 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "parley.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default (.Values.sandbox.enabled | ternary (printf "%s-tools" .Chart.AppVersion) .Chart.AppVersion) }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ if .Values.sandbox.enabled }}-tools{{ end }}
 {{- end }}
 
-{{/* The environment of every container: plain settings, and the files of the secret ones. */}}
+{{/* The runner is of the same release as the servers: they speak the same protocol. */}}
+{{- define "parley.runnerImage" -}}
+{{ .Values.image.repository }}:{{ .Values.runner.tag | default (printf "%s-tools" (.Values.image.tag | default .Chart.AppVersion)) }}
+{{- end }}
+
+{{/* The environment of every container: plain settings, and the files of the secret ones. A number
+     of a values file is a float64, which quote alone writes as 1e+06. */}}
 {{- define "parley.env" -}}
 {{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | quote }}
+  value: {{ kindIs "float64" $value | ternary (toJson $value) $value | quote }}
 {{- end }}
 {{- range $name, $_ := .Values.secrets }}
 - name: {{ $name }}_FILE
