@@ -116,7 +116,7 @@ func ServeRunner(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if lacking := cfg.missingOfRunner(); len(lacking) > 0 {
 		return &ConfigError{lacking}
 	}
-	box, err := openSandbox(ctx, cfg)
+	box, err := OpenSandbox(ctx, cfg)
 	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 		return &StartError{Why: "Commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
 	}

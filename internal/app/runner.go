@@ -49,8 +49,8 @@ func (s *service) giveFolder(dir string) error {
 	return s.box.Give(dir)
 }
 
-// devUsers is the number of user ids that development mode reserves for commands.
-const devUsers = 64
+// freeUsers is the number of user ids that development mode and a runner reserve for commands.
+const freeUsers = 64
 
 // buildSandbox creates the sandbox if one is possible and needed.
 func (s *service) buildSandbox(ctx context.Context) error {
@@ -107,16 +107,17 @@ func (s *service) reportLimits(ctx context.Context) error {
 	return nil
 }
 
-// withSandboxUsers reserves user ids for commands if root runs development mode without any.
-func (c Config) withSandboxUsers(dev bool) Config {
-	if dev && os.Geteuid() == 0 && c.SandboxUID.Len() == 0 {
-		c.SandboxUID = sandbox.FreeUsers(devUsers)
+// withSandboxUsers reserves free user ids for commands if pick, and root runs this process without any.
+func (c Config) withSandboxUsers(pick bool) Config {
+	if pick && os.Geteuid() == 0 && c.SandboxUID.Len() == 0 {
+		c.SandboxUID = sandbox.FreeUsers(freeUsers)
 	}
 	return c
 }
 
-// OpenSandbox creates the sandbox of a server with these settings, or of serve --dev if they name no
-// database. It fails with *sandbox.Unavailable. The caller closes it.
+// OpenSandbox creates the sandbox of a server with these settings, or of a runner or serve --dev if
+// they name no database: as root, these two pick free user ids. It fails with *sandbox.Unavailable. The
+// caller closes it.
 func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 	return openSandbox(ctx, cfg.withSandboxUsers(cfg.DatabaseURL == ""))
 }

@@ -23,7 +23,7 @@ func (c *command) sandboxCheck() *cobra.Command {
 		Short: "start a sandbox and report problems",
 		Long: `Starts a sandbox with the server's settings, as the current user, and tests it from the inside. If
 commands cannot be contained, it prints the reason and the remedy. Without DATABASE_URL the settings are
-those of serve --dev.`,
+those of serve --dev and of a runner.`,
 		Example: "  parley sandbox check\n  sudo -u parley parley sandbox check",
 		Args:    nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
