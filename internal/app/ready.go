@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/rest"
 )
 
 // readyTimeout bounds each check of ready. It is shorter than the time limit of /readyz.
@@ -66,7 +67,7 @@ func (s *service) canWrite(ctx context.Context) error {
 
 func (s *service) isStaying(context.Context) error {
 	if s.stopping.Load() {
-		return errors.New("running turns finish their steps first")
+		return rest.ErrStopping
 	}
 	return nil
 }

@@ -2,15 +2,19 @@ package rest_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/turn"
@@ -39,6 +43,31 @@ func TestMistakesTellNothing(t *testing.T) {
 	}
 	if r := s.get(t, call{path: "/healthz", key: "-"}); r.status != 200 {
 		t.Errorf("afterwards: %d", r.status)
+	}
+}
+
+// TestDrainIsNoWarning asks a process that stops whether it is ready, as load balancers do meanwhile.
+func TestDrainIsNoWarning(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	var out bytes.Buffer
+	srv := s.Server(t, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(&out, nil)) })
+	routes, err := rest.New(srv, func(context.Context) error {
+		return fmt.Errorf("%w (%w)", fault.New(fault.Unavailable, "It is stopping."), rest.ErrStopping)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := srv.NewRouter(routes)
+	for range 3 {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if out.Len() > 0 {
+		t.Errorf("the log has:\n%s", &out)
 	}
 }
 

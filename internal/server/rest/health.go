@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -8,6 +9,9 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/server/rest/call"
 )
+
+// ErrStopping is an error of ready: the process stops in order, which its log has already.
+var ErrStopping = errors.New("running turns finish their steps first")
 
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
@@ -28,7 +32,9 @@ func (s *api) getReady(w http.ResponseWriter, r *call.Request) error {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	err := s.isReady(ctx)
-	s.readiness.Note(r.Context(), err)
+	if !errors.Is(err, ErrStopping) {
+		s.readiness.Note(r.Context(), err)
+	}
 	if err != nil {
 		if f := fault.From(err); f != nil {
 			return f
