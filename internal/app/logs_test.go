@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/logging"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // lines collects the lines of a log.
@@ -58,7 +58,7 @@ next:
 }
 
 func (l *lines) logger() *slog.Logger {
-	return logging.Wrap(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return app.Config{LogFormat: "json", LogLevel: slog.LevelDebug}.Logger(l)
 }
 
 // newKey creates a workspace with a key of all scopes.
@@ -139,9 +139,9 @@ func TestLogFollowsAMessage(t *testing.T) {
 			t.Errorf("the turn's %s is %v, not %v", field, turn[field], want)
 		}
 	}
-	first, _ := turn["first_text"].(float64)
-	whole, _ := turn["duration"].(float64)
-	if cost, ok := turn["cost_usd"].(float64); first <= 0 || whole < first || !ok || cost <= 0 {
+	first, _ := turn["first_text_ms"].(float64)
+	whole, _ := turn["duration_ms"].(float64)
+	if cost, ok := turn["cost_usd"].(float64); first <= 0 || whole < first || whole > float64(wait.Limit.Milliseconds()) || !ok || cost <= 0 {
 		t.Errorf("first text after %v of %v, cost %v", first, whole, turn["cost_usd"])
 	}
 	for _, want := range []struct{ id, route, level string }{
