@@ -55,13 +55,23 @@ func (s *service) registerMetrics() {
 	m.GaugeFunc("parley_turns_running", "Turns that run in this process.", func() float64 { return float64(s.turns.Running()) })
 	m.GaugeFunc("parley_turn_workers", "Turns that this process may run at once.", func() float64 { return float64(s.Config.Workers) })
 	m.GaugeFunc("parley_messages_admitting", "Messages that wait in this process to be stored.", func() float64 { return float64(s.turns.Admitting()) })
-	m.GaugeFunc("parley_sandbox_available", "1 if the agent of this process has commands.", func() float64 { return oneIf(s.box != nil || s.remote != nil) })
+	m.GaugeFunc("parley_sandbox_available", "1 if the agent of this process has commands: in its own sandbox, or on a runner that responds now.", func() float64 { return oneIf(s.hasCommands()) })
 	m.GaugeFunc("parley_pool_max_connections", "Connections to PostgreSQL that this process may open.", func() float64 { return float64(s.pool.Stat().MaxConns()) })
 	m.GaugeFunc("parley_pool_open_connections", "Connections to PostgreSQL that are open.", func() float64 { return float64(s.pool.Stat().TotalConns()) })
 	m.GaugeFunc("parley_pool_used_connections", "Connections to PostgreSQL that are in use.", func() float64 { return float64(s.pool.Stat().AcquiredConns()) })
 	m.CounterFunc("parley_pool_waits_total", "Uses of the pool that waited for a connection.", func() float64 { return float64(s.pool.Stat().EmptyAcquireCount()) })
 	m.CounterFunc("parley_pool_wait_seconds_total", "Time that uses of the pool waited for a connection.", func() float64 { return s.pool.Stat().EmptyAcquireWaitTime().Seconds() })
 	m.Register(metrics.NewDatabase(s.readGauges))
+}
+
+// hasCommands reports whether commands can run now.
+func (s *service) hasCommands() bool {
+	if s.remote == nil {
+		return s.box != nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	return s.remote.Probe(ctx) == nil
 }
 
 func oneIf(yes bool) float64 {
@@ -71,7 +81,7 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// scrapeTimeout limits the query of a scrape: Prometheus waits 10 seconds by default.
+// scrapeTimeout limits the query of a scrape, and the probe of the runner: Prometheus waits 10 seconds by default.
 const scrapeTimeout = 2 * time.Second
 
 // readGauges reads the metrics of the database, in one statement whose parts read few rows.

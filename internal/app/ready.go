@@ -15,7 +15,8 @@ import (
 const readyTimeout = 2 * time.Second
 
 // checkReady reports whether this process can work, for load balancers: whether it stays, whether a
-// commit reaches the disk, whether it receives notifications from the other replicas, and whether it runs turns.
+// commit reaches the disk, whether it receives notifications from the other replicas, whether it runs turns,
+// and whether the runner takes its commands, if the settings require that.
 // The first failure is a fault that names it.
 func (s *service) checkReady(ctx context.Context) error {
 	checks := []struct {
@@ -26,6 +27,7 @@ func (s *service) checkReady(ctx context.Context) error {
 		{"it cannot write to its database", s.canWrite},
 		{"it receives no notifications from the other replicas", s.isListening},
 		{"it does not run turns", func(context.Context) error { return s.turns.Working() }},
+		{"it cannot run commands", s.canRunCommands},
 	}
 	failed := make([]error, len(checks))
 	var wg sync.WaitGroup
@@ -70,6 +72,15 @@ func (s *service) isStaying(context.Context) error {
 		return rest.ErrStopping
 	}
 	return nil
+}
+
+// canRunCommands asks the runner. Without PARLEY_SANDBOX=require, messages are answered without
+// commands as well.
+func (s *service) canRunCommands(ctx context.Context) error {
+	if s.remote == nil || s.Config.Sandbox == "auto" {
+		return nil
+	}
+	return s.remote.Probe(ctx)
 }
 
 func (s *service) isListening(context.Context) error {

@@ -14,9 +14,11 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/need"
 	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
@@ -26,8 +28,8 @@ const runnerToken = "a token that the test and its runner share"
 
 // runRunner runs a runner with TLS until the test ends, or skips the test. It returns the address and
 // the file with the certificate. It sets no user ids for commands: where root runs the test, the runner
-// picks them as parley sandbox check does.
-func runRunner(t *testing.T) (address, ca string) {
+// picks them as parley sandbox check does. stop ends it early.
+func runRunner(t *testing.T) (address, ca string, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,15 +52,16 @@ func runRunner(t *testing.T) (address, ca string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- app.ServeRunner(ctx, cfg, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
-	t.Cleanup(func() {
-		stop()
+	halt := sync.OnceFunc(func() {
+		cancel()
 		if err := wait.Receive(t, "the end of the runner", done); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(halt)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	wait.For(t, "the runner", func() bool {
 		select {
@@ -74,13 +77,13 @@ func runRunner(t *testing.T) (address, ca string) {
 		res.Body.Close()
 		return res.StatusCode == http.StatusOK
 	})
-	return "https://" + addr, ca
+	return "https://" + addr, ca, halt
 }
 
 func TestDoctorChecksTheRunner(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs commands")
-	address, ca := runRunner(t)
+	address, ca, _ := runRunner(t)
 	right := []string{"PARLEY_SANDBOX=auto", "PARLEY_RUNNER=" + address, "PARLEY_RUNNER_TOKEN=" + runnerToken, "PARLEY_RUNNER_CA=" + ca}
 	if f := examine(t, right...)["sandbox"]; f.Grade == app.GradeFail || !strings.Contains(f.Result, "Commands run on "+address) {
 		t.Errorf("%+v", f)
@@ -90,6 +93,33 @@ func TestDoctorChecksTheRunner(t *testing.T) {
 	} {
 		expectFinding(t, examine(t, append(right, environ)...)["sandbox"], app.GradeFail, want)
 	}
+}
+
+// TestLostRunnerIsReported ends the runner of a server that requires commands.
+func TestLostRunnerIsReported(t *testing.T) {
+	t.Parallel()
+	slow.Test(t, "runs commands")
+	address, ca, halt := runRunner(t)
+	log := &lines{}
+	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_METRICS_LISTEN=127.0.0.1:0",
+		"PARLEY_SANDBOX=require", "PARLEY_RUNNER="+address, "PARLEY_RUNNER_TOKEN="+runnerToken, "PARLEY_RUNNER_CA="+ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return len(log.find("serving metrics")) == 1 })
+	observer := "http://" + log.find("serving metrics")[0]["address"].(string)
+	expect := func(available string, ready int, body string) {
+		t.Helper()
+		if _, text := fetch(t, observer+"/metrics"); !strings.Contains(text, "\nparley_sandbox_available "+available+"\n") {
+			t.Errorf("parley_sandbox_available is not %s", available)
+		}
+		if status, text := fetch(t, at+"/readyz"); status != ready || !strings.Contains(text, body) {
+			t.Errorf("readyz: %d %s", status, text)
+		}
+	}
+	expect("1", http.StatusOK, "ok")
+	halt()
+	expect("0", http.StatusServiceUnavailable, "it cannot run commands")
 }
 
 func TestRunnerDoesNotStart(t *testing.T) {

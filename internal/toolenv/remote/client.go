@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,16 +33,16 @@ type Config struct {
 // Client sends commands to a runner. It is safe for concurrent use.
 type Client struct {
 	cfg  Config
-	url  string
+	base string
 	http *http.Client
 }
 
 // NewClient returns a client. CheckAddress has accepted the address.
 func NewClient(cfg Config) *Client {
 	dial := (&net.Dialer{Timeout: connectTime}).DialContext
-	c := &Client{cfg: cfg, url: strings.TrimSuffix(cfg.Address, "/") + commandPath}
+	c := &Client{cfg: cfg, base: strings.TrimSuffix(cfg.Address, "/")}
 	if path, ok := strings.CutPrefix(cfg.Address, "unix://"); ok {
-		c.url = "http://runner" + commandPath
+		c.base = "http://runner"
 		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: connectTime}).DialContext(ctx, "unix", path)
 		}
@@ -101,6 +102,20 @@ func (c *Client) Check(ctx context.Context) (Info, error) {
 	return info, err
 }
 
+// Probe reports whether the runner can be reached and takes commands of this client. It runs none, so
+// it finds no fault of the runner's sandbox. ctx has its deadline.
+func (c *Client) Probe(ctx context.Context) error {
+	res, err := c.request(ctx, http.MethodGet, healthPath, nil)
+	if err != nil {
+		return err
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK || res.Header.Get(versionHeader) == "" {
+		return c.explainRefusal(res)
+	}
+	return nil
+}
+
 // Run runs a command on the runner, and applies its changes to the folder on this machine. Its error
 // is a *sandbox.Failure if the command did not run, ErrLost if that is not known, a *workdir.Refusal
 // if the folder cannot be sent, and context.Cause(ctx) if ctx ended it.
@@ -139,20 +154,9 @@ var errUnreachable = errors.New("the runner cannot be reached")
 
 // connect opens a connection for a command. Its error explains what is wrong.
 func (c *Client) connect(ctx context.Context) (io.ReadWriteCloser, Info, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, nil)
+	res, err := c.request(ctx, http.MethodPost, commandPath, http.Header{"Connection": {"Upgrade"}})
 	if err != nil {
 		return nil, Info{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
-	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", upgradeName+strconv.Itoa(Protocol))
-	req.Header.Set(versionHeader, c.cfg.Version)
-	res, err := c.http.Do(req)
-	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err
-		}
-		return nil, Info{}, fmt.Errorf("%w at %s: %w", errUnreachable, c.cfg.Address, err)
 	}
 	info := Info{Version: res.Header.Get(versionHeader), Limited: res.Header.Get(limitedHeader) == "true"}
 	if conn, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
@@ -160,6 +164,26 @@ func (c *Client) connect(ctx context.Context) (io.ReadWriteCloser, Info, error) 
 	}
 	res.Body.Close()
 	return nil, info, c.explainRefusal(res)
+}
+
+// request sends a request with the token and the protocol of this client.
+func (c *Client) request(ctx context.Context, method, path string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	req.Header.Set("Upgrade", upgradeName+strconv.Itoa(Protocol))
+	req.Header.Set(versionHeader, c.cfg.Version)
+	res, err := c.http.Do(req)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err
+		}
+		return nil, fmt.Errorf("%w at %s: %w", errUnreachable, c.cfg.Address, err)
+	}
+	return res, nil
 }
 
 // explainRefusal explains a response that is not an upgrade.

@@ -34,6 +34,7 @@ const Protocol = 1
 
 const (
 	commandPath   = "/commands"
+	healthPath    = "/healthz"
 	upgradeName   = "parley-runner/"
 	versionHeader = "Parley-Version"
 	limitedHeader = "Parley-Limited" // whether the kernel limits the memory of commands

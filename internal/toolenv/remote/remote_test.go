@@ -67,6 +67,46 @@ func TestRunnerRefuses(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestProbe checks each state of a runner that a server can meet.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit)
+	defer cancel()
+	start := func(h http.Handler) string {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	running, stopping := NewRunner(RunnerConfig{Token: "right", Version: "v1"}), NewRunner(RunnerConfig{Token: "right", Version: "v1"})
+	stopping.stop(wait.Limit)
+	runner := start(running)
+	for want, cfg := range map[string]Config{
+		"":                          {Address: runner, Token: "right"},
+		"does not accept the token": {Address: runner, Token: "wrong"},
+		"it is stopping":            {Address: start(stopping), Token: "right"},
+		"is not a runner":           {Address: start(http.NotFoundHandler())},
+		"cannot be reached":         {Address: "unix:///nonexistent/s"},
+	} {
+		if err := NewClient(cfg).Probe(ctx); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+	frozen, end := context.WithCancel(ctx)
+	address := start(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { end(); <-r.Context().Done() }))
+	if err := NewClient(Config{Address: address}).Probe(frozen); err == nil {
+		t.Error("a frozen runner is available")
+	}
+	res, err := http.Get(runner + healthPath) // as an orchestrator does, without a token
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("without a token: %s", res.Status)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 // hostile returns a client of a runner that behaves as f after it has received a command.
 func hostile(t *testing.T, f func(*frames, *yamux.Session)) *Client {
 	t.Helper()

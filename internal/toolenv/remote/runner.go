@@ -50,8 +50,8 @@ func NewRunner(cfg RunnerConfig) *Runner {
 func (r *Runner) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set(versionHeader, r.cfg.Version)
 	switch {
-	case req.URL.Path == "/healthz" && req.Method == http.MethodGet:
-		r.serveHealth(w)
+	case req.URL.Path == healthPath && req.Method == http.MethodGet:
+		r.serveHealth(w, req)
 	case req.URL.Path == commandPath && req.Method == http.MethodPost:
 		r.serveCommand(w, req)
 	default:
@@ -59,8 +59,11 @@ func (r *Runner) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serveHealth reports whether the runner takes commands.
-func (r *Runner) serveHealth(w http.ResponseWriter) {
+// serveHealth reports whether the runner takes commands: those of the client, if it sends a token.
+func (r *Runner) serveHealth(w http.ResponseWriter, req *http.Request) {
+	if req.Header.Get("Authorization") != "" && !r.admit(w, req) {
+		return
+	}
 	r.mu.Lock()
 	stopping := r.stopping
 	r.mu.Unlock()
@@ -71,17 +74,25 @@ func (r *Runner) serveHealth(w http.ResponseWriter) {
 	fmt.Fprintln(w, "ok")
 }
 
-func (r *Runner) serveCommand(w http.ResponseWriter, req *http.Request) {
+// admit checks the token and the protocol of a client. It responds if it rejects them.
+func (r *Runner) admit(w http.ResponseWriter, req *http.Request) bool {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || !isToken(token, r.cfg.Token) {
 		r.log.WarnContext(req.Context(), "request rejected: wrong token", "remote", req.RemoteAddr)
 		http.Error(w, "The token is not that of this runner.", http.StatusUnauthorized)
-		return
+		return false
 	}
 	if n := protocolOf(req.Header.Get("Upgrade")); n != Protocol {
 		r.log.WarnContext(req.Context(), "request rejected: another protocol", "protocol", n, "own", Protocol, "version", req.Header.Get(versionHeader))
 		w.Header().Set("Upgrade", upgradeName+strconv.Itoa(Protocol))
 		http.Error(w, "The server and the runner are of different releases.", http.StatusUpgradeRequired)
+		return false
+	}
+	return true
+}
+
+func (r *Runner) serveCommand(w http.ResponseWriter, req *http.Request) {
+	if !r.admit(w, req) {
 		return
 	}
 	if !r.begin() {
