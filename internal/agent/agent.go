@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -65,6 +66,8 @@ type Agent struct {
 	KeepResult func(ctx context.Context, call tool.Call, output string) (file string, err error)
 	// ReadResult reads such a file; nil: none can be read.
 	ReadResult func(ctx context.Context, file string) (output string, err error)
+
+	ended atomic.Pointer[string] // id of the newest response that is known to have ended at its provider
 }
 
 // Conversation is the input of a turn.

@@ -38,7 +38,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 		r.partial = req.Partial
 		got, err := r.attemptRequest(ctx, req, &p, &used)
 		if err == nil {
-			r.state.response = nil
+			r.endResponse()
 			if err := r.showRest(req, p.text.String(), p.shown); err != nil {
 				return event.Reply{}, err
 			}
@@ -60,6 +60,9 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 		fault, ok := errors.AsType[*model.Error](err)
 		if !ok {
 			return event.Reply{}, err
+		}
+		if fault.Ended {
+			r.endResponse()
 		}
 		if !fault.Resumable {
 			r.state.response = nil

@@ -93,6 +93,14 @@ func (r *run) showReasoning(p *pending, text string) error {
 // cancelTime limits the cancellation of a response.
 const cancelTime = 10 * time.Second
 
+// endResponse notes that the response has ended at its provider.
+func (r *run) endResponse() {
+	if open := r.state.response; open != nil {
+		r.ended.Store(&open.ResponseID)
+	}
+	r.state.response = nil
+}
+
 // cancelResponse ends the response that has begun, since its text is not used.
 func (r *run) cancelResponse(ctx context.Context) {
 	open := r.state.response
@@ -100,9 +108,12 @@ func (r *run) cancelResponse(ctx context.Context) {
 	r.Agent.CancelResponse(ctx, *open)
 }
 
-// CancelResponse ends a response that continues at its provider. A failure is logged: the provider
-// then completes a reply that is not read.
+// CancelResponse ends a response that continues at its provider, unless Run has seen its end. A failure
+// is logged: the provider then completes a reply that is not read.
 func (a *Agent) CancelResponse(ctx context.Context, open event.ModelResponse) {
+	if id := a.ended.Load(); id != nil && *id == open.ResponseID {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	for _, m := range append([]model.Model{a.Model}, a.Fallbacks...) {
@@ -112,7 +123,9 @@ func (a *Agent) CancelResponse(ctx context.Context, open event.ModelResponse) {
 		}
 		if err := c.CancelResponse(ctx, open.ResponseID); err != nil {
 			a.Log.WarnContext(ctx, "a response of the model could not be canceled", "model", open.Model, "response", open.ResponseID, "err", err)
+			return
 		}
+		a.ended.Store(&open.ResponseID)
 		return
 	}
 }

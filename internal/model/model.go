@@ -199,6 +199,7 @@ type Error struct {
 	TooLong    bool          // the conversation is longer than the model's context
 	Retryable  bool          // the same request can succeed later
 	Resumable  bool          // Request.Resume can read the same response again
+	Ended      bool          // the provider reported the end of the response, so none continues there
 	RetryAfter time.Duration // wait requested by the provider, or zero
 	Model      string        // full name of the model
 	Status     int           // HTTP status, or 0

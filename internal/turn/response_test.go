@@ -90,6 +90,24 @@ func TestBackgroundResponseIsCanceled(t *testing.T) {
 	})
 }
 
+// TestEndedResponseIsNotCanceled ends a turn with a response that has failed at the provider.
+func TestEndedResponseIsNotCanceled(t *testing.T) {
+	t.Parallel()
+	w, b := backgroundWorld(t, 0)
+	b.Reply = func(int) modeltest.Reply {
+		created := map[string]any{"type": "response.created", "response": map[string]any{"id": "resp_1"}}
+		failed := map[string]any{"type": "response.failed", "response": map[string]any{"id": "resp_1", "error": map[string]any{"code": "invalid_prompt", "message": "no"}}}
+		return modeltest.Reply{Frames: []string{modeltest.Named("response.created", created), modeltest.Named("response.failed", failed)}}
+	}
+	r := w.replica(t, nil)
+	st := w.start(t, r, "Hi")
+	until(t, r, st, func(ev event.Event) bool { return ev.Kind == event.KindDone })
+	wait.For(t, "the worker has stopped", func() bool { return r.turns.Running() == 0 })
+	if begun, _, canceled := b.Counts(); begun != 1 || canceled != nil {
+		t.Errorf("%d responses, canceled %v", begun, canceled)
+	}
+}
+
 // stuck is a reader whose first request after a summary waits for the end of its worker.
 type stuck struct {
 	reader

@@ -83,6 +83,7 @@ type response struct {
 
 	resumable bool   // the response runs in the background
 	id        string // with which it can be read again; "": it cannot
+	ended     bool   // it has failed at the provider
 	summaries int    // parts of summaries so far
 }
 
@@ -98,7 +99,7 @@ func (r *response) next(s *chunkStream) (model.Chunk, error) {
 	}
 	ev, err := s.nextEvent()
 	if _, failed := errors.AsType[*reportedError](err); failed {
-		r.id = "" // it would fail again
+		r.id, r.ended = "", true // it would fail again
 	}
 	if err != nil {
 		return model.Chunk{}, err
@@ -113,10 +114,10 @@ func (r *response) outcome(ctx context.Context, m *Model, err error) error {
 		err = m.service.Lost(io.ErrUnexpectedEOF)
 	}
 	err = m.service.Outcome(ctx, err)
-	if known, ok := errors.AsType[*model.Error](err); ok && r.id != "" && known.Retryable {
-		resumable := *known
-		resumable.Resumable = true
-		return &resumable
+	if known, ok := errors.AsType[*model.Error](err); ok && (r.ended || r.id != "" && known.Retryable) {
+		described := *known
+		described.Resumable, described.Ended = !r.ended, r.ended
+		return &described
 	}
 	return err
 }
