@@ -27,6 +27,8 @@ const (
 	Forbidden
 	// TooLarge: the statement or a value exceeds PostgreSQL's limits.
 	TooLarge
+	// InvalidValue: the type of a value does not accept it.
+	InvalidValue
 	// QuotaExceeded: the workspace has used up its storage. The message is for the caller.
 	QuotaExceeded
 	// Superseded: the object was changed after the position that the change names.
@@ -64,13 +66,14 @@ var states = map[string]Class{
 
 // prefixes maps whole groups of SQLSTATEs to their classes.
 var prefixes = map[string]Class{
-	"08": Unavailable, // connection exceptions
-	"40": Contended,   // serialization failures, deadlocks
-	"53": Unavailable, // insufficient resources: disk, memory, connections
-	"54": TooLarge,    // program limit exceeded
-	"55": Contended,   // object not in the required state, or in use
-	"57": Unavailable, // operator intervention: shutdown, restart, recovery
-	"58": Unavailable, // system errors outside PostgreSQL, such as I/O errors
+	"08": Unavailable,  // connection exceptions
+	"22": InvalidValue, // data exceptions
+	"40": Contended,    // serialization failures, deadlocks
+	"53": Unavailable,  // insufficient resources: disk, memory, connections
+	"54": TooLarge,     // program limit exceeded
+	"55": Contended,    // object not in the required state, or in use
+	"57": Unavailable,  // operator intervention: shutdown, restart, recovery
+	"58": Unavailable,  // system errors outside PostgreSQL, such as I/O errors
 }
 
 // OfState returns the class of a SQLSTATE.

@@ -118,6 +118,16 @@ func IsSuperseded(err error) bool {
 	return ok && OfState(pg.Code) == Superseded
 }
 
+// IsInvalidValue reports whether the type of a value does not accept it. state is the SQLSTATE: the
+// message can have the value.
+func IsInvalidValue(err error) (state string, ok bool) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || OfState(pg.Code) != InvalidValue {
+		return "", false
+	}
+	return pg.Code, true
+}
+
 // IsQuotaExceeded reports whether the transaction would exceed the storage quota of its workspace.
 // message is a sentence for the caller.
 func IsQuotaExceeded(err error) (message string, ok bool) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
@@ -248,10 +249,12 @@ func (v *vectors) storeVectors(ctx context.Context, d *lackingDocument) error {
 	}
 	if len(vectors) > 0 {
 		mine, err := v.q.VectorsStore(ctx, db.VectorsStoreParams{Model: v.embedder.Name(), Worker: v.worker, WorkspaceID: d.WorkspaceID, Path: d.Path, Digests: digests, Vectors: vectors})
-		if err != nil {
+		switch state, refused := pgerr.IsInvalidValue(err); {
+		case refused: // otherwise no later document would get vectors
+			v.log.WarnContext(ctx, "a document has no vectors: PostgreSQL does not accept them", "path", d.Path, "sqlstate", state)
+		case err != nil:
 			return fmt.Errorf("store vectors: %w", err)
-		}
-		if !mine {
+		case !mine:
 			return nil // another process makes them
 		}
 	}

@@ -109,7 +109,7 @@ func TestSearchByVectors(t *testing.T) {
 	slow.Test(t, "starts a PostgreSQL")
 	server := dbtest.NewVectorServer(t)
 	for name, test := range map[string]func(*testing.T, *pgxpool.Pool){
-		"ranks are fused": testFusedRanks, "vectors follow documents": testVectorsFollow, "failures": testEmbeddingFails,
+		"ranks are fused": testFusedRanks, "vectors follow documents": testVectorsFollow, "failures": testEmbeddingFails, "refused vectors": testVectorIsRefused,
 		"another model": testAnotherModel, "rights": testVectorRights,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dbtest.Pool(t, server.DSN())) })
@@ -228,6 +228,27 @@ func testEmbeddingFails(t *testing.T, pool *pgxpool.Pool) {
 	}
 	if got := l.find(t, "vacation"); !strings.HasPrefix(got, "leave by both") {
 		t.Errorf("afterwards found %q", got)
+	}
+}
+
+// testVectorIsRefused lets PostgreSQL refuse the vectors of one document.
+func testVectorIsRefused(t *testing.T, pool *pgxpool.Pool) {
+	l := openLibrary(t, pool, "small", newEmbedding())
+	l.ws = tenant(t, pool, "acme")
+	put(t, l.Store, l.ws, "first.md", "# First\n\nA giraffe.")
+	l.embedAll(t)
+	if _, err := pool.Exec(t.Context(), `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'odd vector' USING ERRCODE = '22023'; END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON section_vectors FOR EACH ROW WHEN (NEW.path = 'bad.md') EXECUTE FUNCTION refuse()`); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l.Store, l.ws, "bad.md", "# Bad\n\nA lion.")
+	put(t, l.Store, l.ws, "leave.md", "# Leave\n\nThirty vacation days.")
+	l.embedAll(t)
+	if got := l.find(t, "holiday"); !strings.HasPrefix(got, "leave by vectors") {
+		t.Errorf("found %q", got)
+	}
+	if n := strings.Count(l.log.String(), "path=bad.md"); n != 1 {
+		t.Errorf("%d lines of the document: %s", n, l.log)
 	}
 }
 
