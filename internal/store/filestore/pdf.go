@@ -15,6 +15,9 @@ import (
 // pdfParsers is how many PDFs a process parses at once. Workspaces share these places.
 const pdfParsers = 4
 
+// minPDF is the size of the smallest PDF, in bytes. Smaller files have only the note that explains it.
+const minPDF = 64
+
 // readPDFText sets the text of a PDF, up to the remaining limit for such texts. It is stored with the
 // file, so that every request with the file has the same text.
 func (s *Store) readPDFText(ctx context.Context, r db.File, f *Inbound, room *int64, extract bool) error {
@@ -42,6 +45,9 @@ func (s *Store) storePDFText(ctx context.Context, r db.File, pdf []byte) (string
 	text, err := s.PDFText(ctx, r.WorkspaceID, pdf)
 	if err != nil {
 		return "", err
+	}
+	if most := TextPerByte * max(len(pdf), minPDF); len(text) > most {
+		text = fmt.Sprintf("%s\n[cut here: at most %d times the bytes of the PDF are stored]", wholeRunes([]byte(text[:most])), TextPerByte)
 	}
 	if err := s.q.FileTextPut(ctx, text, *r.UploadID); err != nil {
 		return "", err

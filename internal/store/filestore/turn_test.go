@@ -329,6 +329,11 @@ func TestTextOfPDFsIsStored(t *testing.T) {
 			t.Errorf("%d bytes of text, %q", len(got), got[len(got)-60:])
 		}
 	}
+	bomb, dense := modeltest.CompressedPDF("BT /F 12 Tf ("+strings.Repeat("x", filestore.ReadPDFText)+") Tj ET"), uuid.New()
+	w.attach(t, dense, send(bomb))
+	if in, err := w.Inbound(t.Context(), dense, true); err != nil || len(in[0].Extracted) > filestore.TextPerByte*len(bomb)+100 || !strings.Contains(in[0].Extracted, "x\n[cut here: at most 16 times") {
+		t.Errorf("a PDF of %d bytes has %d bytes of text, %v", len(bomb), len(in[0].Extracted), err)
+	}
 	if _, err := w.pool.Exec(t.Context(), `UPDATE file_texts SET text = 'stored' WHERE upload_id = (SELECT upload_id FROM files WHERE id = $1)`, first); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +344,7 @@ func TestTextOfPDFsIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM file_texts`).Scan(&left); err != nil || left != 2 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM file_texts`).Scan(&left); err != nil || left != 3 {
 		t.Errorf("%d texts are left, %v", left, err)
 	}
 }
