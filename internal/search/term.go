@@ -1,6 +1,7 @@
 package search
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
@@ -22,12 +23,63 @@ func Words(text string) []string {
 	var words []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), isBoundary) {
 		w = strings.TrimSuffix(strings.Trim(strings.ReplaceAll(w, "’", "'"), "'"), "'s")
-		if w == "" || stop[w] {
+		if isASCII(w) {
+			if w != "" && !stop[w] {
+				words = append(words, w)
+			}
 			continue
 		}
-		words = append(words, w)
+		for part, isRun := range splitRuns(w) {
+			switch {
+			case isRun:
+				words = append(words, pairsOf(part)...)
+			case !stop[part]:
+				words = append(words, part)
+			}
+		}
 	}
 	return words
+}
+
+// splitRuns yields the parts of a word that are runs of characters without blanks between words, and
+// the parts between them.
+func splitRuns(w string) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		begin, was := 0, false
+		for i, r := range w {
+			is := isRunCharacter(r)
+			if i > begin && is != was {
+				if !yield(w[begin:i], was) {
+					return
+				}
+				begin = i
+			}
+			was = is
+		}
+		if w != "" {
+			yield(w[begin:], was)
+		}
+	}
+}
+
+// pairsOf returns the pairs of adjacent characters of a run, as the full text of PostgreSQL has them:
+// 東京都 is 東京 京都. A single character is itself.
+func pairsOf(run string) (pairs []string) {
+	characters := []rune(run)
+	if len(characters) == 1 {
+		return []string{run}
+	}
+	for i := range len(characters) - 1 {
+		pairs = append(pairs, string(characters[i:i+2]))
+	}
+	return pairs
+}
+
+// isRunCharacter reports whether a character belongs to Chinese, Japanese or Korean, which are written
+// without blanks. The function run_characters of the database has the same ones.
+func isRunCharacter(r rune) bool {
+	return r >= 0x3005 && r <= 0x3007 || r >= 0x3040 && r <= 0x30fa || r >= 0x30fc && r <= 0x30ff || r >= 0x3400 && r <= 0x4dbf ||
+		r >= 0x4e00 && r <= 0x9fff || r >= 0xac00 && r <= 0xd7af || r >= 0xf900 && r <= 0xfaff || r >= 0xff66 && r <= 0xff9f || r >= 0x20000 && r <= 0x2fa1f
 }
 
 func isBoundary(r rune) bool {

@@ -32,6 +32,8 @@ var (
 func (c conversation) answerMessage() reply {
 	q := strings.TrimSpace(c.question)
 	switch {
+	case q == "" && len(c.attachments) > 0:
+		return c.summariseAttachments()
 	case q == "" || capability.MatchString(q):
 		return c.introductionReply()
 	case greeting.MatchString(q):

@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,6 +79,50 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 		req.Tools = nil
 		if s = generate(t.Context(), g, req); s.Calls != nil || !strings.Contains(s.text(), "I found nothing") {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAttachmentsAnswerQuestions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const travel = "# Hotels\n\nThe limit for a hotel is 140 euros a night. Breakfast is not included.\n\n# Trains\n\nTrains are booked in second class."
+		quoted, err := json.Marshal(travel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := fmt.Sprintf("\n\n<attachment name=%q type=%q>\n%s\n</attachment>\n\n[tools find what is attached at attachments/travel.md]", "travel.md", "text/markdown", quoted)
+		pdf := model.File{Name: "paper.pdf", MIME: "application/pdf", Text: "[page 1]\nThe invoice number is R-4711."}
+		for message, want := range map[string]string{
+			"What is the limit for a hotel?": "140 euros a night", "Summarise the attachment": "travel.md** in short", "": "From the attachment travel.md", "What is the invoice number?": "R-4711",
+		} {
+			req := user(message + block)
+			req.Messages[len(req.Messages)-1].Files = []model.File{pdf}
+			if s := generate(t.Context(), builtin.New(), req); !strings.Contains(s.text(), want) || len(s.Calls) > 0 {
+				t.Errorf("%q: %q %q", message, s.text(), names(s.Calls))
+			}
+		}
+	})
+}
+
+// TestQuestionsWithoutBlanks asks in languages that write no blanks between words.
+func TestQuestionsWithoutBlanks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for question, page := range map[string]string{
+			"東京都の年次有給休暇は何日ですか": "年次有給休暇は三十日です。", "年假有多少天?": "员工的年假有三十天。", "연차휴가는 며칠입니까?": "연차휴가는 삼십일입니다.",
+		} {
+			g, req := builtin.New(), user(question)
+			s := generate(t.Context(), g, req)
+			if got := names(s.Calls); len(got) != 1 || !strings.Contains(got[0], question) {
+				t.Fatalf("%s: %q %q", question, got, s.text())
+			}
+			req = answered(req, s, "wiki/leave.md:1: "+page)
+			s = generate(t.Context(), g, req)
+			if got := fmt.Sprint(names(s.Calls)); got != `[wiki_read {"page":"leave"}]` {
+				t.Fatalf("%s: %s %q", question, got, s.text())
+			}
+			if s = generate(t.Context(), g, answered(req, s, page)); !strings.Contains(s.text(), page) {
+				t.Errorf("%s: %q", question, s.text())
+			}
 		}
 	})
 }

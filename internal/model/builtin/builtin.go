@@ -58,12 +58,14 @@ type conversation struct {
 	question string // the user's last message, or the instructions of the skill in it
 	skill    *skill // nil: the message has no skill
 	images   []model.Image
-	step     int // number of replies that the guide has already given in the turn
-	results  []result
-	offered  map[string]bool
-	schema   json.RawMessage // schema of the answer; nil: any text is an answer
-	forced   bool            // only a value of the schema is wanted now
-	required *model.Tool     // the tool for a reply that has to call one; nil: text is an answer
+	// attachments are the files of that message that have a text.
+	attachments []attachment
+	step        int // number of replies that the guide has already given in the turn
+	results     []result
+	offered     map[string]bool
+	schema      json.RawMessage // schema of the answer; nil: any text is an answer
+	forced      bool            // only a value of the schema is wanted now
+	required    *model.Tool     // the tool for a reply that has to call one; nil: text is an answer
 }
 
 // result is the outcome of one tool call of this turn.
@@ -97,7 +99,8 @@ func readConversation(req model.Request) conversation {
 				continue
 			}
 			m = m.WithoutFiles()
-			c.question, c.images, c.skill, c.step, c.results = m.Text, m.Images, nil, 0, nil
+			c.images, c.skill, c.step, c.results = m.Images, nil, 0, nil
+			c.question, c.attachments = attachmentsIn(m.Text)
 			if s, ok := skillIn(m.Text); ok {
 				c.question, c.skill = s.body, &s
 			}

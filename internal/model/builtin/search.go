@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/search"
@@ -37,7 +38,12 @@ const (
 // searchDocuments answers a question from the workspace's documents or the documentation.
 func (c conversation) searchDocuments() reply {
 	manual := consultManual(c.question)
+	attached := c.fromAttachments()
 	switch {
+	case attached.covered >= coveredSome && c.step == 0:
+		return sayText(attached.text)
+	case len(c.attachments) > 0 && attachmentAsked.MatchString(c.question) && c.step == 0:
+		return c.summariseAttachments()
 	case c.step == 0:
 		if !c.offered["search"] || patternOf(c.question) == "" || manual.covered >= coveredWell && aboutParley(c.question) {
 			return manual.orElse(coveredBit, c.nothingFound())
@@ -102,15 +108,21 @@ func patternOf(question string) string {
 	var stems []string
 	for _, t := range search.Terms(question) {
 		t = strings.TrimSuffix(t, "y") // policy, policies
-		if len(t) < 2 || slices.Contains(stems, regexp.QuoteMeta(t)) {
+		if len(t) < 2 {
 			continue
 		}
-		stems = append(stems, regexp.QuoteMeta(text.Prefix(t, 40)))
+		stem := regexp.QuoteMeta(text.Prefix(t, 40))
+		if t[0] < utf8.RuneSelf { // \b knows the letters of ASCII alone
+			stem = `\b` + stem
+		}
+		if !slices.Contains(stems, stem) {
+			stems = append(stems, stem)
+		}
 	}
 	if len(stems) == 0 {
 		return ""
 	}
-	return `(?i)\b(` + strings.Join(stems[:min(len(stems), maxTerms)], "|") + ")"
+	return `(?i)(` + strings.Join(stems[:min(len(stems), maxTerms)], "|") + ")"
 }
 
 var foundLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
@@ -190,8 +202,12 @@ func (c conversation) fromDocuments() found {
 	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
 }
 
-// nothingFound is the answer if no source covers the question.
+// nothingFound is the answer if no source covers the question: what is nearest in the attachments, or
+// else that there is nothing.
 func (c conversation) nothingFound() reply {
+	if attached := c.fromAttachments(); attached.text != "" {
+		return sayText(attached.text)
+	}
 	where := "Parley's documentation"
 	if c.offered["search"] {
 		where = "this workspace's knowledge or in Parley's documentation"
