@@ -42,7 +42,7 @@ func Parse(list string, opt Options) (all []chain.HeadStore, err error) {
 func parse(address string, opt Options) (chain.HeadStore, error) {
 	scheme, _, isURL := strings.Cut(address, "://")
 	if !isURL {
-		return file(address), nil
+		return newFile(address), nil
 	}
 	u, err := url.Parse(address)
 	switch {

@@ -3,23 +3,62 @@ package anchor
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/parley-server/parley/internal/store/chain"
 )
 
-// file is the path of a file with one line of JSON for each head.
-type file string
+// writeGrace is how long a write may continue after the end of its context. A stopping server waits
+// longer for the chain.
+const writeGrace = time.Second
 
-func (f file) String() string { return string(f) }
+// file has one line of JSON for each head.
+type file struct {
+	path    string
+	writing chan struct{} // has an element while a write continues
+}
 
-// StoreHead appends a head and syncs the file. A line that a crash has cut off stays a line of its own.
-func (f file) StoreHead(_ context.Context, h chain.Head) error {
+func newFile(path string) *file { return &file{path, make(chan struct{}, 1)} }
+
+func (f *file) String() string { return f.path }
+
+// StoreHead appends a head. The kernel can keep a write for ever, as on a dead NFS mount, and nothing
+// ends it: then StoreHead leaves it, and rejects others until it has ended.
+func (f *file) StoreHead(ctx context.Context, h chain.Head) error {
+	select {
+	case f.writing <- struct{}{}:
+	default:
+		return errors.New("an earlier write has not ended")
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := f.appendHead(h)
+		<-f.writing
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(writeGrace):
+		return fmt.Errorf("the write does not end: %w", context.Cause(ctx))
+	}
+}
+
+// appendHead appends a head and syncs the file. A line that a crash has cut off stays a line of its own.
+func (f *file) appendHead(h chain.Head) error {
 	line, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	to, err := os.OpenFile(string(f), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
+	to, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
 	if err != nil {
 		return err
 	}
