@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,6 +93,7 @@ the digests cover.`,
 	}
 	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
 		v := chain.Verification{Progress: c.progressOfLinks(time.Now())}
+		torn := make([]tornHead, 0)
 		var err error
 		if v.Keys, err = c.verifyingKeys(ctx, cmd, a, publicKey); err != nil {
 			return err
@@ -120,11 +122,11 @@ the digests cover.`,
 			v.Since = &at
 		}
 		if headsFile != "" {
-			if v.Heads, err = c.readHeads(cmd, headsFile); err != nil {
+			if v.Heads, torn, err = c.readHeads(cmd, headsFile); err != nil {
 				return err
 			}
 		}
-		return c.verifyLog(ctx, a, v)
+		return c.verifyLog(ctx, a, v, torn)
 	})
 	cmd.Flags().StringVar(&session, "session", "", "only this session")
 	cmd.Flags().StringVar(&since, "since", "", "only digests that were signed after this day or time")
@@ -155,14 +157,24 @@ func (c *command) verifyingKeys(ctx context.Context, cmd *cobra.Command, a *admi
 	return keys, nil
 }
 
+// tornHead is the place of a head whose end a crash has cut off.
+type tornHead struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
 // readHeads reads the heads of a file, of all files below a directory, or with "-" of stdin.
-func (c *command) readHeads(cmd *cobra.Command, path string) (all []chain.Head, err error) {
+func (c *command) readHeads(cmd *cobra.Command, path string) (all []chain.Head, torn []tornHead, err error) {
+	torn = make([]tornHead, 0)
 	parse := func(name string, r io.Reader) error {
-		heads, err := chain.ParseHeads(r)
+		heads, lines, err := chain.ParseHeads(r)
 		if err != nil {
 			return usageError(cmd, "The file of heads is invalid.", name+": "+err.Error()+".")
 		}
 		all = append(all, heads...)
+		for _, line := range lines {
+			torn = append(torn, tornHead{name, line})
+		}
 		return nil
 	}
 	switch {
@@ -172,12 +184,25 @@ func (c *command) readHeads(cmd *cobra.Command, path string) (all []chain.Head, 
 		err = parse("stdin", c.Stdin)
 	}
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
-		return nil, unreadableError(err)
+		return nil, nil, unreadableError(err)
 	}
 	if err == nil && len(all) == 0 {
-		return nil, usageError(cmd, "No heads found in "+path+".", "`parley audit head` prints one.")
+		why := "`parley audit head` prints one."
+		if len(torn) > 0 {
+			why = describeTorn(torn) + " " + why
+		}
+		return nil, nil, usageError(cmd, "No heads found in "+path+".", why)
 	}
-	return all, err
+	return all, torn, err
+}
+
+// describeTorn reports the heads that were not compared, one a line.
+func describeTorn(torn []tornHead) string {
+	lines := make([]string, len(torn))
+	for i, t := range torn {
+		lines[i] = fmt.Sprintf("Ignored the head in line %d of %s: its end is missing.", t.Line, t.File)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // parseFiles calls parse for a file, or for each file below a directory.
@@ -195,7 +220,7 @@ func parseFiles(path string, parse func(name string, r io.Reader) error) error {
 	})
 }
 
-func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification) error {
+func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification, torn []tornHead) error {
 	found := make([]chain.Finding, 0)
 	v.Found = func(f chain.Finding) error {
 		if len(found) < maxFindings {
@@ -214,7 +239,11 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification)
 		return &problem{Exit: exitFailed, Code: "NOT_VERIFIED", What: "No link covers the session " + v.Session.String() + ".",
 			Why: "It does not exist, no turn of it has ended, or its links were removed.", Do: "Check the id, and verify the whole log with heads that are stored elsewhere: parley audit verify --heads FILE."}
 	}
-	if err := c.printDone(object{"summary": sum, "findings": found}, "%s", describeVerification(sum, len(v.Heads) > 0, len(found))); err != nil {
+	text := describeVerification(sum, len(v.Heads) > 0, len(found))
+	if len(torn) > 0 {
+		text = describeTorn(torn) + "\n" + text
+	}
+	if err := c.printDone(object{"summary": sum, "findings": found, "ignored_heads": torn}, "%s", text); err != nil {
 		return err
 	}
 	if sum.Findings > 0 {

@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,10 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 		Data struct {
 			Summary  struct{ Links, Events, Heads int }
 			Findings []struct{ Kind, Text string }
+			Ignored  []struct {
+				File string
+				Line int
+			} `json:"ignored_heads"`
 		}
 	}
 	verify := func(args ...string) (errs string, code int) {
@@ -70,6 +76,23 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	}
 	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	whole, err := os.ReadFile(heads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn := filepath.Join(objects, "torn.jsonl")
+	if err := os.WriteFile(torn, slices.Concat(whole[:50], []byte("\n"), whole, whole[:70]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if errs, code := verify("--heads", objects); code != 0 || shown.Data.Summary.Heads != 2 || len(shown.Data.Ignored) != 2 || shown.Data.Ignored[1].Line != 3 || shown.Data.Ignored[1].File != torn {
+		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+	}
+	if _, errs, code := sh.run("audit", "verify", "--heads", torn); code != 0 || !strings.Contains(errs, "Ignored the head in line 1 of "+torn+": its end is missing.\nIgnored the head in line 3") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, errs, code := sh.pipe(bytes.NewReader(whole[:50]), "audit", "verify", "--heads", "-"); code != 2 || !strings.Contains(errs, "Ignored the head in line 1 of stdin") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 	db, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {

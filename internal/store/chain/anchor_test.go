@@ -3,10 +3,13 @@ package chain_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -29,7 +32,7 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		heads, err := chain.ParseHeads(r.Body)
+		heads, _, err := chain.ParseHeads(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -51,7 +54,7 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 			return false
 		}
 		var err error
-		if heads, err = chain.ParseHeads(bytes.NewReader(data)); err != nil {
+		if heads, _, err = chain.ParseHeads(bytes.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
 		return len(heads) > 0
@@ -69,5 +72,49 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 	w.isClean(t, chain.Verification{})
 	if found := w.verify(t, chain.Verification{Heads: heads}); len(found) != 1 || found[0].Kind != chain.Anchor {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestCutHeadsAreReported(t *testing.T) {
+	t.Parallel()
+	line := func(number int64) string {
+		h, err := json.Marshal(chain.Head{Number: number, Hash: make([]byte, 32), Key: "k1", Signature: make([]byte, 64)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(h)
+	}
+	one, two := line(1), line(2)
+	indented := strings.NewReplacer(",", ",\n  ", "}", "\n}").Replace(two)
+	for text, want := range map[string]string{
+		"":                                      "[] []",
+		one + "\n" + two + "\n":                 "[1 2] []",
+		one + "\n\n" + two:                      "[1 2] []", // objects of a bucket end without a newline
+		one + two:                               "[1 2] []",
+		indented + "\n" + one:                   "[2 1] []",
+		one + "\n" + two[:40]:                   "[1] [2]",
+		one[:1]:                                 "[] [1]",
+		one[:len(one)-1] + "\n" + two + "\n":    "[2] [1]",
+		one[:40] + "\n" + two[:90] + "\n" + one: "[1] [1 2]",
+		one + two[:70] + "\n" + two + "\n":      "[1 2] [1]",
+		one + "\nhead":                          "line 1 is not a JSON object",
+		one + "\n" + two[:40] + "\nhead\n":      "line 2 is not a JSON object",
+		"head\n" + one:                          "line 1 is not a JSON object",
+		one + "\n{\"number\":2}\n":              "line 2 has no number, hash or key",
+		one[:len(one)-1] + "]\n":                "line 1 is not a JSON object",
+		two + "\n{\"number\":}\n":               "line 2 is not a JSON object",
+	} {
+		heads, torn, err := chain.ParseHeads(strings.NewReader(text))
+		numbers := make([]int64, len(heads))
+		for i, h := range heads {
+			numbers[i] = h.Number
+		}
+		got := fmt.Sprint(numbers, torn)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }

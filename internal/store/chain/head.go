@@ -35,18 +35,55 @@ func (s *Store) Head(ctx context.Context) (h Head, ok bool, err error) {
 	return Head{row.Number, row.Hash, row.At.UTC(), row.KeyID, row.Signature}, true, nil
 }
 
-// ParseHeads reads heads, one JSON object after the other.
-func ParseHeads(r io.Reader) (heads []Head, err error) {
-	d := json.NewDecoder(bufio.NewReader(r))
+// ParseHeads reads heads as JSON objects. An object may continue on the next lines, up to a line that
+// begins with another one. An object without its end is a write that a crash has cut off: torn has the
+// number of its first line.
+func ParseHeads(r io.Reader) (heads []Head, torn []int, err error) {
+	var record []byte
+	first := 1
+	closeRecord := func() error {
+		parsed, cut, err := parseRecord(record)
+		if err != nil {
+			return fmt.Errorf("line %d %w", first, err)
+		}
+		heads = append(heads, parsed...)
+		if cut {
+			torn = append(torn, first)
+		}
+		return nil
+	}
+	lines, more := bufio.NewReader(r), true
+	for n := 1; more; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, err
+		}
+		more = err == nil
+		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
+			if err := closeRecord(); err != nil {
+				return nil, nil, err
+			}
+			record, first = record[:0], n
+		}
+		record = append(record, line...)
+	}
+	return heads, torn, closeRecord()
+}
+
+// parseRecord parses the objects of a record; cut reports that the last one has no end.
+func parseRecord(record []byte) (heads []Head, cut bool, err error) {
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimSpace(record)))
 	for {
 		var h Head
 		switch err := d.Decode(&h); {
 		case errors.Is(err, io.EOF):
-			return heads, nil
+			return heads, false, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return heads, true, nil
 		case err != nil:
-			return nil, fmt.Errorf("head %d is not a JSON object: %w", len(heads)+1, err)
+			return nil, false, fmt.Errorf("is not a JSON object: %w", err)
 		case h.Number < 1 || len(h.Hash) != digestSize || h.Key == "":
-			return nil, fmt.Errorf("head %d has no number, hash or key", len(heads)+1)
+			return nil, false, errors.New("has no number, hash or key")
 		}
 		heads = append(heads, h)
 	}
