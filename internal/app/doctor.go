@@ -68,6 +68,7 @@ func Doctor(ctx context.Context, cfg Config, opt DoctorOptions) iter.Seq[Finding
 			{"vault", checkTimeout, true, checkVault},
 			{"clock", checkTimeout, true, checkClock},
 			{"disk", checkTimeout, false, checkDisk},
+			{"heads", checkTimeout, false, checkHeads},
 			{"sandbox", 2 * checkTimeout, false, checkSandbox},
 			{"model", 6 * checkTimeout, false, checkServerModel},
 			{"embeddings", 6 * checkTimeout, true, checkEmbeddings},

@@ -62,13 +62,15 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	if err := os.WriteFile(key, []byte(vaultKey), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found := examine(t, "DATABASE_URL="+dbtest.DSN(t), "OPENAI_BASE_URL="+provider.URL+"/v1", "PARLEY_BASE_URL=https://parley.example",
+	heads := filepath.Join(t.TempDir(), "heads.jsonl")
+	found := examine(t, "PARLEY_AUDIT_HEADS="+heads, "DATABASE_URL="+dbtest.DSN(t), "OPENAI_BASE_URL="+provider.URL+"/v1", "PARLEY_BASE_URL=https://parley.example",
 		"PARLEY_VAULT_KEY=", "PARLEY_VAULT_KEY_FILE="+key)
-	for _, name := range []string{"settings", "database", "pooler", "listen", "migrations", "vault", "clock", "disk", "sandbox", "model"} {
+	for _, name := range []string{"settings", "database", "pooler", "listen", "migrations", "vault", "clock", "disk", "heads", "sandbox", "model"} {
 		expectFinding(t, found[name], app.GradeOK, "")
 	}
 	expectFinding(t, found["model"], app.GradeOK, "openai/gpt-5-mini answers")
 	expectFinding(t, found["pooler"], app.GradeOK, "PostgreSQL itself")
+	expectFinding(t, found["heads"], app.GradeOK, heads+" can be created.")
 }
 
 // TestDoctorFindsEachFault breaks one thing at a time.
@@ -144,6 +146,12 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		}},
 		{"a key in the environment", "vault", app.GradeWarn, "PARLEY_VAULT_KEY_FILE", func(*testing.T) []string { return []string{"DATABASE_URL=" + good} }},
 		{"no directory", "disk", app.GradeFail, "PARLEY_RUNNER_DIR", func(*testing.T) []string { return []string{"PARLEY_RUNNER_DIR=/nonexistent"} }},
+		{"no directory for heads", "heads", app.GradeFail, "/nonexistent/heads.jsonl failed: ", func(*testing.T) []string {
+			return []string{"PARLEY_AUDIT_HEADS=/nonexistent/heads.jsonl"}
+		}},
+		{"a silent place for heads", "heads", app.GradeFail, "http://" + silent.Addr().String() + " failed: No answer in time.", func(*testing.T) []string {
+			return []string{"PARLEY_AUDIT_HEADS=http://" + silent.Addr().String() + "/hush"}
+		}},
 		{"no provider", "model", app.GradeWarn, "PARLEY_MODEL", func(*testing.T) []string { return nil }},
 		{"a provider that is down", "model", app.GradeFail, "openai/gpt-5-mini", func(*testing.T) []string { return []string{"OPENAI_BASE_URL=" + closed.URL + "/v1"} }},
 		{"no public address", "settings", app.GradeWarn, "PARLEY_BASE_URL", func(*testing.T) []string { return []string{"DATABASE_URL=" + good} }},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
@@ -23,6 +25,35 @@ func checkSettings(_ context.Context, d *doctor) (Finding, error) {
 		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("%d are set. The addresses in events and callbacks have no host.", set), Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
 	}
 	return okFinding("%d are set.", set), nil
+}
+
+// checkHeads checks the places of PARLEY_AUDIT_HEADS at the same time, and stores no head.
+func checkHeads(ctx context.Context, d *doctor) (Finding, error) {
+	places, err := d.stores.config.headStores()
+	if err != nil {
+		return Finding{Grade: GradeFail, Result: "PARLEY_AUDIT_HEADS: " + sentenceOf(err), Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
+	}
+	if len(places) == 0 {
+		return okFinding("None: the owner of the database can rewrite the log unseen (PARLEY_AUDIT_HEADS is not set)."), nil
+	}
+	f, results := Finding{Grade: GradeOK}, make([]string, len(places))
+	errs := make([]error, len(places))
+	var wg sync.WaitGroup
+	for i, to := range places {
+		wg.Go(func() { results[i], errs[i] = to.Check(ctx) })
+	}
+	wg.Wait()
+	for i, to := range places {
+		if errs[i] != nil {
+			f.Grade, f.Remedy = GradeFail, "Check PARLEY_AUDIT_HEADS, and that this machine reaches the place and may write there."
+			results[i] = "failed: " + describeDialError(errs[i])
+		} else {
+			results[i] += "."
+		}
+		results[i] = to.String() + " " + results[i]
+	}
+	f.Result = strings.Join(results, "\n")
+	return f, nil
 }
 
 // The free space that the files of running turns need.

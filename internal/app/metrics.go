@@ -56,6 +56,8 @@ func (s *service) registerMetrics() {
 	m.GaugeFunc("parley_turn_workers", "Turns that this process may run at once.", func() float64 { return float64(s.Config.Workers) })
 	m.GaugeFunc("parley_messages_admitting", "Messages that wait in this process to be stored.", func() float64 { return float64(s.turns.Admitting()) })
 	m.GaugeFunc("parley_sandbox_available", "1 if the agent of this process has commands: in its own sandbox, or on a runner that responds now.", func() float64 { return oneIf(s.hasCommands()) })
+	m.GaugeFunc("parley_chain_lag_seconds", "Time since this process last found that the chain of the log covers all turns that have ended, or since its start.", func() float64 { return s.chain.CoverLag().Seconds() })
+	m.GaugeFunc("parley_audit_head_lag_seconds", "Time since a place of PARLEY_AUDIT_HEADS last had the newest head of the chain, or since the start of this process, for the place that is furthest behind; 0 without places.", func() float64 { return s.chain.HeadLag().Seconds() })
 	m.GaugeFunc("parley_pool_max_connections", "Connections to PostgreSQL that this process may open.", func() float64 { return float64(s.pool.Stat().MaxConns()) })
 	m.GaugeFunc("parley_pool_open_connections", "Connections to PostgreSQL that are open.", func() float64 { return float64(s.pool.Stat().TotalConns()) })
 	m.GaugeFunc("parley_pool_used_connections", "Connections to PostgreSQL that are in use.", func() float64 { return float64(s.pool.Stat().AcquiredConns()) })

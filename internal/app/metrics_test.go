@@ -66,6 +66,7 @@ func TestMetricsOfAMessage(t *testing.T) {
 		`parley_model_calls_total{outcome="ok",provider="openai"} 1`, `parley_model_tokens_total{kind="input",provider="openai"} 10`, `parley_model_calls_running 0`,
 		`parley_streams 0`, `parley_streams_closed_total{reason="finished"} 1`, `parley_text_deltas_total`, `parley_append_duration_seconds_count`, `parley_delivery_lag_seconds_count`,
 		`parley_database_up 1`, `parley_database_turns{state="queued"} 0`, `parley_replicas 1`, `parley_listening 1`, `parley_river_jobs{state="discarded"} 0`, `go_goroutines`, `parley_build_info{`,
+		`parley_chain_lag_seconds `, `parley_audit_head_lag_seconds 0`,
 	} {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("missing: %s", want)

@@ -19,6 +19,9 @@ const (
 type HeadStore interface {
 	// StoreHead stores a head. It may receive the same head again.
 	StoreHead(ctx context.Context, h Head) error
+	// Check reports whether the place takes heads, as far as that shows without storing one: it
+	// returns what it found, as the end of a sentence.
+	Check(ctx context.Context) (found string, err error)
 	// String names the place in the log, without secrets.
 	String() string
 }
@@ -26,7 +29,7 @@ type HeadStore interface {
 // feedAnchor stores the newest head at a beat, at most once a minute and only if the chain has grown,
 // until ctx ends. After a failure it tries again with the head of that time, which covers the log
 // before it, too.
-func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struct{}) {
+func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struct{}, anchored *moment) {
 	trouble := outage.New(s.opt.Log, "store the head of the chain in "+to.String())
 	var stored Head
 	var next time.Time
@@ -52,6 +55,7 @@ func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struc
 		case !bytes.Equal(newest.Hash, stored.Hash):
 			stored, next = newest, time.Now().Add(anchorEvery)
 		}
+		anchored.mark()
 		pause, retry = 0, nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-server/parley/internal/store/chain"
 	"github.com/parley-server/parley/internal/store/chain/anchor"
@@ -26,9 +27,14 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 	w.talk(t, w.replica)
 	id, _ := w.talk(t, w.replica)
 	var tries atomic.Int32
+	var store *chain.Store
+	var made time.Time
 	received := make(chan []chain.Head, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if tries.Add(1) <= 2 {
+			if since := time.Since(made); store.HeadLag() < since {
+				t.Errorf("no place is %s behind", since)
+			}
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -46,7 +52,9 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- chain.New(w.Pool, w.keys, chain.Options{Heads: to}).Run(ctx) }()
+	store = chain.New(w.Pool, w.keys, chain.Options{Heads: to})
+	made = time.Now()
+	go func() { ended <- store.Run(ctx) }()
 	var heads []chain.Head
 	wait.For(t, "a head in the file", func() bool {
 		data, _ := os.ReadFile(path)
@@ -60,6 +68,7 @@ func TestHeadsAreStoredOutside(t *testing.T) {
 		return len(heads) > 0
 	})
 	posted := wait.Receive(t, "a head at the webhook", received)
+	wait.For(t, "the lag has ended", func() bool { return store.HeadLag() < time.Since(made) && store.CoverLag() < time.Since(made) })
 	cancel()
 	if err := wait.Receive(t, "the end of the store", ended); err != nil {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -51,7 +52,17 @@ type Store struct {
 	q    *db.Queries
 	keys *vault.Keyring
 	opt  Options
+
+	covered  moment   // when this process last found that the chain covers all turns that have ended
+	anchored []moment // for each place: when it last had the newest head
 }
+
+// moment is the last time of something.
+type moment struct{ atomic.Pointer[time.Time] }
+
+func (m *moment) mark() { m.Store(new(time.Now())) }
+
+func (m *moment) age() time.Duration { return time.Since(*m.Load()) }
 
 // New returns a store. Without keys, nil, it can only record notices, and verify with given keys.
 func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
@@ -61,7 +72,25 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	if opt.Pulse == nil {
 		opt.Pulse = pulse.New(pool)
 	}
-	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, opt: opt}
+	s := &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, opt: opt, anchored: make([]moment, len(opt.Heads))}
+	s.covered.mark()
+	for i := range s.anchored {
+		s.anchored[i].mark()
+	}
+	return s
+}
+
+// CoverLag returns the time since this process last found that the chain covers all turns that have
+// ended, or since it started.
+func (s *Store) CoverLag() time.Duration { return s.covered.age() }
+
+// HeadLag returns the time since a place last had the newest head, or since the process started, for
+// the place that is furthest behind. It is 0 without places.
+func (s *Store) HeadLag() (lag time.Duration) {
+	for i := range s.anchored {
+		lag = max(lag, s.anchored[i].age())
+	}
+	return lag
 }
 
 // Run extends the chain once a second while events are written, until ctx ends. Every replica runs
@@ -71,9 +100,9 @@ func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	grown := make([]chan struct{}, len(s.opt.Heads))
-	for i, a := range s.opt.Heads {
+	for i, to := range s.opt.Heads {
 		grown[i] = make(chan struct{}, 1)
-		wg.Go(func() { s.feedAnchor(ctx, a, grown[i]) })
+		wg.Go(func() { s.feedAnchor(ctx, to, grown[i], &s.anchored[i]) })
 	}
 	beats := 0
 	for work := range s.opt.Pulse.Beats(ctx) {

@@ -26,25 +26,30 @@ type extension struct {
 	now   time.Time
 	head  db.ChainHeadRow
 	upto  time.Time
+	mine  bool // no other transaction extends the chain
 	more  bool // there is more to cover
 	links []*link
 	last  map[uuid.UUID]*link // the newest link of each session
 }
 
 func (s *Store) extendOnce(ctx context.Context) (more bool, err error) {
+	var e *extension
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		e := &extension{s: s, tx: tx, q: db.New(tx), last: make(map[uuid.UUID]*link)}
+		e = &extension{s: s, tx: tx, q: db.New(tx), last: make(map[uuid.UUID]*link)}
 		more, err = e.run(ctx)
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("extend the chain: %w", err)
 	}
+	if e.mine && !more {
+		s.covered.mark()
+	}
 	return more, nil
 }
 
 func (e *extension) run(ctx context.Context) (more bool, err error) {
-	if mine, err := e.q.ChainLock(ctx); err != nil || !mine {
+	if e.mine, err = e.q.ChainLock(ctx); err != nil || !e.mine {
 		return false, err
 	}
 	if e.now, err = e.q.ChainClock(ctx); err != nil {

@@ -167,6 +167,56 @@ func TestWebhooksReceiveABearerToken(t *testing.T) {
 	}
 }
 
+// TestPlacesAreCheckedWithoutAHead checks places that take heads and places that do not. No place has
+// another content afterwards.
+func TestPlacesAreCheckedWithoutAHead(t *testing.T) {
+	t.Parallel()
+	status := http.StatusMethodNotAllowed
+	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s, %v", r.Method, r.Header)
+		}
+		rw.WriteHeader(status)
+	}))
+	defer hook.Close()
+	s := newS3(t)
+	opt := anchor.Options{Secret: "hush", S3: anchor.S3{Endpoint: s.URL, Region: s.region, Key: s.key, Secret: s.secret}}
+	wrong := opt
+	wrong.S3.Secret = "wrong"
+	dir := t.TempDir()
+	existing, absent := filepath.Join(dir, "heads.jsonl"), filepath.Join(dir, "later.jsonl")
+	if err := parseOne(t, existing, opt).StoreHead(t.Context(), head(1)); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(existing)
+	check := func(address string, opt anchor.Options, want string) {
+		t.Helper()
+		got, err := parseOne(t, address, opt).Check(t.Context())
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) || strings.Contains(got, "hush") {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+	check(existing, opt, "can be written")
+	check(absent, opt, "can be created")
+	check(dir, opt, "is a directory")
+	check(filepath.Join(dir, "none", "heads.jsonl"), opt, "no such file")
+	check(hook.URL+"/hush", opt, "it answers HEAD with 405")
+	status = http.StatusBadGateway
+	check(hook.URL+"/hush", opt, "the webhook answered 502 Bad Gateway")
+	check("s3://audit/parley", opt, "the key is accepted")
+	check("s3://audit/parley", wrong, "403 Forbidden SignatureDoesNotMatch")
+	hook.Close()
+	check(hook.URL+"/hush", opt, "refused")
+	entries, err := os.ReadDir(dir)
+	after, _ := os.ReadFile(existing)
+	if err != nil || len(entries) != 1 || !bytes.Equal(before, after) || len(s.objects) != 0 {
+		t.Errorf("%v, %v, %s, %v", err, entries, after, s.objects)
+	}
+}
+
 // TestSilentServersAreGivenUp ends with the context, although the server never answers.
 func TestSilentServersAreGivenUp(t *testing.T) {
 	t.Parallel()

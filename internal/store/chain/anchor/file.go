@@ -5,38 +5,58 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/parley-server/parley/internal/store/chain"
 )
 
-// writeGrace is how long a write may continue after the end of its context. A stopping server waits
-// longer for the chain.
-const writeGrace = time.Second
+// fileGrace is how long an access to the file may continue after the end of its context. A stopping
+// server waits longer for the chain.
+const fileGrace = time.Second
 
 // file has one line of JSON for each head.
 type file struct {
-	path    string
-	writing chan struct{} // has an element while a write continues
+	path string
+	busy chan struct{} // has an element during an access
 }
 
 func newFile(path string) *file { return &file{path, make(chan struct{}, 1)} }
 
 func (f *file) String() string { return f.path }
 
-// StoreHead appends a head. The kernel can keep a write for ever, as on a dead NFS mount, and nothing
-// ends it: then StoreHead leaves it, and rejects others until it has ended.
+// StoreHead appends a head.
 func (f *file) StoreHead(ctx context.Context, h chain.Head) error {
+	return f.access(ctx, func() error { return f.appendHead(h) })
+}
+
+// Check opens the file as StoreHead does. A file that does not exist is not created: its directory must
+// take another one.
+func (f *file) Check(ctx context.Context) (found string, err error) {
+	err = f.access(ctx, func() (err error) {
+		found, err = f.probe()
+		return err
+	})
+	if err != nil {
+		return "", err // the access may continue
+	}
+	return found, nil
+}
+
+// access calls do. The kernel can keep an access for ever, as on a dead NFS mount, and nothing ends it:
+// then access leaves it, and rejects others until it has ended.
+func (f *file) access(ctx context.Context, do func() error) error {
 	select {
-	case f.writing <- struct{}{}:
+	case f.busy <- struct{}{}:
 	default:
-		return errors.New("an earlier write has not ended")
+		return errors.New("an earlier access to the file has not ended")
 	}
 	done := make(chan error, 1)
 	go func() {
-		err := f.appendHead(h)
-		<-f.writing
+		err := do()
+		<-f.busy
 		done <- err
 	}()
 	select {
@@ -47,9 +67,25 @@ func (f *file) StoreHead(ctx context.Context, h chain.Head) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(writeGrace):
-		return fmt.Errorf("the write does not end: %w", context.Cause(ctx))
+	case <-time.After(fileGrace):
+		return fmt.Errorf("the access to the file does not end: %w", context.Cause(ctx))
 	}
+}
+
+func (f *file) probe() (found string, err error) {
+	to, err := os.OpenFile(f.path, os.O_APPEND|os.O_RDWR, 0)
+	if err == nil {
+		return "can be written", to.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	probe, err := os.CreateTemp(filepath.Dir(f.path), ".parley-doctor-")
+	if err != nil {
+		return "", err
+	}
+	probe.Close()
+	return "can be created", os.Remove(probe.Name())
 }
 
 // appendHead appends a head and syncs the file. A line that a crash has cut off stays a line of its own.

@@ -37,7 +37,7 @@ func TestStuckFileHoldsNothing(t *testing.T) {
 	if err := wait.Receive(t, "the end of the attempt", stored); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	if err := to.StoreHead(t.Context(), head(2)); err == nil || !strings.Contains(err.Error(), "an earlier write has not ended") {
+	if err := to.StoreHead(t.Context(), head(2)); err == nil || !strings.Contains(err.Error(), "an earlier access to the file has not ended") {
 		t.Errorf("while a write is stuck: %v", err)
 	}
 	wait.For(t, "the end of the write", func() bool {

@@ -87,13 +87,9 @@ func (b *bucket) StoreHead(ctx context.Context, h chain.Head) error {
 	if err != nil {
 		return err
 	}
-	key := strings.TrimPrefix(b.prefix+"/"+h.At.UTC().Format(time.DateOnly)+"/"+nameOf(h)+".json", "/")
-	to := *b.base
-	to.Path = strings.TrimSuffix(to.Path, "/") + "/" + b.name + "/" + key
-	to.RawPath = escapePath(to.Path)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, to.String(), bytes.NewReader(body))
+	r, err := b.newRequest(ctx, http.MethodPut, h.At.UTC().Format(time.DateOnly)+"/"+nameOf(h)+".json", body)
 	if err != nil {
-		return withoutURL(err)
+		return err
 	}
 	sum := md5.Sum(body)
 	r.Header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum[:]))
@@ -105,18 +101,55 @@ func (b *bucket) StoreHead(ctx context.Context, h chain.Head) error {
 		r.Header.Set("X-Amz-Object-Lock-Retain-Until-Date", now.AddDate(0, 0, b.retain).Format(time.RFC3339))
 	}
 	b.signRequest(r, body, now)
+	status, code, err := b.send(r)
+	if err != nil || status/100 == 2 || status == http.StatusPreconditionFailed {
+		return err
+	}
+	return refusal(status, code)
+}
+
+// Check requests an object that does not exist. A key that may only put objects is denied that after
+// its signature was accepted.
+func (b *bucket) Check(ctx context.Context) (string, error) {
+	r, err := b.newRequest(ctx, http.MethodGet, "parley-doctor", nil)
+	if err != nil {
+		return "", err
+	}
+	b.signRequest(r, nil, time.Now().UTC())
+	status, code, err := b.send(r)
+	if err != nil {
+		return "", err
+	}
+	if status/100 == 2 || code == "NoSuchKey" || code == "AccessDenied" {
+		return "is reached, and the key is accepted", nil
+	}
+	return "", refusal(status, code)
+}
+
+// newRequest returns a request for an object below the prefix.
+func (b *bucket) newRequest(ctx context.Context, method, name string, body []byte) (*http.Request, error) {
+	to := *b.base
+	to.Path = strings.TrimSuffix(to.Path, "/") + "/" + b.name + "/" + strings.TrimPrefix(b.prefix+"/"+name, "/")
+	to.RawPath = escapePath(to.Path)
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
+	return r, withoutURL(err)
+}
+
+// send returns the status of the answer, and the code of its error.
+func (b *bucket) send(r *http.Request) (status int, code string, err error) {
 	res, err := b.client.Do(r)
 	if err != nil {
-		return withoutURL(err)
+		return 0, "", withoutURL(err)
 	}
 	defer res.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if res.StatusCode/100 == 2 || res.StatusCode == http.StatusPreconditionFailed {
-		return nil
-	}
 	var refused struct{ Code string }
 	_ = xml.Unmarshal(text, &refused)
-	return fmt.Errorf("the bucket answered %s", strings.TrimSpace(res.Status+" "+refused.Code))
+	return res.StatusCode, refused.Code, nil
+}
+
+func refusal(status int, code string) error {
+	return fmt.Errorf("the bucket answered %s", strings.TrimSpace(fmt.Sprintf("%d %s %s", status, http.StatusText(status), code)))
 }
 
 // signRequest signs a request with Signature Version 4, all of its headers included.

@@ -52,10 +52,12 @@ func (s *s3) put(r *http.Request, body []byte) (status int, code string) {
 	sum := md5.Sum(body)
 	name, err := url.PathUnescape(strings.TrimPrefix(strings.SplitN(r.RequestURI, "?", 2)[0], "/"))
 	switch {
-	case err != nil || r.Method != http.MethodPut:
+	case err != nil:
 		return http.StatusBadRequest, "InvalidRequest"
 	case !s.isSigned(r, body):
 		return http.StatusForbidden, "SignatureDoesNotMatch"
+	case r.Method != http.MethodPut: // the key may only put
+		return http.StatusForbidden, "AccessDenied"
 	case r.Header.Get("Content-Md5") != base64.StdEncoding.EncodeToString(sum[:]):
 		return http.StatusBadRequest, "BadDigest"
 	case s.objects[name].body != nil:

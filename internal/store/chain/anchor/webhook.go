@@ -45,6 +45,24 @@ func newWebhook(u *url.URL, opt Options) (*webhook, error) {
 // String leaves the path out: it can have a secret.
 func (w *webhook) String() string { return w.to.Scheme + "://" + w.to.Host }
 
+// Check sends a HEAD request without the secret. Any answer but that of a broken server or proxy shows
+// that the address is reached.
+func (w *webhook) Check(ctx context.Context) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodHead, w.to.String(), nil)
+	if err != nil {
+		return "", withoutURL(err)
+	}
+	res, err := w.client.Do(r)
+	if err != nil {
+		return "", withoutURL(err)
+	}
+	res.Body.Close()
+	if res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented { // of the method HEAD
+		return "", fmt.Errorf("the webhook answered %s", res.Status)
+	}
+	return fmt.Sprintf("is reached; it answers HEAD with %d", res.StatusCode), nil
+}
+
 // StoreHead sends a head. The same head always has the same webhook-id.
 func (w *webhook) StoreHead(ctx context.Context, h chain.Head) error {
 	body, err := json.Marshal(h)
