@@ -84,7 +84,8 @@ func (c *command) auditVerify() *cobra.Command {
   aws s3 cp --recursive s3://bucket/heads heads && parley audit verify --heads heads --public-key @parley.pub
   parley audit verify --session 0192f0aa-0000-7000-8000-000000000001`,
 		Long: `Reports each event that was changed, removed, inserted or moved since its digest was signed, and exits
-with 1 if there is one. The first one is listed first. --heads compares the log with heads that were
+with 1 if there is one. It also exits with 1 if it compares no link, for example because --since is in
+the future. The first difference is listed first. --heads compares the log with heads that were
 stored outside of the database, which also shows a history that the owner of the database has
 rewritten or cut off. Without --public-key the public keys come from PARLEY_VAULT_KEY_FILE. The
 command only reads, and may run on a copy of the database. docs/guides/integrity.md describes what
@@ -235,9 +236,8 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification,
 	if err != nil {
 		return err
 	}
-	if sum.Links == 0 && v.Session != nil {
-		return &problem{Exit: exitFailed, Code: "NOT_VERIFIED", What: "No link covers the session " + v.Session.String() + ".",
-			Why: "It does not exist, no turn of it has ended, or its links were removed.", Do: "Check the id, and verify the whole log with heads that are stored elsewhere: parley audit verify --heads FILE."}
+	if sum.Links == 0 && sum.Findings == 0 {
+		return notVerified(v)
 	}
 	text := describeVerification(sum, len(v.Heads) > 0, len(found))
 	if len(torn) > 0 {
@@ -252,11 +252,31 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification,
 	return nil
 }
 
+// notVerified explains why no link was compared.
+func notVerified(v chain.Verification) *problem {
+	p := &problem{Exit: exitFailed, Code: "NOT_VERIFIED", What: "Nothing was verified: no link of the log was compared.",
+		Why: "No turn has ended since the database has the chain, no server runs, or all links were removed.",
+		Do:  "A running server makes links a few seconds after the end of each turn. Verify with heads that are stored elsewhere: parley audit verify --heads FILE."}
+	switch {
+	case v.Session != nil:
+		p.What = "Nothing was verified: no link covers the session " + v.Session.String() + "."
+		p.Why = "It does not exist, no turn of it has ended, or its links were removed."
+		p.Do = "Check the id, and verify the whole log with heads that are stored elsewhere: parley audit verify --heads FILE."
+	case v.Workspace != nil:
+		p.What = "Nothing was verified: no link covers the workspace."
+		p.Why = "No turn of it has ended, or its links were removed."
+	}
+	if v.Since != nil {
+		p.Why, p.Do = "No link was signed after "+v.Since.UTC().Format(time.RFC3339)+".", "Choose an earlier --since, or leave it out."
+	}
+	return p
+}
+
 func describeVerification(s chain.Summary, heads bool, listed int) string {
 	text := fmt.Sprintf("Compared %d %s of %d %s. The chain covers all turns that ended before %s.",
 		s.Events, pluralize(int(s.Events), "event", "events"), s.Links, pluralize(int(s.Links), "link", "links"), s.Upto.Format(time.RFC3339))
 	if s.Links == 0 {
-		text = "No link of the log was compared. A running server makes them a few seconds after the end of each turn."
+		text = "No link of the log was compared."
 	}
 	if s.Dropped > 0 {
 		text += fmt.Sprintf("\nRetention has dropped %d more; their digests are intact.", s.Dropped)

@@ -19,6 +19,7 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	t.Parallel()
 	sh, _, dsn := world(t)
 	sh.must("send", "@say verified")
+	sh.must("workspace", "create", "other")
 	var shown struct {
 		Data struct {
 			Summary  struct{ Links, Events, Heads int }
@@ -38,9 +39,12 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 		return errs, code
 	}
 	wait.For(t, "the turn has a link", func() bool {
-		_, code := verify()
-		return code == 0 && shown.Data.Summary.Links == 1
+		_, _, code := sh.run("audit", "verify")
+		return code == 0
 	})
+	if errs, code := verify(); code != 0 || shown.Data.Summary.Links != 1 {
+		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
+	}
 	public := filepath.Join(sh.dir, "parley.pub")
 	if err := os.WriteFile(public, []byte(sh.must("audit", "public-key")), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,6 +63,11 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	} {
 		if _, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d: %s", line, code, errs)
+		}
+	}
+	for _, line := range []string{"--since 2999-01-01", "--since 2999-01-01 --json", "--session 0192f0aa-0000-7000-8000-000000000001", "--workspace other"} {
+		if out, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 1 || out != "" || !strings.Contains(errs, "Nothing was verified: no link") {
+			t.Errorf("%s: exit code %d: %s%s", line, code, out, errs)
 		}
 	}
 	objects := filepath.Join(sh.dir, "heads")
