@@ -18,6 +18,7 @@ type SentContext struct {
 	RecordedSHA256 string      `json:"recorded_sha256"` // "": the reply is of an earlier release
 	RebuiltSHA256  string      `json:"rebuilt_sha256"`
 	Matches        bool        `json:"matches"`
+	HistoryErased  bool        `json:"history_erased"` // it differs, and a session that this one was forked from was erased
 	Usage          Usage       `json:"usage"`
 	Request        SentRequest `json:"request"`
 
@@ -38,8 +39,17 @@ type SentRequest struct {
 			Input json.RawMessage `json:"input"`
 		} `json:"calls"`
 		CallID string `json:"call_id"`
+		Files  []struct {
+			Name  string `json:"name"`
+			MIME  string `json:"mime"`
+			Bytes int    `json:"bytes"`
+			Text  string `json:"text"` // extracted from a file
+		} `json:"files"`
 	} `json:"messages"`
-	Partial string `json:"partial"`
+	Partial    string `json:"partial"`
+	Parameters struct {
+		Effort string `json:"effort"`
+	} `json:"parameters"`
 }
 
 // Context rebuilds the request of a step of a session's turn. Both are numbers from 1; 0 means the newest.

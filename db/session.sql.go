@@ -150,6 +150,21 @@ func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uui
 	return i, err
 }
 
+const sessionHistoryErased = `-- name: SessionHistoryErased :one
+SELECT EXISTS (
+    SELECT FROM session_line($1::uuid) l JOIN sessions s ON s.id = l.id LEFT JOIN sessions p ON p.id = s.parent_id
+    WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR p.erased_at IS NOT NULL))
+`
+
+// SessionHistoryErased is whether a session whose history this one continues was erased, or removed by
+// retention.
+func (q *Queries) SessionHistoryErased(ctx context.Context, sessionID uuid.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, sessionHistoryErased, sessionID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const sessionInsert = `-- name: SessionInsert :exec
 INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3::text)
 ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING

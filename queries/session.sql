@@ -97,6 +97,13 @@ SELECT (count(*) - 1)::int AS depth, coalesce(max((
     SELECT max(t.end_seq) FROM turns t WHERE t.session_id = l.id AND t.end_seq <= least(l.upto, sqlc.arg(seq)::bigint))), 0)::bigint AS seq
 FROM session_line(sqlc.arg(session_id)::uuid) l;
 
+-- name: SessionHistoryErased :one
+-- SessionHistoryErased is whether a session whose history this one continues was erased, or removed by
+-- retention.
+SELECT EXISTS (
+    SELECT FROM session_line(sqlc.arg(session_id)::uuid) l JOIN sessions s ON s.id = l.id LEFT JOIN sessions p ON p.id = s.parent_id
+    WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR p.erased_at IS NOT NULL));
+
 -- name: SessionFork :execrows
 -- SessionFork makes a session that continues the history of another one, and belongs to its end user.
 INSERT INTO sessions (id, workspace_id, end_user, parent_id, parent_seq, forked_by)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ name. --json prints the whole request.`,
 			err = c.showContext(got)
 		}
 		if err == nil && !got.Matches && got.RecordedSHA256 != "" {
-			err = fmt.Errorf("the rebuilt request is not the one that was sent: the log has the hash %s, the rebuilt request %s", got.RecordedSHA256, got.RebuiltSHA256)
+			err = differentRequest(got)
 		}
 		return err
 	})
@@ -48,12 +49,25 @@ name. --json prints the whole request.`,
 	return cmd
 }
 
+// differentRequest reports a request that differs from the one that was sent, and why if that is known.
+func differentRequest(got client.SentContext) *problem {
+	p := &problem{Exit: exitFailed, Code: "FAILED", What: "The rebuilt request is not the one that was sent.",
+		Why: fmt.Sprintf("The log has the hash %s, the rebuilt request %s.", got.RecordedSHA256, got.RebuiltSHA256)}
+	if got.HistoryErased {
+		p.Why = "The messages of a session that this one was forked from were erased, so the rebuilt request lacks them. " + p.Why
+	}
+	return p
+}
+
 // showContext prints a request for a reader.
 func (c *command) showContext(got client.SentContext) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "turn %s, step %d, %s, %d input tokens\n", got.TurnID, got.Step, got.Model, got.Usage.InputTokens)
 	if got.RequestID != "" {
 		fmt.Fprintf(&b, "request of the provider: %s\n", got.RequestID)
+	}
+	if got.Request.Parameters.Effort != "" {
+		fmt.Fprintf(&b, "effort: %s\n", got.Request.Parameters.Effort)
 	}
 	var tools []string
 	for _, t := range got.Request.Tools {
@@ -68,6 +82,12 @@ func (c *command) showContext(got client.SentContext) error {
 		fmt.Fprintf(&b, "\n%s\n", name)
 		if m.Text != "" {
 			fmt.Fprintln(&b, m.Text)
+		}
+		for _, f := range m.Files {
+			fmt.Fprintf(&b, "file %s, %s, %d bytes\n", cmp.Or(f.Name, "without a name"), f.MIME, f.Bytes)
+			if f.Text != "" {
+				fmt.Fprintln(&b, f.Text)
+			}
 		}
 		for _, call := range m.Calls {
 			fmt.Fprintf(&b, "→ %s %s\n", call.Tool, call.Input)

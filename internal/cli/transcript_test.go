@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -46,6 +49,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	if out, errs, code := sh.scoped("admin").run("sessions", "context", id, "--turn", "1"); code != 0 || !strings.Contains(out, "\nsystem\n") || !strings.Contains(errs, "The hash matches the recorded one") {
 		t.Errorf("the context is %d %s %s", code, out, errs)
 	}
+	sh.must("send", "--session", fork, "@say Fork.")
 	md := sh.must("sessions", "export", id)
 	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
 		if !strings.Contains(md, want) {
@@ -84,6 +88,11 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		t.Errorf("one object: %v, %+v", err, whole)
 	}
 
+	sh.must("sessions", "erase", id, "--yes")
+	if _, errs, code := sh.scoped("admin").run("sessions", "context", fork); code != 1 || !strings.Contains(errs, "a session that this one was forked from were erased") || !strings.Contains(errs, "The log has the hash") {
+		t.Errorf("the context of the fork is %d %s", code, errs)
+	}
+
 	sh.must("send", "--caller", "bob", "@say \x1b]0;owned\x07 and \u202egnp.exe")
 	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--caller", "bob", "--json")), &list); err != nil {
 		t.Fatal(err)
@@ -102,6 +111,25 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	} {
 		if _, errs, code := sh.run(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: exit code %d, %s", c.args, code, errs)
+		}
+	}
+}
+
+// TestTheContextHasFilesAndEffort prints a response with an attached PDF and the effort of the model.
+func TestTheContextHasFilesAndEffort(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":{"turn_id":"t","step":1,"model":"m","matches":true,"recorded_sha256":"a","rebuilt_sha256":"a","request":{"system":"Be brief.","tools":[],
+			"messages":[{"role":"user","text":"Summarize.","files":[{"name":"paper.pdf","mime":"application/pdf","bytes":812,"sha256":"b"},
+			{"name":"paper.pdf","mime":"text/plain","bytes":16,"sha256":"c","text":"[page 1]\nTrains."}]}],"parameters":{"effort":"high"}}}}`)
+	}))
+	t.Cleanup(srv.Close)
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.URL, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
+	out := sh.must("sessions", "context", "0192f0aa-0000-7000-8000-000000000001")
+	for _, want := range []string{"\neffort: high\n", "\nSummarize.\nfile paper.pdf, application/pdf, 812 bytes\nfile paper.pdf, text/plain, 16 bytes\n[page 1]\nTrains.\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 }

@@ -99,6 +99,16 @@ func (s *Store) History(ctx context.Context, t Turn) (past []Past, err error) {
 	return past, nil
 }
 
+// HistoryErased reports whether the messages that a fork has from other sessions were erased, or are
+// past their retention.
+func (s *Store) HistoryErased(ctx context.Context, session uuid.UUID) (bool, error) {
+	erased, err := s.q.SessionHistoryErased(ctx, session)
+	if err != nil {
+		return false, fmt.Errorf("read the origin of a fork: %w", err)
+	}
+	return erased, nil
+}
+
 // FindResult returns the result of a call of a session; ok is false if it has none.
 func (s *Store) FindResult(ctx context.Context, session uuid.UUID, toolUseID string) (output event.ToolOutput, ok bool, err error) {
 	row, err := s.q.EventResult(ctx, session, eventlog.Skew.Seconds(), toolUseID)

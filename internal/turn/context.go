@@ -21,6 +21,8 @@ type Context struct {
 	Turn session.Turn
 	Step int
 	agent.Rebuilt
+
+	HistoryErased bool // the request differs, and a session that this one was forked from was erased
 }
 
 // keepSetup lets an agent store the setup of its requests, and number its version.
@@ -73,7 +75,9 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 		return Context{}, err
 	}
 	c := Context{Turn: t, Step: step}
-	c.Rebuilt, _, err = ag.Rebuild(ctx, conv, step)
+	if c.Rebuilt, _, err = ag.Rebuild(ctx, conv, step); err == nil && !c.Matches() {
+		c.HistoryErased, err = s.cfg.Sessions.HistoryErased(ctx, id)
+	}
 	return c, err
 }
 

@@ -22,6 +22,7 @@ type ContextView struct {
 	Recorded     *string             `json:"recorded_sha256"`
 	Rebuilt      string              `json:"rebuilt_sha256"`
 	Matches      bool                `json:"matches"`
+	Erased       bool                `json:"history_erased"`
 	Sent         *event.Sent         `json:"sent"`
 	Usage        event.Usage         `json:"usage"`
 	Compacted    *event.Compacted    `json:"compacted"`
@@ -54,12 +55,13 @@ type sentMessage struct {
 	Reasoning []sentFile       `json:"reasoning,omitempty"`
 }
 
-// sentFile is a part of a message that is not shown.
+// sentFile is a part of a message. Its bytes are not shown.
 type sentFile struct {
 	Name   string `json:"name,omitempty"`
 	MIME   string `json:"mime,omitempty"`
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	Text   string `json:"text,omitempty"` // extracted from a file
 }
 
 type sentParameters struct {
@@ -70,10 +72,13 @@ type sentParameters struct {
 	OneCall   bool   `json:"one_call,omitempty"`
 }
 
+// Matches reports whether the request is the one that was sent.
+func (c Context) Matches() bool { return c.SHA256 == c.Reply.PromptSHA256 }
+
 // View returns a request for auditors.
 func (c Context) View() ContextView {
 	out := ContextView{TurnID: c.Turn.ID, Step: c.Step, Agent: c.Turn.Agent, AgentVersion: c.Reply.AgentVersion, Model: c.Reply.Usage.Model,
-		Rebuilt: c.SHA256, Matches: c.SHA256 == c.Reply.PromptSHA256, Sent: c.Reply.Sent, Usage: c.Reply.Usage, Compacted: c.Compacted}
+		Rebuilt: c.SHA256, Matches: c.Matches(), Erased: c.HistoryErased, Sent: c.Reply.Sent, Usage: c.Reply.Usage, Compacted: c.Compacted}
 	if c.Reply.RequestID != "" {
 		out.RequestID = &c.Reply.RequestID
 	}
@@ -103,7 +108,9 @@ func viewOf(m model.Message) sentMessage {
 	for _, f := range m.Files {
 		out.Files = append(out.Files, digestOf(f.Name, f.MIME, f.Data))
 		if f.Text != "" {
-			out.Files = append(out.Files, digestOf(f.Name, "text/plain", []byte(f.Text)))
+			text := digestOf(f.Name, "text/plain", []byte(f.Text))
+			text.Text = f.Text
+			out.Files = append(out.Files, text)
 		}
 	}
 	for _, item := range m.Reasoning {
@@ -114,5 +121,5 @@ func viewOf(m model.Message) sentMessage {
 
 func digestOf(name, mime string, data []byte) sentFile {
 	sum := sha256.Sum256(data)
-	return sentFile{name, mime, len(data), hex.EncodeToString(sum[:])}
+	return sentFile{Name: name, MIME: mime, Bytes: len(data), SHA256: hex.EncodeToString(sum[:])}
 }

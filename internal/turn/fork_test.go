@@ -84,7 +84,13 @@ func TestForkSeesTheHistoryUpToItsTurn(t *testing.T) {
 	if _, err := r.sessions.EraseContent(t.Context(), first.Session, "cli:test"); err != nil {
 		t.Fatal(err)
 	}
+	if c, err := r.turns.Context(t.Context(), w.workspace.ID, two.Session, 1, 1); err != nil || c.Matches() || !c.HistoryErased {
+		t.Errorf("the request before the erasure: %v, %t, %t", err, c.Matches(), c.HistoryErased)
+	}
 	say(two, "message 7")
+	if c, err := r.turns.Context(t.Context(), w.workspace.ID, two.Session, 2, 1); err != nil || !c.Matches() || c.HistoryErased {
+		t.Errorf("the request after the erasure: %v, %t, %t", err, c.Matches(), c.HistoryErased)
+	}
 	if got, want := texts(7), []string{"message 4", "Four.", "message 5", "Five.", "message 7"}; !slices.Equal(got, want) {
 		t.Errorf("after the erasure the model receives %q, want %q", got, want)
 	}
