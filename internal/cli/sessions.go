@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +77,7 @@ func (c *command) sessionsTail() *cobra.Command {
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
 		Long: `Prints the stream of the turn in progress from its beginning, or with --after from the frame after
-that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
+that id. In a session without a turn, such as a new fork, it waits for the first one. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 		Args: exactArguments("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
@@ -92,7 +94,7 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 				v.approving.rule = approveWait // a watching user is not asked
 			}
 			return v.watchFrames(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
-				return remote.Follow(ctx, args[0], after)
+				return v.followFirst(ctx, args[0], after)
 			})
 		},
 	}
@@ -100,6 +102,41 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 	cmd.Flags().StringVar(&after, "after", "", "the id of the last received frame")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or stream-json")
 	return cmd
+}
+
+// firstTurnPoll is the pause between two looks for the first turn of a session.
+const firstTurnPoll = time.Second
+
+// followFirst follows a session. A session that has no turn yet is followed from its first turn.
+func (v *viewer) followFirst(ctx context.Context, session, after string) iter.Seq2[client.Frame, error] {
+	return func(yield func(client.Frame, error) bool) {
+		cursor := after
+		for after == "" || after == "0" {
+			s, err := v.remote.Session(ctx, session)
+			if err != nil || s.Status != "not_started" { // the stream reports an error
+				break
+			}
+			if cursor == after {
+				v.printLine("The session has no turn yet. Waiting for its first message; Ctrl-C ends.")
+			}
+			cursor = "0" // the turn may end before the next look
+			select {
+			case <-time.After(firstTurnPoll):
+			case <-ctx.Done():
+				err := context.Cause(ctx)
+				if errors.Is(err, errLeft) {
+					err = exitError(exitInterrupted) // no turn continues
+				}
+				yield(client.Frame{}, err)
+				return
+			}
+		}
+		for f, err := range v.remote.Follow(ctx, session, cursor) {
+			if !yield(f, err) {
+				return
+			}
+		}
+	}
 }
 
 func (c *command) sessionsUpdate() *cobra.Command {

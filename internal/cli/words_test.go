@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestRefusalsNameWhatIsWrong(t *testing.T) {
@@ -250,6 +251,32 @@ func TestTailOfACompletedSessionSaysSo(t *testing.T) {
 	}
 	if out := sh.must(strings.Fields(again)...); out != "All said.\n" {
 		t.Errorf("%s: %q", again, out)
+	}
+}
+
+func TestTailOfAnUnusedForkWaits(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("send", "--caller", "alice", "@say All said.")
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	fork := strings.TrimSpace(sh.must("sessions", "fork", list.Data[0].SessionID))
+	left, tail := sh.start("sessions", "tail", fork), sh.start("sessions", "tail", fork)
+	left.errs.wait(t, "no turn yet")
+	tail.errs.wait(t, "no turn yet")
+	left.interrupts <- os.Interrupt
+	if code := wait.Receive(t, "the exit code", left.code); code != 130 || strings.Contains(left.errs.String(), "The turn continues") {
+		t.Errorf("exit code %d: %s", code, left.errs)
+	}
+	sh.must("send", "--session", fork, "@say In the fork.")
+	if code := wait.Receive(t, "the exit code", tail.code); code != 0 || tail.out.String() != "In the fork.\n" || strings.Count(tail.errs.String(), "no turn yet") != 1 {
+		t.Errorf("exit code %d: %s, %s", code, tail.out, tail.errs)
 	}
 }
 
