@@ -84,7 +84,7 @@ var ours = map[string]string{
 	"internal/server/rest/document":         "internal/server internal/server/request internal/store/apikey internal/store/ratelimit",
 	"internal/server/rest/files":            "internal/fault internal/server internal/server/request internal/server/rest/call internal/store/apikey internal/store/filestore",
 	"internal/server/rest/sessions":         "internal/actor internal/event internal/fault internal/server internal/server/request internal/server/rest/call internal/session internal/store/agent internal/store/apikey internal/turn",
-	"internal/session":                      "db internal/crashpoint internal/event internal/eventlog internal/fault internal/pgerr internal/replan internal/text",
+	"internal/session":                      "db internal/crashpoint internal/event internal/eventlog internal/fault internal/origin internal/pgerr internal/replan internal/text",
 	"internal/sse":                          "",
 	"internal/sso":                          "internal/fault internal/store/apikey",
 	"internal/store/adminlog":               "db internal/fault internal/replan",

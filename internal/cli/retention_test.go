@@ -2,12 +2,14 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os/user"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -61,7 +63,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 // TestErasingEndsATurnThatRuns checks that the command cancels a turn that runs on a server.
 func TestErasingEndsATurnThatRuns(t *testing.T) {
 	t.Parallel()
-	sh, _, _ := world(t)
+	sh, _, dsn := world(t)
 	k := sh.start("send", "@say hello\n@wait 10m", "--caller", "bob", "--output", "stream-json")
 	k.out.wait(t, "hello")
 	var open struct {
@@ -78,6 +80,22 @@ func TestErasingEndsATurnThatRuns(t *testing.T) {
 	if code := wait.Receive(t, "the exit code", k.code); code == 0 || !strings.Contains(k.out.String(), `"canceled"`) {
 		t.Errorf("exit code %d: %s", code, k.out.String())
 	}
+	var canceler, protocol, eraser string
+	err := dbtest.Pool(t, dsn).QueryRow(t.Context(), `SELECT t.canceled_by_kind, t.canceled_protocol, s.erased_by FROM audit.turns t JOIN audit.sessions s USING (session_id)`).
+		Scan(&canceler, &protocol, &eraser)
+	if err != nil || canceler != "command" || protocol != "rest" || eraser != systemUser(t) {
+		t.Errorf("the audit has %v, %q, %q, %q", err, canceler, protocol, eraser)
+	}
+}
+
+// systemUser is the name of a command's user in records.
+func systemUser(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "cli:" + u.Username
 }
 
 func TestRetentionTellsWhatTheLogHolds(t *testing.T) {

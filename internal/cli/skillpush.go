@@ -92,7 +92,7 @@ func (c *command) reportPush(p pushedSkill) {
 
 // actorName returns the user of the command line, as far as it is known.
 func (c *command) actorName() string {
-	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"))), ":")
+	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"), c.systemUser().Name)), ":")
 }
 
 func (c *command) skillsPull() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/origin"
 )
 
 // Erasure is the result of Erase.
@@ -86,7 +87,7 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		ok, err = tx.EndTurn(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running})
+		ok, err = tx.EndTurn(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running, By: origin.JSON(ctx)})
 		if err == nil && !ok {
 			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
 		}
