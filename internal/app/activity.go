@@ -13,6 +13,11 @@ import (
 // slowTurns is the number of running turns that are described.
 const slowTurns = 10
 
+// openJobs are the jobs that have not ended. A job of a process that is gone is lost, which River only
+// finds out after an hour.
+const openJobs = `(SELECT queue, CASE WHEN state = 'running' AND attempted_by[cardinality(attempted_by)] <> ALL (SELECT nodes_alive()::text) THEN 'lost' ELSE state::text END AS state,
+       scheduled_at, created_at FROM river_job WHERE state IN ('available', 'running', 'retryable', 'discarded')) j`
+
 // describeActivity returns the work of all processes on a database. It is called each second: each
 // query reads rows of a partial index or of a small table, or the newest turns.
 func describeActivity(pool *pgxpool.Pool) func(context.Context) (admin.Activity, error) {
@@ -28,11 +33,11 @@ WHERE created_at > now() - interval '5 minutes' AND state IN ('completed', 'fail
 			if a.Workers, err = collectRows[admin.Worker](ctx, tx, `SELECT node, count(*) FROM turns WHERE state = 'running' AND node IS NOT NULL GROUP BY 1 ORDER BY 1`); err != nil {
 				return fmt.Errorf("list workers: %w", err)
 			}
-			if a.Slow, err = collectRows[admin.RunningTurn](ctx, tx, `SELECT t.id, t.session_id, w.slug, coalesce(t.node, 0), extract(epoch FROM now() - t.started_at)::float8
+			if a.Slow, err = collectRows[admin.RunningTurn](ctx, tx, `SELECT t.id, t.session_id, w.slug, coalesce(t.node, 0), greatest(extract(epoch FROM now() - t.started_at), 0)::float8
 FROM turns t JOIN workspaces w ON w.id = t.workspace_id WHERE t.state = 'running' AND t.started_at IS NOT NULL ORDER BY t.started_at LIMIT $1`, slowTurns); err != nil {
 				return fmt.Errorf("list running turns: %w", err)
 			}
-			if a.Queues, err = collectRows[admin.Queue](ctx, tx, queuesQuery+` WHERE state IN ('available', 'running', 'retryable', 'discarded') GROUP BY queue, state ORDER BY queue, state`); err != nil {
+			if a.Queues, err = collectRows[admin.Queue](ctx, tx, queuesQuery+openJobs+` GROUP BY queue, state ORDER BY queue, state`); err != nil {
 				return fmt.Errorf("count jobs: %w", err)
 			}
 			return nil
@@ -47,9 +52,9 @@ func scanTotals(ctx context.Context, tx pgx.Tx, a *admin.Activity) error {
        (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()),
        (SELECT coalesce(sum(h.value::bigint), 0) FROM open_streams o, jsonb_each_text(o.held) h WHERE o.expires_at > now()),
        p.pending, p.oldest, t.*
-FROM (SELECT count(*) AS pending, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest FROM approvals WHERE status = 'pending' AND expires_at > now()) p,
+FROM (SELECT count(*) AS pending, greatest(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest FROM approvals WHERE status = 'pending' AND expires_at > now()) p,
      (SELECT count(*) FILTER (WHERE state = 'lined_up'), count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'), count(*) FILTER (WHERE state = 'waiting'),
-             coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'queued')), 0)::float8
+             greatest(extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'queued')), 0)::float8
       FROM turns WHERE state IN ('lined_up', 'queued', 'running', 'waiting')) t`).
 		Scan(&a.At, &a.Replicas, &a.Listeners, &a.Streams, &a.Approvals.Pending, &a.Approvals.Oldest,
 			&a.Turns.LinedUp, &a.Turns.Queued, &a.Turns.Running, &a.Turns.Waiting, &a.Turns.OldestQueued)

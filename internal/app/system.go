@@ -68,11 +68,11 @@ FROM pg_stat_activity WHERE datname = current_database()`).Scan(&v.Replicas, &v.
 const failedJobs = 20
 
 // queuesQuery is the beginning of the query for admin.Queue. Jobs that are due at once can have a
-// time before their creation.
-const queuesQuery = `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(greatest(scheduled_at, created_at))), 0)::float8 FROM river_job`
+// time before their creation. The table follows.
+const queuesQuery = `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(greatest(scheduled_at, created_at))), 0)::float8 FROM `
 
 func (s *service) describeJobs(ctx context.Context, v *admin.System) error {
-	rows, err := s.pool.Query(ctx, queuesQuery+` GROUP BY queue, state ORDER BY queue, state`)
+	rows, err := s.pool.Query(ctx, queuesQuery+`river_job GROUP BY queue, state ORDER BY queue, state`)
 	if err != nil {
 		return fmt.Errorf("count jobs: %w", err)
 	}

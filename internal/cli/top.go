@@ -76,7 +76,8 @@ func renderActivity(a client.Activity) string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("parley", "%s   %d replicas, %d listeners, %d streams", a.At.Local().Format(time.DateTime), a.Replicas, a.Listeners, a.Streams)
+	line("parley", "%s   %d %s, %d %s, %d %s", a.At.Local().Format(time.DateTime), a.Replicas, pluralize(a.Replicas, "replica", "replicas"),
+		a.Listeners, pluralize(a.Listeners, "listener", "listeners"), a.Streams, pluralize(int(a.Streams), "stream", "streams"))
 	line("turns", "%d running, %d queued (oldest %s), %d waiting, %d lined up", a.Turns.Running, a.Turns.Queued, formatSeconds(a.Turns.OldestQueued), a.Turns.Waiting, a.Turns.LinedUp)
 	line("approvals", "%d pending (oldest %s)", a.Approvals.Pending, formatSeconds(a.Approvals.Oldest))
 	var workers, ended []string
@@ -96,7 +97,7 @@ func renderActivity(a client.Activity) string {
 		if q.Jobs == 0 {
 			continue
 		}
-		line("queue", "%-12s %6d %-10s oldest %s", plainLine(q.Name), q.Jobs, plainLine(q.State), formatSeconds(q.Oldest))
+		line("queue", "%-12s %6d %-10s oldest %s", plainLine(q.Name), q.Jobs, plainLine(q.State), formatSeconds(q.Oldest)+lostNote(q))
 	}
 	if len(a.Slow) > 0 {
 		fmt.Fprintf(&b, "\n%8s  %-20s %-6s %-36s  %s\n", "SECONDS", "WORKSPACE", "NODE", "SESSION", "TURN")
@@ -105,6 +106,14 @@ func renderActivity(a client.Activity) string {
 		fmt.Fprintf(&b, "%8.1f  %-20s %-6d %-36s  %s\n", t.Seconds, plainLine(t.Workspace), t.Node, plainLine(t.Session), plainLine(t.Turn))
 	}
 	return b.String()
+}
+
+// lostNote explains the state of jobs whose process is gone.
+func lostNote(q client.Queue) string {
+	if q.State != "lost" {
+		return ""
+	}
+	return "   (with its process; the turn or delivery continues elsewhere)"
 }
 
 func formatSeconds(s float64) string {

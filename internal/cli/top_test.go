@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -29,6 +30,18 @@ func TestTopShowsTheWork(t *testing.T) {
 	key := strings.TrimSpace(sh.must("keys", "create", "--name", "top", "--scope", "server:admin"))
 	remote := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=" + key}}
 	database := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
+	pool := dbtest.Pool(t, dsn)
+	wait.For(t, "the turn runs", func() bool { // its start is on a clock that is ahead
+		tag, err := pool.Exec(t.Context(), `UPDATE turns SET started_at = now() + interval '1 hour' WHERE state = 'running' AND started_at IS NOT NULL`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag.RowsAffected() == 1
+	})
+	if _, err := pool.Exec(t.Context(), `INSERT INTO river_job (state, kind, queue, args, max_attempts, attempt, attempted_at, attempted_by)
+		VALUES ('running', 'gone', 'gone', '{}', 1, 1, now(), '{999999999}')`); err != nil {
+		t.Fatal(err)
+	}
 	for name, sh := range map[string]shell{"server": remote, "database": database} {
 		var text string
 		var a client.Activity
@@ -40,12 +53,12 @@ func TestTopShowsTheWork(t *testing.T) {
 			return len(a.Slow) == 1 && a.Turns.Running == 1 && a.Streams > 0 // each figure has its own statement
 		})
 		if a.Turns.Running != 1 || a.Turns.Waiting != 1 || a.Turns.Queued != 0 || a.Approvals.Pending != 1 || a.Replicas != 1 || a.Listeners == 0 ||
-			len(a.Workers) != 1 || a.Workers[0].Turns != 1 || a.Slow[0].Workspace != "test" || len(a.Queues) == 0 ||
+			len(a.Workers) != 1 || a.Workers[0].Turns != 1 || a.Slow[0].Workspace != "test" || a.Slow[0].Seconds != 0 || len(a.Queues) == 0 ||
 			!slices.Contains(a.Ended, client.EndedTurns{State: "failed", Error: "content_refused", Turns: 1}) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	for _, part := range []string{"1 running, 0 queued (oldest 0s), 1 waiting", "1 pending", "1 failed content_refused", "SECONDS"} {
+	for _, part := range []string{"1 running, 0 queued (oldest 0s), 1 waiting", "1 pending", "1 replica, ", "1 lost       oldest", "1 failed content_refused", "SECONDS"} {
 		if text := remote.must("top", "--once"); !strings.Contains(text, part) || strings.Contains(text, "\x1b") {
 			t.Errorf("no %q in %q", part, text)
 		}
