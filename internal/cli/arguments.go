@@ -86,8 +86,11 @@ func flagRefusal(cmd *cobra.Command, err error) (what, why string) {
 	takes := "another value"
 	if f := cmd.Flags().Lookup(strings.TrimPrefix(m[2], "--")); f != nil {
 		switch f.Value.Type() {
-		case "int":
+		case "int", "int64":
 			takes = "a whole number"
+			if strings.Contains(f.Usage, "id of an event") {
+				takes = "the id of an event, such as 1042"
+			}
 		case "duration":
 			takes = "a time such as 500ms, 30s or 10m"
 		case "bool":

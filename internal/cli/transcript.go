@@ -34,7 +34,7 @@ func (c *command) sessionsShow() *cobra.Command {
 		return c.showMessages(messages)
 	})
 	remoteFlags(cmd)
-	cmd.Flags().Int64Var(&asOf, "as-of", 0, "the messages as they were after the event with this id")
+	cmd.Flags().Int64Var(&asOf, "as-of", 0, "the id of an event; shows the messages as they were after it")
 	return cmd
 }
 

@@ -28,6 +28,8 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 		"workspace create":                      "NAME is missing",
 		"workspace update x":                    "No change is given",
 		"sessions tail":                         "SESSION is missing",
+		"sessions show x --as-of abc":           "the id of an event, such as 1042",
+		"sessions fork x --at 1.5":              "the id of an event, such as 1042",
 		"sessions list --limit x":               "It takes a whole number",
 		"sessions list --limit 0":               "from 1 to 100",
 		"sessions list --limit 101":             "from 1 to 100",

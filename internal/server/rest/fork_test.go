@@ -77,6 +77,10 @@ func TestForkOverTheAPI(t *testing.T) {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
 	}
+	wrong := s.get(t, call{path: "sessions/" + id + "/messages?as_of_seq=1.5"})
+	if want := `as_of_seq "1.5" is not the id of an event.`; wrong.status != 400 || wrong.Error.Code != "INVALID_CURSOR" || !strings.Contains(wrong.Error.Message, want) {
+		t.Errorf("%d %s", wrong.status, wrong.text)
+	}
 	if r := s.get(t, call{path: "sessions/" + first.SessionID.String() + "/events?replay=all"}); strings.Contains(r.text, "One.") || !strings.Contains(r.text, "Two.") {
 		t.Errorf("the stream of the fork: %s", r.text)
 	}

@@ -1,7 +1,9 @@
 package sessions
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
@@ -54,7 +56,8 @@ func (s *api) listMessages(w http.ResponseWriter, r *call.Request) error {
 	}
 	asOf, given, err := server.ParseCursor("as_of_seq", p.Values["as_of_seq"])
 	if err != nil {
-		return err
+		return server.InvalidCursor("as_of_seq", fmt.Sprintf("as_of_seq %.40q is not the id of an event. Send the id of one frame of the session, such as 1042, without sign, blank or leading zero.",
+			strings.Join(p.Values["as_of_seq"], ",")))
 	}
 	if given {
 		q.AsOf = &asOf
