@@ -111,9 +111,18 @@ func TestParametersOfTheModel(t *testing.T) {
 	if got := options(r); got != `{"model":{"max_tokens":50,"effort":"high"}}` || r.Header.Get("X-Parley-Ignored") != "seed" {
 		t.Errorf("%s %v", got, r.Header)
 	}
-	for _, bad := range []string{`"temperature":3`, `"top_p":"1"`, `"max_tokens":0`, `"stop":["a","b","c","d","e"]`, `"seed":1.5`} {
+	for _, bad := range []string{`"temperature":3`, `"top_p":"1"`, `"max_tokens":0`, `"stop":["a","b","c","d","e"]`, `"seed":1.5`, `"reasoning_effort":5`} {
 		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x", bad)}); r.Status != 400 {
 			t.Errorf("%s: %d", bad, r.Status)
+		}
+	}
+	for path, c := range map[string][2]string{
+		apitest.CompletionsPath: {apitest.Completion("x", `"reasoning_effort":"maximal"`), "reasoning/effort"},
+		apitest.ResponsesPath:   {`{"model":"demo","input":"x","reasoning":{"effort":"maximal"}}`, "reasoning/effort"},
+	} {
+		r := s.Get(t, apitest.Call{Path: path, Body: c[0]})
+		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) || !strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high.") {
+			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}
 	off := start(t, apitest.ChatOptions{})

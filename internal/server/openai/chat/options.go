@@ -55,12 +55,7 @@ func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
 		}
 	}
 	if raw, ok := in.Given["reasoning_effort"]; ok {
-		effort, _ := in.Text("/reasoning_effort", raw)
-		if slices.Contains(efforts, effort) {
-			o.Model.Effort = effort
-		} else {
-			in.Ignored = append(in.Ignored, "reasoning_effort")
-		}
+		o.Model.Effort = in.OneOf("/reasoning_effort", raw, efforts...)
 	}
 }
 
