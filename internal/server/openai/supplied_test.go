@@ -117,7 +117,7 @@ func TestParametersOfTheModel(t *testing.T) {
 		}
 	}
 	for path, c := range map[string][2]string{
-		apitest.CompletionsPath: {apitest.Completion("x", `"reasoning_effort":"maximal"`), "reasoning/effort"},
+		apitest.CompletionsPath: {apitest.Completion("x", `"reasoning_effort":"maximal"`), "reasoning_effort"},
 		apitest.ResponsesPath:   {`{"model":"demo","input":"x","reasoning":{"effort":"maximal"}}`, "reasoning/effort"},
 	} {
 		r := s.Get(t, apitest.Call{Path: path, Body: c[0]})
