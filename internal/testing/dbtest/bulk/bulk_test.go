@@ -63,6 +63,7 @@ var needed = map[string]string{
 	"turns_recent":                    "turns since",
 	"turns_unanswered":                "turns canceled",
 	"turns_long":                      "retention, log",
+	"turns_ended":                     "chain, turns",
 	"approvals_status":                "approvals canceled",
 	"approvals_inbox":                 "approvals",
 	"callback_deliveries_undelivered": "callbacks failed",
