@@ -121,9 +121,12 @@ func TestParametersOfTheModel(t *testing.T) {
 		apitest.ResponsesPath:   {`{"model":"demo","input":"x","reasoning":{"effort":"maximal"}}`, "reasoning/effort"},
 	} {
 		r := s.Get(t, apitest.Call{Path: path, Body: c[0]})
-		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) || !strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high.") {
+		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) || !strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high, none, xhigh.") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
+	}
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x", `"reasoning_effort":"none"`)}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "reasoning_effort" {
+		t.Errorf("%d %v", r.Status, r.Header)
 	}
 	off := start(t, apitest.ChatOptions{})
 	if _, err := off.Workspaces.Update(t.Context(), off.Workspace.ID, workspace.Change{CallerParameters: new(false)}); err != nil {

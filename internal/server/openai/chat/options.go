@@ -22,8 +22,12 @@ const (
 var parameterFields = []string{"temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "stop", "seed",
 	"reasoning_effort"}
 
-// efforts are the efforts that every provider has.
-var efforts = []string{"minimal", "low", "medium", "high"}
+// efforts are the efforts that every provider has. otherEfforts are those that only some models of
+// OpenAI have; they are ignored.
+var (
+	efforts      = []string{"minimal", "low", "medium", "high"}
+	otherEfforts = []string{"none", "xhigh"}
+)
 
 // parseParameters parses the parameters of the model, if the workspace accepts them from callers.
 func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
@@ -55,7 +59,12 @@ func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
 		}
 	}
 	if raw, ok := in.Given["reasoning_effort"]; ok {
-		o.Model.Effort = in.OneOf("/reasoning_effort", raw, efforts...)
+		effort := in.OneOf("/reasoning_effort", raw, slices.Concat(efforts, otherEfforts)...)
+		if slices.Contains(efforts, effort) {
+			o.Model.Effort = effort
+		} else {
+			in.Ignored = append(in.Ignored, "reasoning_effort")
+		}
 	}
 }
 

@@ -205,7 +205,9 @@ func queries(k known) []query {
 	add("retention, count", func(ctx context.Context, q *db.Queries) error { return one(q.SessionsPastCount(ctx, 400*86400)) })
 	add("retention, log", func(ctx context.Context, q *db.Queries) error { return one(q.RetentionBefore(ctx, 86400, 400*86400)) })
 	// No turn of these rows has a link, so the chain begins a minute before now.
-	add("chain, turns", func(ctx context.Context, q *db.Queries) error { return one(q.ChainDueTurns(ctx, time.Now().Add(-time.Minute), 256)) })
+	add("chain, turns", func(ctx context.Context, q *db.Queries) error {
+		return one(q.ChainDueTurns(ctx, time.Now().Add(-time.Minute), 256))
+	})
 	for i := range all {
 		all[i].fresh = slices.Contains([]string{"sessions", "approvals", "callbacks", "files", "turns", "egress"}, strings.Fields(all[i].name)[0]) ||
 			slices.Contains([]string{"session egress", "session approvals", "session turns", "session turns count"}, all[i].name)
