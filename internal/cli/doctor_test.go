@@ -24,7 +24,7 @@ func TestDoctorReportsFailures(t *testing.T) {
 	}
 	out, _, code = sh.run("doctor", "--json")
 	var found struct{ Data []app.Finding }
-	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 1 || len(found.Data) != 13 {
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 1 || len(found.Data) != 14 {
 		t.Errorf("exit code %d, %v, %s", code, err, out)
 	}
 }

@@ -84,7 +84,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 		"normal end": {stubborn, sandbox.Limits{}, false, sandbox.Result{}},
 		"failure":    {stubborn + "exit 3", sandbox.Limits{}, false, sandbox.Result{Exit: 3}},
 		"own death":  {stubborn + "kill -9 $$", sandbox.Limits{}, false, sandbox.Result{Exit: 137}},
-		"timeout":    {stubborn + "sleep 1000", sandbox.Limits{Time: 2 * time.Second}, false, sandbox.Result{Exit: 137, Killed: "killed after 2 s"}},
+		"timeout":    {stubborn + "sleep 1000", sandbox.Limits{Time: 10 * time.Second}, false, sandbox.Result{Exit: 137, Killed: "killed after 10 s"}},
 		"cancel":     {stubborn + "sleep 1000", sandbox.Limits{}, true, sandbox.Result{}},
 	} {
 		t.Run(name, func(t *testing.T) {
