@@ -38,7 +38,7 @@ func TestLimitsKill(t *testing.T) {
 		"processor":        {[]string{"bash", "-c", "while :; do :; done"}, sandbox.Limits{CPU: time.Second}, "killed: a process used the processor for more than 1 s", 152},
 		"a large file":     {[]string{"head", "-c", "3M", "/dev/zero"}, sandbox.Limits{File: mib}, "", 0},
 		"a growing file":   {bash("exec head -c 3M /dev/zero > file"), sandbox.Limits{File: mib}, "killed: a file grew past 1 MiB", 153},
-		"memory of many":   {bash("for i in 1 2 3 4; do (head -c 100M /dev/zero; sleep 1000) | tail & done; wait"), sandbox.Limits{Memory: 256 * mib}, "killed: it used more than 256 MiB of memory", 137},
+		"memory of many":   {bash("for i in 1 2 3 4; do (head -c 300M /dev/zero; sleep 1000) | tail & done; wait"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
 		"shared memory":    {with("map", "shared", "1000"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
 		"socket buffers":   {bash("for i in 1 2 3 4 5 6; do /run/init attack hoard sockets & done; wait"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
 		"unmapped memory":  {with("hoard", "shared"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
