@@ -121,7 +121,7 @@ func TestParametersOfTheModel(t *testing.T) {
 		apitest.ResponsesPath:   {`{"model":"demo","input":"x","reasoning":{"effort":"maximal"}}`, "reasoning/effort"},
 	} {
 		r := s.Get(t, apitest.Call{Path: path, Body: c[0]})
-		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) || !strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high, none, xhigh.") {
+		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) || !strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high, none, xhigh, max.") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}

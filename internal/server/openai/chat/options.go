@@ -26,7 +26,7 @@ var parameterFields = []string{"temperature", "top_p", "max_tokens", "max_comple
 // OpenAI have; they are ignored.
 var (
 	efforts      = []string{"minimal", "low", "medium", "high"}
-	otherEfforts = []string{"none", "xhigh"}
+	otherEfforts = []string{"none", "xhigh", "max"}
 )
 
 // parseParameters parses the parameters of the model, if the workspace accepts them from callers.
