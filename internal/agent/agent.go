@@ -136,6 +136,7 @@ type run struct {
 	partial    string      // the beginning of the newest reply that its request contained
 	setup      string      // digest of the setup; "": not kept yet
 	fixed      int         // estimated tokens of a request without its messages
+	specs      []tool.Spec // of the agent's tools; use sortedSpecs
 
 	stopped bool // the consumer broke the loop; yielding again would panic
 }
@@ -199,8 +200,10 @@ func (r *run) work(ctx context.Context) error {
 		if err := r.emitEvents(reply); err != nil {
 			return err
 		}
-		if reply, err = storedBody(reply); err != nil {
-			return err
+		if len(reply.Calls) > 0 || r.Output != nil { // else it is the answer, which no request follows
+			if reply, err = storedBody(reply); err != nil {
+				return err
+			}
 		}
 		r.state.steps = append(r.state.steps, &step{reply: reply})
 	}
@@ -211,7 +214,7 @@ func (r *run) keepSetup(ctx context.Context) error {
 	if r.KeepSetup == nil || r.setup != "" {
 		return nil
 	}
-	s := r.Agent.Setup()
+	s := r.takeSetup()
 	digest := s.Digest()
 	if err := r.KeepSetup(ctx, digest, s); err != nil {
 		return err
@@ -308,28 +311,31 @@ func UnknownPrice(name, whose string) string {
 
 // toolSpecs returns the tools as the model sees them: by their names, those of the caller after the
 // others. A stable order lets providers cache the beginning of the request.
-func (a *Agent) toolSpecs() []model.Tool {
-	specs := make([]model.Tool, 0, len(a.Tools)+2)
-	for _, s := range a.sortedSpecs() {
+func (r *run) toolSpecs() []model.Tool {
+	specs := make([]model.Tool, 0, len(r.Tools)+2)
+	for _, s := range r.sortedSpecs() {
 		if s.Unavailable == "" {
 			specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		}
 	}
-	if a.Secrets != nil {
+	if r.Secrets != nil {
 		specs = append(specs, secretTool)
 	}
-	if a.Output != nil {
-		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + a.Output.Description), Schema: a.Output.Schema})
+	if r.Output != nil {
+		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description), Schema: r.Output.Schema})
 	}
 	return specs
 }
 
-func (a *Agent) sortedSpecs() []tool.Spec {
-	specs := make([]tool.Spec, len(a.Tools))
-	for i, t := range a.Tools {
-		specs[i] = t.Spec()
+func (r *run) sortedSpecs() []tool.Spec {
+	if r.specs != nil {
+		return r.specs
 	}
-	slices.SortStableFunc(specs, func(a, b tool.Spec) int {
+	r.specs = make([]tool.Spec, len(r.Tools))
+	for i, t := range r.Tools {
+		r.specs[i] = t.Spec()
+	}
+	slices.SortStableFunc(r.specs, func(a, b tool.Spec) int {
 		switch {
 		case a.Caller != b.Caller && a.Caller:
 			return 1
@@ -340,5 +346,5 @@ func (a *Agent) sortedSpecs() []tool.Spec {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return specs
+	return r.specs
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -64,7 +65,7 @@ func (r *run) loadedUnits(n int) []unit {
 func (r *run) fixedTokens() int {
 	n := estimateTokens(r.system())
 	for _, t := range r.toolSpecs() {
-		n += estimateTokens(t.Name) + estimateTokens(t.Description) + estimateTokens(string(t.Schema))
+		n += estimateTokens(t.Name) + estimateTokens(t.Description) + tokensOf(utf8.RuneCount(t.Schema))
 	}
 	return n
 }

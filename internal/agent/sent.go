@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -26,26 +27,39 @@ type Setup struct {
 	Denied       []string   `json:"denied,omitempty"` // tools of the caller that the rules deny
 }
 
-// SentTool is a tool of a setup. Its schema is a text, which JSON keeps to the byte.
+// SentTool is a tool of a setup.
 type SentTool struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Schema      string `json:"schema"`
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
+	Schema      SentSchema `json:"schema"`
 }
 
-// Setup returns the setup of an agent.
-func (a *Agent) Setup() Setup {
-	s := Setup{Instructions: a.Instructions, Effort: a.Effort, Tools: []SentTool{}}
-	for _, spec := range a.sortedSpecs() {
+// SentSchema is the JSON Schema of a tool. In the JSON of a setup it is a text, which keeps its bytes.
+type SentSchema []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (s SentSchema) MarshalText() ([]byte, error) { return s, nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *SentSchema) UnmarshalText(text []byte) error {
+	*s = slices.Clone(text)
+	return nil
+}
+
+// takeSetup returns the setup of the run's agent.
+func (r *run) takeSetup() Setup {
+	specs := r.sortedSpecs()
+	s := Setup{Instructions: r.Instructions, Effort: r.Effort, Tools: make([]SentTool, 0, len(specs)+1)}
+	for _, spec := range specs {
 		switch {
 		case spec.Unavailable == "" && !spec.Caller:
-			s.Tools = append(s.Tools, SentTool{spec.Name, spec.Description, string(spec.Schema)})
+			s.Tools = append(s.Tools, SentTool{spec.Name, spec.Description, SentSchema(spec.Schema)})
 		case spec.Unavailable != "" && spec.Caller:
 			s.Denied = append(s.Denied, spec.Name)
 		}
 	}
-	if a.Secrets != nil {
-		s.Tools = append(s.Tools, SentTool{secretTool.Name, secretTool.Description, string(secretTool.Schema)})
+	if r.Secrets != nil {
+		s.Tools = append(s.Tools, SentTool{secretTool.Name, secretTool.Description, SentSchema(secretTool.Schema)})
 	}
 	return s
 }
@@ -56,7 +70,8 @@ func (s Setup) Digest() string {
 	d.add(s.Instructions, s.Effort)
 	d.count(len(s.Tools))
 	for _, t := range s.Tools {
-		d.add(t.Name, t.Description, t.Schema)
+		d.add(t.Name, t.Description)
+		d.addBytes(t.Schema)
 	}
 	d.add(s.Denied...)
 	return d.sum()
@@ -157,13 +172,15 @@ func (r *run) digestRequest(name string, req model.Request) string {
 	d := newDigest()
 	d.add(name, req.System, req.Partial, req.Effort, strconv.Itoa(req.MaxTokens), strconv.FormatBool(req.MustCall), strconv.FormatBool(req.OneCall))
 	options, _ := json.Marshal(req.Options) // of numbers and strings
-	d.add(string(options))
+	d.addBytes(options)
 	if req.Output != nil {
-		d.add(req.Output.Name, string(req.Output.Schema))
+		d.add(req.Output.Name)
+		d.addBytes(req.Output.Schema)
 	}
 	d.count(len(req.Tools))
 	for _, t := range req.Tools {
-		d.add(t.Name, t.Description, string(t.Schema))
+		d.add(t.Name, t.Description)
+		d.addBytes(t.Schema)
 	}
 	d.count(len(req.Messages))
 	for _, m := range req.Messages {
@@ -177,44 +194,60 @@ func (r *run) digestRequest(name string, req model.Request) string {
 
 // digest is a SHA-256 of texts, each after its length, so that no two lists of texts are the same
 // bytes.
-type digest struct{ hash.Hash }
+type digest struct {
+	hash   hash.Hash // it never fails, and so the writer does not
+	writer *bufio.Writer
+}
 
-func newDigest() digest { return digest{sha256.New()} }
+func newDigest() digest {
+	h := sha256.New()
+	return digest{h, bufio.NewWriterSize(h, 1<<10)}
+}
 
 func (d digest) add(texts ...string) {
 	for _, t := range texts {
 		d.count(len(t))
-		_, _ = d.Write([]byte(t)) // a hash never fails
+		_, _ = d.writer.WriteString(t)
 	}
 }
 
+func (d digest) addBytes(b []byte) {
+	d.count(len(b))
+	_, _ = d.writer.Write(b)
+}
+
 func (d digest) count(n int) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	_, _ = d.Write(b[:]) // a hash never fails
+	_, _ = d.writer.Write(binary.BigEndian.AppendUint64(d.writer.AvailableBuffer(), uint64(n)))
 }
 
 func (d digest) addMessage(m model.Message) {
 	d.add(string(m.Role), m.Text, m.CallID, strconv.FormatBool(m.Failed))
 	d.count(len(m.Images))
 	for _, image := range m.Images {
-		d.add(image.MIME, string(image.Data))
+		d.add(image.MIME)
+		d.addBytes(image.Data)
 	}
 	d.count(len(m.Files))
 	for _, f := range m.Files {
-		d.add(f.Name, f.MIME, string(f.Data))
+		d.add(f.Name, f.MIME)
+		d.addBytes(f.Data)
 		if f.Text != "" {
 			d.add("text", f.Text)
 		}
 	}
 	d.count(len(m.Calls))
 	for _, c := range m.Calls {
-		d.add(c.ID, c.Tool, string(c.Input))
+		d.add(c.ID, c.Tool)
+		d.addBytes(c.Input)
 	}
 	d.count(len(m.Reasoning))
 	for _, item := range m.Reasoning {
-		d.add(item.Provider, string(item.Data))
+		d.add(item.Provider)
+		d.addBytes(item.Data)
 	}
 }
 
-func (d digest) sum() string { return hex.EncodeToString(d.Sum(nil)) }
+func (d digest) sum() string {
+	_ = d.writer.Flush()
+	return hex.EncodeToString(d.hash.Sum(nil))
+}

@@ -35,7 +35,7 @@ func (u unit) tokens() (n int) {
 	for _, m := range u.messages {
 		n += estimateTokens(m.Text)
 		for _, c := range m.Calls {
-			n += estimateTokens(c.Tool) + estimateTokens(string(c.Input))
+			n += estimateTokens(c.Tool) + tokensOf(utf8.RuneCount(c.Input))
 		}
 		for _, f := range m.Files {
 			n += utf8.RuneCountInString(f.Text) / 4
@@ -45,7 +45,9 @@ func (u unit) tokens() (n int) {
 }
 
 // estimateTokens estimates the tokens of s: one for four characters, and a few for the frame.
-func estimateTokens(s string) int { return utf8.RuneCountInString(s)/4 + 4 }
+func estimateTokens(s string) int { return tokensOf(utf8.RuneCountInString(s)) }
+
+func tokensOf(characters int) int { return characters/4 + 4 }
 
 // fitUnits returns the newest messages of a history that fit a number of tokens without the results of
 // tools, from a user's message on.

@@ -19,6 +19,9 @@ func credentialNames(t session.Turn, log []event.Event) []string {
 	names := slices.Clone(t.Secrets)
 	asked := make(map[string]string) // by the id of the question
 	for _, ev := range log {
+		if ev.Kind != event.KindInputRequired && ev.Kind != event.KindDecision {
+			continue
+		}
 		body, err := ev.Body()
 		if err != nil {
 			continue // the agent detects it, and ends the turn
