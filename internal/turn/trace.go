@@ -32,6 +32,9 @@ func (s *Service) contextOf(ctx context.Context, t session.Turn) context.Context
 
 // traceTurn records the span of a turn that has ended.
 func (s *Service) traceTurn(ctx context.Context, e session.Finished, took time.Duration) {
+	if s.cfg.Tracer == nil {
+		return
+	}
 	t := e.Turn
 	name := "invoke_agent"
 	if t.Agent != "" {
