@@ -28,6 +28,7 @@ func TestProbes(t *testing.T) {
 		"the connection breaks with the notification": func(p *faultproxy.Proxy, listener int) {
 			p.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
 				if c.Conn == listener && c.Direction == faultproxy.ToClient && bytes.Contains(c.Data, []byte("parley\x00")) {
+					p.Refuse(true) // else a new listener may receive the turn's next notification
 					return faultproxy.ResetAfter(0)
 				}
 				return faultproxy.Forward
@@ -113,7 +114,9 @@ func probe(t *testing.T, fault func(p *faultproxy.Proxy, listener int)) {
 	began := false
 	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit)
 	defer cancel()
-	frames, err := w.follow(ctx, session, "", func(f frame) {
+	var frames []frame
+	followed := make(chan error, 1)
+	follow := func(f frame) {
 		now := time.Now()
 		if !began {
 			began = true
@@ -126,8 +129,19 @@ func probe(t *testing.T, fault func(p *faultproxy.Proxy, listener int)) {
 			t.Error(err)
 		}
 		late = max(late, now.Sub(at))
-	}, &reader.server)
-	if err != nil {
+	}
+	go func() {
+		var err error
+		frames, err = w.follow(ctx, session, "", follow, &reader.server)
+		followed <- err
+	}()
+	wait.For(t, "the turn has ended", func() bool {
+		var done bool
+		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND kind = 'done')`, session).Scan(&done)
+		return err == nil && done
+	})
+	reader.proxies[0].Refuse(false)
+	if err := wait.Receive(t, "the end of the stream", followed); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d frames, at most %v after their commit", len(frames), late.Round(time.Millisecond))
