@@ -4,6 +4,7 @@ package dbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,9 +123,15 @@ func (s *Server) Processes() []int {
 // may be about to restart it.
 func (s *Server) Crash() {
 	s.t.Helper()
+	began := time.Now()
 	quit := func() {
 		if pid, err := s.running.PID(); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGQUIT)
+		}
+		if time.Since(began) > 10*time.Second { // a handler of the signal may be blocked, for example in libfaketime
+			for _, pid := range s.Processes() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	}
 	quit()
@@ -161,23 +168,38 @@ func (s *Server) Start() {
 func (s *Server) Kill() {
 	s.t.Helper()
 	killed := s.Signal(syscall.SIGKILL)
+	s.retry("restart", func(ctx context.Context) error {
+		pid, err := s.running.PID()
+		if err == nil && pid == killed {
+			err = errors.New("its process is not replaced")
+		}
+		if err != nil {
+			return err
+		}
+		conn, err := pgx.Connect(ctx, s.Admin())
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+}
+
+// retry calls f until it succeeds. what names the action that failed.
+func (s *Server) retry(what string, f func(ctx context.Context) error) {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		pid, err := s.running.PID()
-		if err == nil && pid != killed {
-			var conn *pgx.Conn
-			if conn, err = pgx.Connect(ctx, s.Admin()); err == nil {
-				conn.Close(ctx)
-				return
-			}
+		err := f(ctx)
+		if err == nil {
+			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			s.t.Fatalf("dbtest: PostgreSQL did not restart: %v", err)
+			s.t.Fatalf("dbtest: PostgreSQL did not %s: %v", what, err)
 		}
 	}
 }

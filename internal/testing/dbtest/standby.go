@@ -40,12 +40,11 @@ func (s *Server) FollowPrimary(primary *Server) {
 	primary.await("a synchronous standby", `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`)
 }
 
-// Promote makes a standby the primary. Its commits wait for no other server.
+// Promote makes a standby the primary, if need be after its recovery from a crash. Its commits wait for
+// no other server.
 func (s *Server) Promote() {
 	s.t.Helper()
-	if err := execute(s.Admin(), "SELECT pg_promote(true, 60)"); err != nil {
-		s.t.Fatalf("dbtest: promote: %v", err)
-	}
+	s.retry("promote", func(context.Context) error { return execute(s.Admin(), "SELECT pg_promote(true, 60)") })
 	s.setSynchronous("")
 }
 
