@@ -52,7 +52,7 @@ func TestResponses(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2","store":false,"text":{"verbosity":"low"},"conversation":"c","metadata":{"plan":"gold"}}`}); r.Header.Get("X-Parley-Ignored") != "store, text.verbosity" || !strings.Contains(r.Text, `"conversation":{"id":"c"}`) || !strings.Contains(r.Text, `"metadata":{"plan":"gold"}`) {
+	if r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2","store":false,"text":{"verbosity":"low"},"conversation":"c","metadata":{"plan":"gold"}}`}); r.Header.Get("X-Parley-Ignored") != "store, text/verbosity" || !strings.Contains(r.Text, `"conversation":{"id":"c"}`) || !strings.Contains(r.Text, `"metadata":{"plan":"gold"}`) {
 		t.Errorf("%s %v", r.Text, r.Header)
 	}
 	other, err := s.Workspaces.Create(t.Context(), "another", "", "")

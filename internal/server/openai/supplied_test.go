@@ -128,6 +128,10 @@ func TestParametersOfTheModel(t *testing.T) {
 	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x", `"reasoning_effort":"none"`)}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "reasoning_effort" {
 		t.Errorf("%d %v", r.Status, r.Header)
 	}
+	none := `{"model":"demo","input":"count to 2","reasoning":{"effort":"none"}}`
+	if r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: none}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "reasoning/effort" {
+		t.Errorf("%d %v", r.Status, r.Header)
+	}
 	off := start(t, apitest.ChatOptions{})
 	if _, err := off.Workspaces.Update(t.Context(), off.Workspace.ID, workspace.Change{CallerParameters: new(false)}); err != nil {
 		t.Fatal(err)
@@ -135,6 +139,9 @@ func TestParametersOfTheModel(t *testing.T) {
 	if r := off.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 9", members)}); !strings.Contains(r.Text, "8 9") ||
 		r.Header.Get("X-Parley-Ignored") != "temperature, top_p, max_completion_tokens, stop, seed, reasoning_effort" {
 		t.Errorf("%s %v", r.Text, r.Header)
+	}
+	if r := off.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: none}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "reasoning/effort" {
+		t.Errorf("%d %v", r.Status, r.Header)
 	}
 }
 

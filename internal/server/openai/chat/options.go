@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -31,10 +32,11 @@ var (
 
 // parseParameters parses the parameters of the model, if the workspace accepts them from callers.
 func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
+	ignore := func(name string) { in.Ignored = append(in.Ignored, cmp.Or(r.Names[name], name)) }
 	if !r.Caller.Workspace.CallerParameters {
 		for _, name := range parameterFields {
 			if _, ok := in.Given[name]; ok {
-				in.Ignored = append(in.Ignored, name)
+				ignore(name)
 			}
 		}
 		return
@@ -63,7 +65,7 @@ func (in *Incoming) parseParameters(r *server.Request, o *turn.Options) {
 		if slices.Contains(efforts, effort) {
 			o.Model.Effort = effort
 		} else {
-			in.Ignored = append(in.Ignored, "reasoning_effort")
+			ignore("reasoning_effort")
 		}
 	}
 }

@@ -114,15 +114,7 @@ func (in incoming) toCompletion(r *server.Request) (ok bool) {
 	if effort, ok := in.Member("reasoning", "effort"); ok {
 		in.Given["reasoning_effort"], r.Names["reasoning_effort"] = effort, "reasoning/effort"
 	}
-	text, ok := in.Given["text"]
-	if !ok || !in.Object("/text", text) {
-		return true
-	}
-	given := request.ByName(request.Members(text))
-	if _, ok := given["verbosity"]; ok {
-		in.Ignored = append(in.Ignored, "text.verbosity")
-	}
-	format, ok := given["format"]
+	format, ok := in.Member("text", "format")
 	if !ok || !in.Object("/text/format", format) {
 		return true
 	}
