@@ -102,7 +102,7 @@ func TestCompletionsThatFail(t *testing.T) {
 		"two choices":      {apitest.Completion("x", `"n":2`), 400, "INVALID_REQUEST"},
 		"a number as user": {apitest.Completion("x", `"user":7`), 400, "INVALID_REQUEST"},
 		"another model":    {strings.Replace(apitest.Completion("x"), "demo", "gpt-4o", 1), 404, "WORKSPACE_NOT_FOUND"},
-		"no such skill":    {strings.Replace(apitest.Completion("x"), "demo", "demo/nothing", 1), 400, "UNKNOWN_SKILL"},
+		"no such skill":    {strings.Replace(apitest.Completion("x"), "demo", "demo/nothing", 1), 404, "WORKSPACE_NOT_FOUND"},
 		"no such session":  {apitest.Completion("x", `"session_id":"0197a0d2-0000-7000-8000-000000000001"`), 404, "SESSION_NOT_FOUND"},
 		"a bad schema":     {apitest.Completion("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
 		"too large":        {apitest.Completion(strings.Repeat("x", 8<<20)), 413, "PAYLOAD_TOO_LARGE"},
@@ -128,7 +128,7 @@ func TestCompletionsThatFail(t *testing.T) {
 		if strings.Contains(r.Text, "response_schema") {
 			t.Errorf("%s: the error names response_schema, which the client did not send: %s", name, r.Text)
 		}
-		if r.Code == "UNKNOWN_SKILL" && e["param"] != "model" {
+		if r.Code == "WORKSPACE_NOT_FOUND" && (e["param"] != "model" || !strings.HasPrefix(e["message"].(string), "Unknown model \"")) {
 			t.Errorf("%s: the error names %v, which the client did not send", name, e["param"])
 		}
 		if again := r.Header.Get("Retry-After") != ""; again != (c.status == 503) || !again && c.status == 422 && r.Header.Get("X-Should-Retry") != "false" {

@@ -32,6 +32,13 @@ func (s Service) resolveModel(r *server.Request, q requestBody, given map[string
 	}
 	r.Names["skill"] = "model"
 	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)
+	if f := fault.From(err); f != nil && f.Code == fault.UnknownSkill {
+		unknown := NoModel(q.model, r.Caller.Workspace)
+		for _, skill := range f.Detail.Candidates {
+			unknown.Detail.Candidates = append(unknown.Detail.Candidates, slug+"/"+skill)
+		}
+		return unknown
+	}
 	if err != nil {
 		return err
 	}
@@ -42,8 +49,8 @@ func (s Service) resolveModel(r *server.Request, q requestBody, given map[string
 	return nil
 }
 
-// NoModel returns the error for a name that is not the workspace's. It is the same for names of
-// other workspaces and for unknown names.
+// NoModel returns the error for a name that is not a model of the workspace. It is the same for names
+// of other workspaces and for unknown names.
 func NoModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
 		Message: "Unknown model \"" + request.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug +
