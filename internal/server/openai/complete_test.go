@@ -158,7 +158,7 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"content":        {apitest.Call{Body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content", "The content of a message is a text, or parts."},
 		"a bad schema":   {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema at /type: "},
 		"no schema":      {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
-		"two things":     {apitest.Call{Body: apitest.Completion("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be at most 1."},
+		"two things":     {apitest.Call{Body: apitest.Completion("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be 1."},
 		"tool_choice":    {apitest.Call{Body: apitest.Completion("x", `"tool_choice":{"type":"function","function":{"name":"f"}}`)}, "tool_choice", "tool_choice requires a call of a function that tools does not define."},
 		"no tool_choice": {apitest.Call{Body: apitest.Completion("x", `"tool_choice":5`)}, "tool_choice", "tool_choice must be a string or an object."},
 		"a format":       {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type", "response_format/type can be text, json_object, json_schema."},

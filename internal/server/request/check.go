@@ -126,12 +126,16 @@ func (c *Checks) parseNumber(param string, raw json.RawMessage, kind string) (f 
 
 // Within checks the bounds of a number.
 func (c *Checks) Within(param string, f float64, low, high int) int {
+	least, most := "at least ", "at most "
+	if low == high {
+		least, most = "", ""
+	}
 	switch {
 	case f < float64(low):
-		c.Add(fault.Violation{Param: param, Rule: "minimum", Message: fmt.Sprintf("%s must be at least %d.", param[1:], low), Expected: low})
+		c.Add(fault.Violation{Param: param, Rule: "minimum", Message: fmt.Sprintf("%s must be %s%d.", param[1:], least, low), Expected: low})
 		return 0
 	case f > float64(high):
-		c.Add(fault.Violation{Param: param, Rule: "maximum", Message: fmt.Sprintf("%s must be at most %d.", param[1:], high), Expected: high})
+		c.Add(fault.Violation{Param: param, Rule: "maximum", Message: fmt.Sprintf("%s must be %s%d.", param[1:], most, high), Expected: high})
 		return 0
 	}
 	return int(f)
