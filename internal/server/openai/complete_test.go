@@ -135,6 +135,10 @@ func TestCompletionsThatFail(t *testing.T) {
 			t.Errorf("%s: %v", name, r.Header)
 		}
 	}
+	if r := s.Get(t, apitest.Call{Path: "/openai/v1/embeddings", Body: `{"model":"demo","input":"x"}`}); r.Status != 404 || r.Code != "NOT_FOUND" ||
+		!strings.Contains(r.Text, `{"error":{"type":"not_found_error"`) || !strings.Contains(r.Text, "Send embeddings to their provider.") {
+		t.Errorf("embeddings: %d %s", r.Status, r.Text)
+	}
 	list := s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@error model_error", `"stream":true`)})
 	if n := len(list); !strings.Contains(list[n-2], `"error":{"message":`) || !strings.Contains(list[n-2], `"code":"model_error"`) || list[n-1] != "[DONE]" {
 		t.Errorf("a failed turn: %v", list)
