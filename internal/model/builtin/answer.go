@@ -34,6 +34,8 @@ func (c conversation) answerMessage() reply {
 	switch {
 	case q == "" && len(c.attachments) > 0:
 		return c.summariseAttachments()
+	case q == "" && len(c.unread) > 0:
+		return reply{} // the sentences about them
 	case q == "" || capability.MatchString(q):
 		return c.introductionReply()
 	case greeting.MatchString(q):

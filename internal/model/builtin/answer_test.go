@@ -104,6 +104,30 @@ func TestAttachmentsAnswerQuestions(t *testing.T) {
 	})
 }
 
+// TestAttachmentsWithoutText attaches files that have no text: every answer names them and the reason.
+func TestAttachmentsWithoutText(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for note, want := range map[string]string{
+			"[The PDF has no text that can be read: it is not a valid PDF, or of a kind that is not supported.]": "The attachment a.pdf has no text that can be read: it is not a valid PDF, or of a kind that is not supported.",
+			"[The PDF has no text: its pages are images, or empty.]":                                             "The attachment a.pdf has no text: its pages are images, or empty.",
+			"\n[cut here: the text has 9 bytes]":                                                                 "I cannot read the attachment a.pdf: cut here: the text has 9 bytes.",
+			"":                                                                                                   "I cannot read the attachment a.pdf.",
+		} {
+			for question, rest := range map[string]string{"Summarise the attached PDF": "", "": "", "What is 12*7+3?": "\n\n12*7+3 = 87"} {
+				req := user(question + "\n\n[attached: a.pdf, application/pdf, 16 bytes]\n\n[tools find what is attached at \"/workspace/attachments/a.pdf\"]")
+				if note == "" {
+					req = user(question + "\n\n[attached: a.pdf, application/pdf, 16 bytes; its content is not shown]")
+				} else {
+					req.Messages[len(req.Messages)-1].Files = []model.File{{Name: "a.pdf", MIME: "application/pdf", Text: note}}
+				}
+				if s := generate(t.Context(), builtin.New(), req); s.text() != want+rest || len(s.Calls) > 0 {
+					t.Errorf("%q with %q: %q, want %q", question, note, s.text(), want+rest)
+				}
+			}
+		}
+	})
+}
+
 // TestQuestionsWithoutBlanks asks in languages that write no blanks between words.
 func TestQuestionsWithoutBlanks(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -60,7 +60,8 @@ type conversation struct {
 	images   []model.Image
 	// attachments are the files of that message that have a text.
 	attachments []attachment
-	step        int // number of replies that the guide has already given in the turn
+	unread      []string // sentences about its files without a text
+	step        int      // number of replies that the guide has already given in the turn
 	results     []result
 	offered     map[string]bool
 	schema      json.RawMessage // schema of the answer; nil: any text is an answer
@@ -100,7 +101,7 @@ func readConversation(req model.Request) conversation {
 			}
 			m = m.WithoutFiles()
 			c.images, c.skill, c.step, c.results = m.Images, nil, 0, nil
-			c.question, c.attachments = attachmentsIn(m.Text)
+			c.question, c.attachments, c.unread = attachmentsIn(m.Text)
 			if s, ok := skillIn(m.Text); ok {
 				c.question, c.skill = s.body, &s
 			}
@@ -134,7 +135,7 @@ func (c conversation) chooseReply() reply {
 	case c.skill != nil:
 		r = c.runSkill(*c.skill)
 	default:
-		r = c.describeImages(c.answerMessage())
+		r = c.mentionUnread(c.describeImages(c.answerMessage()))
 	}
 	if c.schema != nil && len(r.calls) == 0 && r.stop == "" {
 		return c.structuredReply(p, r)

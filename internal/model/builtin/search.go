@@ -44,6 +44,8 @@ func (c conversation) searchDocuments() reply {
 		return sayText(attached.text)
 	case len(c.attachments) > 0 && attachmentAsked.MatchString(c.question) && c.step == 0:
 		return c.summariseAttachments()
+	case len(c.unread) > 0 && attachmentAsked.MatchString(c.question) && c.step == 0:
+		return reply{} // the sentences about them
 	case c.step == 0:
 		if !c.offered["search"] || patternOf(c.question) == "" || manual.covered >= coveredWell && aboutParley(c.question) {
 			return manual.orElse(coveredBit, c.nothingFound())
