@@ -128,6 +128,23 @@ func TestAttachmentsWithoutText(t *testing.T) {
 	})
 }
 
+// TestSentencesOfPDFs summarizes a PDF: sentences end neither at abbreviations nor with marks of pages.
+func TestSentencesOfPDFs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const first, second = "Mr. Miller of the U.S. office ordered goods, e.g. Trains and chairs, as shown in fig. 3 on p. 4 of the order.", "Prof. J. Smith paid the invoice."
+		req := user("Summarise the attachment")
+		req.Messages[len(req.Messages)-1].Files = []model.File{{Name: "a.pdf", MIME: "application/pdf", Text: "[page 1]\n" + first + " He paid in May.\n\n[page 2]\n" + second + "\n"}}
+		got := generate(t.Context(), builtin.New(), req).text()
+		if !strings.Contains(got, "- "+first+"\n") || !strings.Contains(got, "- "+second+"\n") || strings.Contains(got, "[page") {
+			t.Errorf("%s", got)
+		}
+		req.Messages[len(req.Messages)-1].Text = "Is there an invoice of Smith?"
+		if got := generate(t.Context(), builtin.New(), req).text(); !strings.Contains(got, second) || strings.Contains(got, "[page") {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
 // TestQuestionsWithoutBlanks asks in languages that write no blanks between words.
 func TestQuestionsWithoutBlanks(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -38,11 +38,15 @@ func attachmentsIn(message string) (question string, list []attachment, unread [
 				unread = append(unread, a.noText())
 				continue
 			}
+			a.text = withoutPageMarks(a.text)
 		}
 		list = append(list, a)
 	}
 	return attachmentNote.ReplaceAllString(attachmentBlock.ReplaceAllString(message, ""), ""), list, unread
 }
+
+// withoutPageMarks removes the lines before the pages of a PDF.
+func withoutPageMarks(text string) string { return pageMark.ReplaceAllString(text, "") }
 
 // noText returns the sentence for a PDF without pages: its text is a note that explains the reason.
 func (a attachment) noText() string {

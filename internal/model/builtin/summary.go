@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/text"
@@ -125,7 +126,12 @@ func summarizePage(content string) []string {
 
 var (
 	listItem = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+`)
-	period   = regexp.MustCompile(`([.!?])\s+(["“(]?[\p{Lu}\d])`)
+	period   = regexp.MustCompile(`[.!?]\s+["“(]?[\p{Lu}\d]`)
+
+	// abbreviated is a text whose last period does not end a sentence, and numbered is one if a number
+	// follows.
+	abbreviated = regexp.MustCompile(`(?i:\b(?:mr|mrs|ms|dr|prof|st|e\.\s?g|i\.\s?e|cf|vs|ca|approx))\.$|(?:^|[^\p{L}\d])[A-HJ-Z]\.$`)
+	numbered    = regexp.MustCompile(`(?i:\b(?:no|nos|fig|sec|art|vol|pp?))\.$`)
 )
 
 // splitSentences splits a passage of Markdown: an item of a list is at least one sentence, a table
@@ -136,10 +142,17 @@ func splitSentences(passage string) []string {
 	flush := func() {
 		t := strings.Join(strings.Fields(b.String()), " ")
 		b.Reset()
-		for s := range strings.SplitSeq(period.ReplaceAllString(t, "$1\x00$2"), "\x00") {
-			if s != "" {
+		start := 0
+		for _, at := range period.FindAllStringIndex(t, -1) {
+			end := at[0] + 1
+			rest := strings.TrimSpace(t[end:])
+			if s := t[start:end]; !abbreviated.MatchString(s) && (!unicode.IsDigit(rune(rest[0])) || !numbered.MatchString(s)) {
 				out = append(out, text.Truncate(s, 300))
+				start = len(t) - len(rest)
 			}
+		}
+		if start < len(t) {
+			out = append(out, text.Truncate(t[start:], 300))
 		}
 	}
 	fenced := false
