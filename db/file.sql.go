@@ -473,14 +473,14 @@ func (q *Queries) FileTextGet(ctx context.Context, uploadID uuid.UUID) (string, 
 }
 
 const fileTextPut = `-- name: FileTextPut :exec
-INSERT INTO file_texts (upload_id, text)
-SELECT u.id, $1::text FROM file_uploads u WHERE u.id = $2 FOR SHARE
+INSERT INTO file_texts (upload_id, workspace_id, text)
+SELECT u.id, $1::uuid, $2::text FROM file_uploads u WHERE u.id = $3 FOR SHARE
 ON CONFLICT (upload_id) DO NOTHING
 `
 
 // FileTextPut stores the text of an upload that is still there. Of several, the first one stays.
-func (q *Queries) FileTextPut(ctx context.Context, text string, uploadID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, fileTextPut, text, uploadID)
+func (q *Queries) FileTextPut(ctx context.Context, workspaceID uuid.UUID, text string, uploadID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, fileTextPut, workspaceID, text, uploadID)
 	return err
 }
 

@@ -209,6 +209,6 @@ SELECT text FROM file_texts WHERE upload_id = $1;
 
 -- name: FileTextPut :exec
 -- FileTextPut stores the text of an upload that is still there. Of several, the first one stays.
-INSERT INTO file_texts (upload_id, text)
-SELECT u.id, sqlc.arg(text)::text FROM file_uploads u WHERE u.id = sqlc.arg(upload_id) FOR SHARE
+INSERT INTO file_texts (upload_id, workspace_id, text)
+SELECT u.id, sqlc.arg(workspace_id)::uuid, sqlc.arg(text)::text FROM file_uploads u WHERE u.id = sqlc.arg(upload_id) FOR SHARE
 ON CONFLICT (upload_id) DO NOTHING;

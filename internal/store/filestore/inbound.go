@@ -27,8 +27,7 @@ const (
 	ReadImages = 20 << 20
 	// ReadPDFText is for the extracted texts of all PDFs together.
 	ReadPDFText = 256 << 10
-	// TextPerByte is how many bytes of text are stored for a byte of a PDF. The quota of a workspace
-	// counts the PDF alone, so this bounds the texts of its PDFs.
+	// TextPerByte is how many bytes of text are stored for a byte of a PDF.
 	TextPerByte = 16
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pdftext"
 )
 
@@ -17,6 +18,9 @@ const pdfParsers = 4
 
 // minPDF is the size of the smallest PDF, in bytes. Smaller files have only the note that explains it.
 const minPDF = 64
+
+// noRoom stands for a text that would exceed the storage quota of its workspace.
+const noRoom = "[The PDF has no text that can be read: the storage of the workspace is full.]"
 
 // readPDFText sets the text of a PDF, up to the remaining limit for such texts. It is stored with the
 // file, so that every request with the file has the same text.
@@ -49,7 +53,12 @@ func (s *Store) storePDFText(ctx context.Context, r db.File, pdf []byte) (string
 	if most := TextPerByte * max(len(pdf), minPDF); len(text) > most {
 		text = fmt.Sprintf("%s\n[cut here: at most %d times the bytes of the PDF are stored]", wholeRunes([]byte(text[:most])), TextPerByte)
 	}
-	if err := s.q.FileTextPut(ctx, text, *r.UploadID); err != nil {
+	if err := s.fitsStorage(ctx, r.WorkspaceID, int64(len(text))); fault.From(err) != nil {
+		text = noRoom
+	} else if err != nil {
+		return "", err
+	}
+	if err := s.q.FileTextPut(ctx, r.WorkspaceID, text, *r.UploadID); err != nil {
 		return "", err
 	}
 	stored, err := s.q.FileTextGet(ctx, *r.UploadID)

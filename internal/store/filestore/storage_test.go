@@ -8,8 +8,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -97,6 +100,40 @@ func TestRacingUploadsKeepTheQuota(t *testing.T) {
 	}
 	if n := w.leftovers(t); n != 0 {
 		t.Errorf("%d refused uploads are left", n)
+	}
+}
+
+// TestStorageQuotaCountsTextsOfPDFs counts the text of a PDF with its bytes. A text without room does
+// not fail the turn: a note stands for it.
+func TestStorageQuotaCountsTextsOfPDFs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pdf := modeltest.PDF("BT /F 12 Tf (Hello) Tj ET")
+	for _, c := range []struct {
+		quota int // beyond the PDF
+		text  string
+	}{{mebibyte, "[page 1]\nHello\n"}, {5, "[The PDF has no text that can be read: the storage of the workspace is full.]"}} {
+		w.exec(t, `UPDATE workspaces SET storage_quota = $1`, len(pdf)+c.quota)
+		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf", Size: new(int64(len(pdf)))}), pdf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := uuid.New()
+		w.attach(t, turn, f.FileID)
+		for _, extract := range []bool{true, false} {
+			if in, err := w.Inbound(t.Context(), turn, extract); err != nil || in[0].Extracted != c.text {
+				t.Errorf("%+v, %v", in, err)
+			}
+		}
+		if n := w.stored(t); n != len(pdf)+len(c.text) {
+			t.Errorf("%d bytes are counted, want %d and %d", n, len(pdf), len(c.text))
+		}
+		if err := w.Delete(t.Context(), w.ws, f.FileID); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.stored(t); n != 0 {
+			t.Errorf("%d bytes are counted after the file was deleted", n)
+		}
 	}
 }
 
