@@ -23,6 +23,11 @@ func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e
 	if ok, err = tx.EndTurn(ctx, c, e); err != nil || !ok {
 		return ok, err
 	}
+	if e.Trigger == session.Cancel {
+		if err := s.cancelOpenResponse(ctx, tx, t); err != nil {
+			return false, err
+		}
+	}
 	if c.HasCallbacks {
 		if err := s.reportEvent(ctx, tx, t, ended[e.Trigger]); err != nil {
 			return false, err

@@ -90,6 +90,30 @@ func TestBackgroundResponseIsCanceled(t *testing.T) {
 	})
 }
 
+// TestResponseIsCanceledBetweenWorkers cancels a turn that was handed over and that no worker has. The
+// next replica cancels its response.
+func TestResponseIsCanceledBetweenWorkers(t *testing.T) {
+	t.Parallel()
+	w, b := backgroundWorld(t, 4)
+	first := w.replica(t, nil)
+	st := w.start(t, first, "Hi")
+	until(t, first, st, func(ev event.Event) bool { return ev.Kind == event.KindText })
+	first.turns.HandOverNow()
+	first.stop()
+	idle := w.replica(t, func(cfg *turn.Config) { cfg.Workers = 0 })
+	if c, err := idle.turns.Cancel(t.Context(), w.workspace.ID, st.Session); err != nil || c != (turn.Canceled{Canceled: true}) {
+		t.Fatal(c, err)
+	}
+	if begun, _, canceled := b.Counts(); begun != 1 || canceled != nil {
+		t.Errorf("%d responses, canceled %v", begun, canceled)
+	}
+	w.replica(t, nil)
+	wait.For(t, "the response is canceled", func() bool {
+		_, _, canceled := b.Counts()
+		return fmt.Sprint(canceled) == "[resp_1]"
+	})
+}
+
 // TestEndedResponseIsNotCanceled ends a turn with a response that has failed at the provider.
 func TestEndedResponseIsNotCanceled(t *testing.T) {
 	t.Parallel()

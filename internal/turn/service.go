@@ -196,10 +196,11 @@ func New(cfg Config) (*Service, error) {
 		river.AddWorker(rc.Workers, &worker{s: s})
 		river.AddWorker(rc.Workers, &expiryWorker{s: s})
 		river.AddWorker(rc.Workers, &callbackWorker{s: s})
+		river.AddWorker(rc.Workers, &responseWorker{s: s})
 		rc.Queues = map[string]river.QueueConfig{
 			queue:              {MaxWorkers: jobsAtOnce(cfg.Workers)},
 			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: 2 * time.Second},
-			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: 5 * time.Second}, // see expireOverdue
+			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: 5 * time.Second}, // see expireOverdue, cancelOpenResponse
 		}
 	}
 	client, err := river.NewClient(driver{riverpgxv5.New(cfg.Pool), &s.fetched, failures}, rc)
