@@ -4,6 +4,7 @@ package dbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,15 +21,19 @@ func (s *Server) FollowPrimary(primary *Server) {
 	s.t.Helper()
 	s.Stop()
 	copied := s.Data() + ".copy"
-	must := func(name string, args ...string) {
-		s.t.Helper()
+	run := func(name string, args ...string) error {
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-			s.t.Fatalf("dbtest: %s: %v: %s", name, err, out)
+			return fmt.Errorf("%s: %w: %s", name, err, out)
 		}
+		return nil
 	}
-	_ = os.RemoveAll(copied)
-	must(primary.program("pg_basebackup"), "--dbname", primary.Admin(), "--pgdata", copied, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
-	must("chown", "-R", "--reference", s.Data(), copied)
+	s.retry("follow", func(context.Context) error { // the primary may recover from a crash
+		return errors.Join(os.RemoveAll(copied),
+			run(primary.program("pg_basebackup"), "--dbname", primary.Admin(), "--pgdata", copied, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"))
+	})
+	if err := run("chown", "-R", "--reference", s.Data(), copied); err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
 	if err := os.RemoveAll(s.Data()); err != nil {
 		s.t.Fatalf("dbtest: %v", err)
 	}
