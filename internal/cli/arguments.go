@@ -71,6 +71,25 @@ func pluralize(n int, one, many string) string {
 	return many
 }
 
+// numberOf describes the values of a flag that takes a number.
+func numberOf(f *pflag.Flag, other string) string {
+	if strings.Contains(f.Usage, "id of an event") {
+		return "the id of an event, such as 1042"
+	}
+	return other
+}
+
+// checkLeast rejects a smaller number of one of these flags. A flag that is not given is not checked.
+func checkLeast(cmd *cobra.Command, least int64, names ...string) error {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		if n, err := strconv.ParseInt(f.Value.String(), 10, 64); f.Changed && err == nil && n < least {
+			return usageError(cmd, fmt.Sprintf("--%s cannot be %d.", name, n), "It takes "+numberOf(f, fmt.Sprintf("a whole number from %d", least))+".")
+		}
+	}
+	return nil
+}
+
 // invalidValue matches pflag's error for an invalid value.
 var invalidValue = regexp.MustCompile(`(?s)^invalid argument "(.*)" for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
 
@@ -87,10 +106,7 @@ func flagRefusal(cmd *cobra.Command, err error) (what, why string) {
 	if f := cmd.Flags().Lookup(strings.TrimPrefix(m[2], "--")); f != nil {
 		switch f.Value.Type() {
 		case "int", "int64":
-			takes = "a whole number"
-			if strings.Contains(f.Usage, "id of an event") {
-				takes = "the id of an event, such as 1042"
-			}
+			takes = numberOf(f, "a whole number")
 		case "duration":
 			takes = "a time such as 500ms, 30s or 10m"
 		case "bool":

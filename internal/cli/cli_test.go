@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
@@ -40,10 +41,13 @@ func TestEveryHelpBeginsWithExamples(t *testing.T) {
 	}
 	for _, path := range all {
 		help := sh.must(append(path, "--help")...)
-		examples, _, _ := strings.Cut(help, "\n\n")
+		examples, text, _ := strings.Cut(help, "\n\n")
 		lines := strings.Split(examples, "\n")
 		if lines[0] != "Examples:" || len(lines) < 3 || len(lines) > 4 {
 			t.Errorf("parley %s --help begins with %q", strings.Join(path, " "), examples)
+		}
+		if first, _, _ := strings.Cut(text, "\n"); first == "" || unicode.IsLower(rune(first[0])) {
+			t.Errorf("parley %s --help: the text begins with %q", strings.Join(path, " "), first)
 		}
 	}
 }

@@ -25,9 +25,9 @@ func (c *command) sessionsExport() *cobra.Command {
 		Example: `  parley sessions export 0192f0aa-0000-7000-8000-000000000001 > session.md
   parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format json > session.json
   parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format jsonl | jq -r .event`,
-		Long: `md is what was said, to be read. json is one object with messages and events. jsonl has a
-message or an event on each line, in the order they happened: an event is
-{"event", "id", "data"} as in a stream, a message {"message": …}. Where a turn is in progress,
+		Long: `Prints a session. md has the messages, for a reader. json is one object with messages and events.
+jsonl has a message or an event on each line, in the order they happened: an event is
+{"event", "id", "data"} as in a stream, a message {"message": …}. While a turn is in progress,
 jsonl and json wait for its end.`,
 		Annotations: map[string]string{ownOutput: "--format json"},
 		Args:        exactArguments("SESSION"),

@@ -38,6 +38,9 @@ func (c *command) polishCommand(cmd *cobra.Command) {
 	cmd.SetHelpTemplate(help)
 	cmd.SetFlagErrorFunc(unknownFlag)
 	c.jsonFlag(cmd)
+	if cmd.Long == "" && cmd.Short != "" {
+		cmd.Long = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
 	for _, sub := range cmd.Commands() {
 		c.polishCommand(sub)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
@@ -59,6 +60,9 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 	m.MultitaskStrategy, m.SecretInput, m.Effort = o.ifBusy, o.secrets, o.effort
 	m.Agent, m.AgentVersion = o.agent.name, client.AgentVersion(o.agent.version)
 	for _, id := range o.files {
+		if uuid.Validate(id) != nil {
+			return usageError(cmd, fmt.Sprintf("--attach cannot be %q.", id), "It takes the id of an uploaded file: parley files upload FILE prints it.")
+		}
 		m.Attachments = append(m.Attachments, client.Attached{FileID: id})
 	}
 	if o.callback != "" {
@@ -71,10 +75,8 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 	if cmd.Flags().Changed("max-cost") {
 		o.limits.MaxCostUSD = &o.cost
 	}
-	for _, name := range []string{"max-turns", "max-seconds"} {
-		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
-			return usageError(cmd, fmt.Sprintf("--%s cannot be %s.", name, f.Value), "It takes a whole number from 1.")
-		}
+	if err := checkLeast(cmd, 1, "max-turns", "max-seconds"); err != nil {
+		return err
 	}
 	if o.limits != (client.Limits{}) {
 		m.Limits = &o.limits

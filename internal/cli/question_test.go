@@ -322,7 +322,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 		{[]string{"--max-cost", "1.5", "@say x"}, 0, ""},
 		{[]string{"--secret-input", "NOPE", "x"}, 2, "NOPE"},
 		{[]string{"--secret-input", "TOKEN", "@say x"}, 0, ""},
-		{[]string{"--attach", "nope", "x"}, 2, "attachments/0/file_id"},
+		{[]string{"--attach", "nope", "x"}, 2, "--attach cannot be"},
 		{[]string{"--callback", "http://insecure.example", "x"}, 2, "https"},
 		{[]string{"--callback", "https://listen.invalid/", "@say x"}, 0, "parley callbacks show "},
 		{[]string{"--schema", "broken.json", "x"}, 2, "JSON Schema"},

@@ -26,9 +26,6 @@ name. --json prints the whole request.`,
 		Args: exactArguments("SESSION"),
 	}
 	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
-		if turn < 0 || step < 0 {
-			return usageError(cmd, "A turn and a step are numbers from 1.", "Leave out --turn or --step for the newest.")
-		}
 		got, err := remote.Context(ctx, args[0], turn, step)
 		if err != nil {
 			return err
@@ -46,6 +43,7 @@ name. --json prints the whole request.`,
 	remoteFlags(cmd)
 	cmd.Flags().IntVar(&turn, "turn", 0, "the number of the turn in the session, from 1; default the newest")
 	cmd.Flags().IntVar(&step, "step", 0, "the number of the step in the turn, from 1; default the newest")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkLeast(cmd, 1, "turn", "step") }
 	return cmd
 }
 

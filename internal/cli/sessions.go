@@ -183,9 +183,6 @@ Its folder is empty.`,
 		Args: exactArguments("SESSION"),
 	}
 	cmd.RunE = c.runRemotely(func(ctx context.Context, remote *client.Client, args []string) error {
-		if cmd.Flags().Changed("at") && at < 1 {
-			return usageError(cmd, "--at is not the id of an event.", "Leave it out for the newest event.")
-		}
 		made, err := remote.Fork(ctx, args[0], at)
 		if err != nil {
 			return err
@@ -196,6 +193,7 @@ Its folder is empty.`,
 	})
 	remoteFlags(cmd)
 	cmd.Flags().Int64Var(&at, "at", 0, "the id of an event; default the newest")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkLeast(cmd, 1, "at") }
 	return cmd
 }
 

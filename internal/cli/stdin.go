@@ -53,7 +53,7 @@ func (c *command) readStdin(waiting string) ([]byte, error) {
 func (s *sending) messageText(cmd *cobra.Command, args []string) (string, error) {
 	said := strings.Join(args, " ")
 	if !utf8.ValidString(said) {
-		return "", usageError(cmd, "The message is not UTF-8.", "Convert it with iconv, or send it as a file with --attach.")
+		return "", usageError(cmd, "The message is not UTF-8.", "Convert it with iconv, or upload it as a file and send its id with --attach.")
 	}
 	if strings.TrimSpace(said) == "" {
 		said = ""
@@ -97,7 +97,7 @@ func (s *sending) pipedText(cmd *cobra.Command, beside bool) (string, error) {
 		return "", err
 	}
 	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be in the middle of a character
-		return "", usageError(cmd, "stdin is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
+		return "", usageError(cmd, "stdin is not UTF-8.", "A message is text: convert it with iconv, or upload it as a file and send its id with --attach.")
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil

@@ -35,6 +35,7 @@ func (c *command) sessionsShow() *cobra.Command {
 	})
 	remoteFlags(cmd)
 	cmd.Flags().Int64Var(&asOf, "as-of", 0, "the id of an event; shows the messages as they were after it")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkLeast(cmd, 0, "as-of") }
 	return cmd
 }
 
