@@ -59,7 +59,7 @@ func (c *command) exportSession(ctx context.Context, remote *client.Client, sess
 			return err
 		}
 		if e, ok := turnErrorOf(f); ok && e.Code == string(event.SessionGone) {
-			return goneReason(ctx, remote, session, e)
+			return &problem{Exit: exitFailed, Code: e.Code, What: "No events to export.", Why: e.Message, Do: "--format md exports what the session has."}
 		}
 		if f.Event != client.KindOpen { // an open of this connection, not an event of the session
 			events = append(events, f)
@@ -77,19 +77,6 @@ func (c *command) exportSession(ctx context.Context, remote *client.Client, sess
 		}{session, rawMessages(messages), events})
 	}
 	return writeLines(c.Stdout, messages, events)
-}
-
-// goneReason returns the reason why a session has no events: it was erased, or they are too old.
-func goneReason(ctx context.Context, remote *client.Client, session string, e client.TurnError) error {
-	messages, err := remote.AllMessages(ctx, session)
-	if err != nil {
-		return err
-	}
-	p := &problem{Exit: exitFailed, Code: e.Code, What: "The session's events are past their retention.", Why: e.Message, Do: "Export the messages: --format md."}
-	if slices.ContainsFunc(messages, func(m client.HistoryMessage) bool { return m.Erased }) {
-		p.What, p.Why, p.Do = "The session was erased.", "Its messages and events are deleted permanently.", "Export roles and times: --format md."
-	}
-	return p
 }
 
 // turnErrorOf returns the body of an error frame.

@@ -194,6 +194,8 @@ func explainAnswer(e *client.Error) *problem {
 		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or send with --if-busy enqueue or interrupt."
 	case e.Code == "APPROVAL_ALREADY_DECIDED" || e.Code == "APPROVAL_EXPIRED":
 		p.Exit, p.Do = exitOfApproval(e.Standing), "parley sessions list shows the state of the turn."
+	case e.Code == "SESSION_NOT_FOUND":
+		p.Do = "parley sessions list shows the sessions."
 	case e.Code == "WORKSPACE_NOT_FOUND":
 		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
 	default:

@@ -165,8 +165,7 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 		p.Do = ""
 	}
 	if v.failed.Code == string(event.SessionGone) {
-		p.What, p.Why = "These events do not exist.", "They are past their retention, the session was erased, or the id belongs to another session."
-		p.Do = "Read the messages: parley sessions show " + plainLine(v.session) + "."
+		p.What, p.Do = "No events to show.", "parley sessions show "+plainLine(v.session)+" shows what the session has."
 	}
 	if v.failed.Code == "canceled" {
 		p.What, p.Do = "Another client canceled the turn.", "Send the message again if it is still wanted."

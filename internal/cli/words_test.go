@@ -300,13 +300,13 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := list.Data[0].SessionID
-	gone := func(args ...string) {
+	gone := func(why string, args ...string) {
 		t.Helper()
-		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, "These events do not exist.") || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
+		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, why) || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}
-	gone("sessions", "tail", id, "--after", "999999999")
+	gone("not the id of an event", "sessions", "tail", id, "--after", "999999999")
 	if out := sh.must("sessions", "tail", id, "--after", "0", "--output", "stream-json"); !strings.HasPrefix(out, `{"event":"open","id":"0"`) || strings.Count(out, `"open"`) != 1 {
 		t.Errorf("the frames are %s", out)
 	}
@@ -314,14 +314,19 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 		t.Errorf("the export is %s", out)
 	}
 	sh.must("sessions", "erase", id, "--yes")
-	gone("sessions", "tail", id)
+	gone("was erased", "sessions", "tail", id)
+	for word, with := range map[string]shell{"context": sh.scoped("admin"), "fork": sh} {
+		if out, errs, code := with.run("sessions", word, id); out != "" || code != 2 || !strings.Contains(errs, "was erased") || strings.Contains(errs, "Correct") {
+			t.Errorf("%s: exit code %d: %s", word, code, errs)
+		}
+	}
 	for _, args := range [][]string{{"list"}, {"show", id}, {"export", id}} {
 		if out := sh.must(append([]string{"sessions"}, args...)...); !strings.Contains(out, "erased") {
 			t.Errorf("%v: %s", args, out)
 		}
 	}
 	for _, format := range []string{"json", "jsonl"} {
-		if out, errs, code := sh.run("sessions", "export", id, "--format", format); out != "" || code != 1 || !strings.Contains(errs, "The session was erased.") {
+		if out, errs, code := sh.run("sessions", "export", id, "--format", format); out != "" || code != 1 || !strings.Contains(errs, "was erased") {
 			t.Errorf("%s: exit code %d: %s%s", format, code, out, errs)
 		}
 	}

@@ -33,8 +33,12 @@ type From struct {
 	Since   time.Time // no requested row is older: the creation of the turn, or of the session
 }
 
-// ErrGone is returned if events after the cursor have been removed.
-var ErrGone = errors.New("events of this session are gone")
+// ErrGone is returned if events after the cursor have been removed. ErrErased is an ErrGone: they were
+// removed because the session was erased.
+var (
+	ErrGone   = errors.New("events of this session are gone")
+	ErrErased = fmt.Errorf("%w: the session was erased", ErrGone)
+)
 
 // Follow yields the committed events after a cursor, in order, without a hole and without end:
 // first the stored events, then new ones. Each yield contains the events that are ready, at least
@@ -115,7 +119,7 @@ func (u *unbroken) checkOrder(evs []event.Event) error {
 			return fmt.Errorf("%w: event %d follows event %d", ErrGone, ev.Ord, u.ord)
 		}
 		if string(ev.Data) == erased {
-			return fmt.Errorf("%w: event %d was erased", ErrGone, ev.Ord)
+			return fmt.Errorf("%w: event %d is empty", ErrErased, ev.Ord)
 		}
 		u.ord = ev.Ord
 	}

@@ -28,8 +28,11 @@ type Feedback struct {
 func (s *Store) Rate(ctx context.Context, workspace, id, turn uuid.UUID, f event.Feedback) (Feedback, error) {
 	var evs []event.Event
 	err := s.Update(ctx, id, func(tx *Tx) error {
-		if tx.WorkspaceID() != workspace || tx.row.ErasedAt != nil {
+		switch {
+		case tx.WorkspaceID() != workspace:
 			return NotFound(id)
+		case tx.row.ErasedAt != nil:
+			return Erased(id)
 		}
 		t, err := tx.TurnByID(ctx, turn)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && t.SessionID != id {

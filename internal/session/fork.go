@@ -28,12 +28,9 @@ type Origin struct {
 // A session that does not exist or is erased is SESSION_NOT_FOUND. An event after the newest one, or
 // before the end of the first turn, is INVALID_CURSOR.
 func (s *Store) Fork(ctx context.Context, workspace, id uuid.UUID, seq *int64, by string) (Summary, error) {
-	head, err := s.Head(ctx, workspace, id)
+	head, err := s.LiveHead(ctx, workspace, id)
 	if err != nil {
 		return Summary{}, err
-	}
-	if head.Erased {
-		return Summary{}, NotFound(id)
 	}
 	upto := int64(math.MaxInt64)
 	if seq != nil {
@@ -49,7 +46,7 @@ func (s *Store) Fork(ctx context.Context, workspace, id uuid.UUID, seq *int64, b
 	if at.Seq == 0 {
 		message := "No turn of this session has ended. Fork it after the done of a turn."
 		if seq != nil {
-			message = fmt.Sprintf("No turn of this session had ended at event %d. Use the seq of a done event or a later one.", *seq)
+			message = fmt.Sprintf("No turn of this session had ended at event %d. Use the id of a done event or a later one.", *seq)
 		}
 		return Summary{}, &fault.Error{Code: fault.InvalidCursor, Param: "seq", Message: message}
 	}
@@ -62,7 +59,7 @@ func (s *Store) Fork(ctx context.Context, workspace, id uuid.UUID, seq *int64, b
 		return Summary{}, fmt.Errorf("fork session: %w", err)
 	}
 	if n == 0 { // it was erased meanwhile
-		return Summary{}, NotFound(id)
+		return Summary{}, Erased(id)
 	}
 	return s.Summary(ctx, workspace, fork)
 }

@@ -65,6 +65,15 @@ func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error)
 	return h, nil
 }
 
+// LiveHead is Head for a session that keeps its content. An erased session is SESSION_NOT_FOUND, too.
+func (s *Store) LiveHead(ctx context.Context, workspace, id uuid.UUID) (Head, error) {
+	h, err := s.Head(ctx, workspace, id)
+	if err == nil && h.Erased {
+		err = Erased(id)
+	}
+	return h, err
+}
+
 // HeadAt is Head for a reader with a cursor; 0 is the beginning. If the cursor is the open event of
 // a turn that is lined up, the reader waits for that turn, and the Head contains it.
 func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) (Head, error) {
@@ -150,4 +159,10 @@ func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID stri
 func NotFound(id uuid.UUID) *fault.Error {
 	return &fault.Error{Code: fault.SessionNotFound, Param: "session_id",
 		Message: fmt.Sprintf("Session %s does not exist in this workspace. Check the id; the list of sessions has those that exist.", id)}
+}
+
+// Erased returns the error for a session without content.
+func Erased(id uuid.UUID) *fault.Error {
+	return &fault.Error{Code: fault.SessionNotFound, Param: "session_id",
+		Message: fmt.Sprintf("Session %s was erased. Its messages and events are deleted permanently.", id)}
 }

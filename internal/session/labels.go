@@ -69,7 +69,8 @@ func (s *Store) Edit(ctx context.Context, workspace, id uuid.UUID, c Change) (Su
 		return Summary{}, fmt.Errorf("change session: %w", err)
 	}
 	if n == 0 {
-		return Summary{}, NotFound(id)
+		_, err := s.LiveHead(ctx, workspace, id)
+		return Summary{}, err
 	}
 	return s.Summary(ctx, workspace, id)
 }

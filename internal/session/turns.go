@@ -120,7 +120,7 @@ func (tx *Tx) placeTurn(ctx context.Context, behind bool) (State, error) {
 // an erased session it fails with SESSION_NOT_FOUND. The queued turn has its job.
 func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued bool, err error) {
 	if tx.row.ErasedAt != nil {
-		return eventlog.From{}, false, NotFound(tx.row.ID)
+		return eventlog.From{}, false, Erased(tx.row.ID)
 	}
 	state, err := tx.placeTurn(ctx, n.Behind)
 	if err != nil {

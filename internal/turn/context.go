@@ -35,6 +35,13 @@ func (s *Service) keepSetup(ag *agent.Agent, t session.Turn) {
 
 // Context rebuilds the request of a step of a session's turn. Both are numbers from 1; 0 is the newest.
 func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, step int) (Context, error) {
+	head, err := s.cfg.Sessions.LiveHead(ctx, workspace, id)
+	if err != nil {
+		return Context{}, err
+	}
+	if head.Turn == uuid.Nil {
+		return Context{}, fault.New(fault.SessionNotFound, "The session %s has no turn yet. Send a message first.", id)
+	}
 	t, ok, err := s.cfg.Sessions.NthTurn(ctx, workspace, id, nth)
 	if err != nil {
 		return Context{}, err

@@ -101,18 +101,29 @@ func (s *api) attachReader(r *call.Request) (*attachment, error) {
 	return a, err
 }
 
-// isGone reports whether the cursor cannot be resumed from. A number that is not an event of the
-// session was never sent: the log was lost, or the cursor is of another session. Events older than
-// the replay window are not shown, even if they still exist.
-func (a *attachment) isGone() bool {
+// errForeign is the cause of a stream that cannot begin: the cursor is not an event of the session.
+var errForeign = errors.New("cursor of another session")
+
+// gone returns the reason why the cursor cannot be resumed from, or nil. A number that is not an event
+// of the session was never sent: the log was lost, or the cursor is of another session. Events older
+// than the replay window are not shown, even if they still exist.
+func (a *attachment) gone() error {
 	h := &a.head
-	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq
+	switch {
+	case h.Erased:
+		return eventlog.ErrErased
+	case h.Foreign:
+		return errForeign
+	case (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq:
+		return eventlog.ErrGone
+	}
+	return nil
 }
 
 // tailOfTurn returns the tail for a reader of a running turn, nil if no turn runs.
 func (a *attachment) tailOfTurn() *tail {
 	h := &a.head
-	if a.isGone() || h.Status() != session.Thinking {
+	if a.gone() != nil || h.Status() != session.Thinking {
 		return nil
 	}
 	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: eventlog.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
@@ -142,9 +153,9 @@ func (s *api) replayMissed(w http.ResponseWriter, r *call.Request, a *attachment
 	t := &tail{turn: h.Turn, all: true, before: h.Before, from: eventlog.From{Session: h.Session, Seq: seq, Since: h.Created},
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
 	return s.writeClosed(w, r, t, func(f *frames) error {
-		switch {
-		case a.isGone():
-			return f.sendGone()
+		switch gone := a.gone(); {
+		case gone != nil:
+			return f.sendGone(gone)
 		case !a.all || h.Status() == session.NotStarted:
 			return f.sendDone(false)
 		}
@@ -173,7 +184,7 @@ func (s *api) sendMissed(r *call.Request, out *frames, last int64) error {
 	read, onlyFeedback := out.tail.from.Seq, true
 	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
 		if errors.Is(err, eventlog.ErrGone) {
-			return errors.Join(err, out.sendGone(), out.sw.Flush())
+			return errors.Join(err, out.sendGone(err), out.sw.Flush())
 		}
 		if err != nil {
 			return err
@@ -191,7 +202,7 @@ func (s *api) sendMissed(r *call.Request, out *frames, last int64) error {
 		}
 	}
 	if read < last || !onlyFeedback {
-		return out.sendGone()
+		return out.sendGone(eventlog.ErrGone)
 	}
 	return out.sendDone(true) // the reader has everything
 }

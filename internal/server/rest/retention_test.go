@@ -152,6 +152,17 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 		for _, query := range []string{"", "?replay=all", "?last_event_id=" + one[2].id, "?replay=all&last_event_id=" + one[2].id} {
 			got := s.open(t, events(id, query)).rest()
 			isGone(t, "events"+query, got[0].id, got)
+			if !strings.Contains(got[1].data, "was erased") {
+				t.Errorf("events%s: %s", query, got[1].data)
+			}
+		}
+	}
+	feedback := "sessions/" + id + "/turns/" + uuid.NewString() + "/feedback"
+	for _, c := range []call{{path: "sessions/" + id + "/context"}, {path: "sessions/" + id + "/context?turn=9"}, {method: "POST", path: "sessions/" + id + "/fork", body: "{}"},
+		{method: "PATCH", path: "sessions/" + id, body: `{"title":"x"}`}, {method: "POST", path: feedback, body: `{"rating":"good"}`},
+		{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}} {
+		if r := s.get(t, c); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" || !strings.Contains(r.Error.Message, "was erased") {
+			t.Errorf("%s %s: %d %s", c.method, c.path, r.status, r.text)
 		}
 	}
 	said := messages(t, s, id)
@@ -175,9 +186,6 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 	}
 	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); r.status != 200 || !strings.Contains(r.text, "not_in_progress") {
 		t.Errorf("%s", r.text)
-	}
-	if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" {
-		t.Errorf("%d %s", r.status, r.text)
 	}
 	if next := sessionOf(t, s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()[0]); next == id {
 		t.Error("the caller continues in the erased session")

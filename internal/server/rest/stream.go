@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/rest/call"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -73,7 +75,7 @@ func (f *frames) Begin() error {
 func (f *frames) Batch(evs []event.Event) (ended bool, err error) { return false, f.sendBatch(evs) }
 
 // Gone writes the end of a stream whose events are not available.
-func (f *frames) Gone(error) error { return f.sendGone() }
+func (f *frames) Gone(err error) error { return f.sendGone(err) }
 
 // sendBatch writes a batch of events, in one write if possible.
 func (f *frames) sendBatch(evs []event.Event) error {
@@ -118,18 +120,23 @@ func (f *frames) sendDone(resumed bool) error {
 	return f.sendSynthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
 }
 
-// sendGone writes session_gone: the session cannot be resumed from the reader's cursor.
-func (f *frames) sendGone() error {
+// sendGone writes session_gone and its cause: the session cannot be resumed from the reader's cursor.
+func (f *frames) sendGone(cause error) error {
 	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is missing as well
 		f.sw.Retry(reconnect)
 		if err := f.sendSynthetic(event.Open{SessionID: f.tail.from.Session}); err != nil {
 			return err
 		}
 	}
-	err := f.sendSynthetic(event.SessionGone.Failure("The events after this cursor are not available: " +
-		"its id is not of an event of this session, or the events were removed. " +
-		"Read the session's messages, then start without a cursor."))
-	if err != nil {
+	const remedy = " Read the session's messages, then start without a cursor."
+	message := "The events after this cursor are past the replay window, or were removed." + remedy
+	switch {
+	case errors.Is(cause, eventlog.ErrErased):
+		message = session.Erased(f.tail.from.Session).Message
+	case errors.Is(cause, errForeign):
+		message = "The cursor is not the id of an event of this session." + remedy
+	}
+	if err := f.sendSynthetic(event.SessionGone.Failure(message)); err != nil {
 		return err
 	}
 	f.sw.Retry(finished)
