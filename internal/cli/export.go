@@ -131,7 +131,7 @@ func writeMarkdown(w io.Writer, session string, messages []client.HistoryMessage
 			if t.OK != nil && !*t.OK {
 				failed = " (failed)"
 			}
-			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool, strings.Join(strings.Fields(t.Summary), " "), failed)
+			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool, strings.Join(strings.Fields(callSummary(t.Tool, t.Summary)), " "), failed)
 		}
 		switch text := spokenText(m); {
 		case text == "":

@@ -72,7 +72,7 @@ func (v *viewer) showFrame(f client.Frame) error {
 	case "text":
 		return v.printText(b.Text)
 	case "tool_use":
-		v.writeLine("→ " + plainLine(b.Tool+" "+strings.TrimPrefix(b.Summary+" ", b.Tool+" ")))
+		v.writeLine("→ " + callLine(b.Tool, b.Summary))
 	case "tool_result":
 		if !b.OK {
 			v.writeLine("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
@@ -191,6 +191,17 @@ func (v *viewer) endLine() {
 		fmt.Fprintln(v.c.Stdout)
 		v.inLine = false
 	}
+}
+
+// callLine describes a tool call.
+func callLine(tool, summary string) string {
+	return plainLine(strings.TrimSpace(tool + " " + callSummary(tool, summary)))
+}
+
+// callSummary returns the summary of a call for use behind the name of the tool, with which many
+// summaries begin.
+func callSummary(tool, summary string) string {
+	return strings.TrimSpace(strings.TrimPrefix(summary+" ", tool+" "))
 }
 
 // resultLine returns the beginning of a result, with the number of lines after the first.

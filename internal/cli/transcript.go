@@ -70,7 +70,7 @@ func (c *command) showMessage(m client.HistoryMessage) error {
 		if t.OK != nil && !*t.OK {
 			mark = "✗"
 		}
-		fmt.Fprintf(&b, "%s %s\n", mark, plainLine(t.Tool+"  "+t.Summary))
+		fmt.Fprintf(&b, "%s %s\n", mark, callLine(t.Tool, t.Summary))
 	}
 	if text := spokenText(m); text != "" {
 		b.WriteString(escapeControls(text) + "\n")

@@ -16,7 +16,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)
 	sh.must("send", "--caller", "alice", "--approve", "pattern:wiki_write(tea)", "# Note\n"+writes)
-	if _, _, code := sh.run("send", "--caller", "alice", "@say Half.\n@error model_error"); code != 1 {
+	if _, _, code := sh.run("send", "--caller", "alice", "@call search {\"query\":\"tea\"}\n@say Half.\n@error model_error"); code != 1 {
 		t.Fatalf("exit code %d", code)
 	}
 	var list struct {
@@ -30,7 +30,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	id := list.Data[0].SessionID
 
 	page := sh.must("sessions", "show", id)
-	for _, want := range []string{"User  20", "# Note\n", "Agent  20", "→ wiki_write write wiki page tea", "\nDone.\n", "builtin/guide", "\nHalf.\n(failed: model_error)\n"} {
+	for _, want := range []string{"User  20", "# Note\n", "Agent  20", "→ wiki_write write wiki page tea", "\n→ search for tea\n", "\nDone.\n", "builtin/guide", "\nHalf.\n(failed: model_error)\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
@@ -51,7 +51,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	}
 	sh.must("send", "--session", fork, "@say Fork.")
 	md := sh.must("sessions", "export", id)
-	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
+	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\n- `search` for tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the Markdown lacks %q:\n%s", want, md)
 		}
@@ -74,7 +74,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		}
 	}
 	// A replay ends with one done of its own.
-	want := "user input_required tool_use tool_result usage assistant user error done assistant"
+	want := "user input_required tool_use tool_result usage assistant user tool_use tool_result usage error done assistant"
 	if got := strings.Join(order, " "); got != want || text != "Done.Half." {
 		t.Errorf("the lines are %s, want %s; the text is %q", got, want, text)
 	}
