@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,7 +188,11 @@ func (c *command) resolvePath(name string) string {
 	return filepath.Join(c.Dir, name)
 }
 
+// unreadableError describes an error of a file or a directory, with its name and the system's reason.
 func unreadableError(err error) error {
-	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be read.", Why: errorSentence(err),
-		Do: "Check its name and its rights."}
+	what, reason := "The file", err
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		what, reason = at.Path, at.Err
+	}
+	return &problem{Exit: exitUsage, Code: "USAGE", What: what + " cannot be read.", Why: errorSentence(reason), Do: "Check its name and its rights."}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -55,7 +56,10 @@ changes at the same time is not overwritten.`,
 			if err != nil {
 				return err
 			}
-			extra := slices.DeleteFunc(docs, func(d client.Document) bool { return files[d.Path] != "" })
+			extra := slices.DeleteFunc(docs, func(d client.Document) bool {
+				_, has := files[d.Path]
+				return has
+			})
 			if done.Extra = len(extra); remove {
 				if err := c.deleteExtra(ctx, a, extra, yes, &done); err != nil {
 					return err
@@ -79,9 +83,14 @@ func extraNote(n int) string {
 	return fmt.Sprintf("; %d without a file: delete with --delete", n)
 }
 
-// markdownFiles returns the names of the Markdown files of a directory by the paths of their
+// markdownFiles returns the content of the Markdown files of a directory by the paths of their
 // documents.
 func markdownFiles(dir, to string) (map[string]string, error) {
+	const unchanged = " Nothing was changed."
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: dir + " is not a directory.", Why: "wiki sync takes a directory of Markdown files.",
+			Do: "Write a single file: parley wiki put PATH FILE." + unchanged}
+	}
 	files := make(map[string]string)
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -94,17 +103,28 @@ func markdownFiles(dir, to string) (map[string]string, error) {
 			return nil
 		}
 		rel, err := filepath.Rel(dir, name)
-		files[to+filepath.ToSlash(rel)] = name
-		return err
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if !utf8.Valid(content) {
+			return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s is not text in UTF-8.", name), Why: "Documents are text in UTF-8.",
+				Do: "Convert it, and run the command again." + unchanged}
+		}
+		files[to+filepath.ToSlash(rel)] = string(content)
+		return nil
 	})
 	if err == nil && len(files) == 0 {
 		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The directory %s has no Markdown files.", dir), Why: "The names of their files end with .md.",
-			Do: "Check the directory. Nothing was changed."}
+			Do: "Check the directory." + unchanged}
 	}
-	if err != nil {
-		return nil, unreadableError(err)
+	if _, explained := errors.AsType[*problem](err); err != nil && !explained {
+		err = unreadableError(err)
 	}
-	return files, nil
+	return files, err
 }
 
 // writeChanged writes the files whose documents differ or do not exist, in the order of their paths.
@@ -115,20 +135,13 @@ func (c *command) writeChanged(ctx context.Context, a *administration, files map
 		stored[d.Path] = d
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		content, err := os.ReadFile(files[path])
-		if err != nil {
-			return done, unreadableError(err)
-		}
-		if !utf8.Valid(content) {
-			return done, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s is not text in UTF-8.", files[path]),
-				Why: "Documents are text in UTF-8.", Do: "Convert it, and run the command again: it sends the rest."}
-		}
+		content := files[path]
 		d, exists := stored[path]
-		if sum := sha256.Sum256(content); exists && d.SHA256 == hex.EncodeToString(sum[:]) {
+		if sum := sha256.Sum256([]byte(content)); exists && d.SHA256 == hex.EncodeToString(sum[:]) {
 			done.Unchanged++
 			continue
 		}
-		if _, err := a.PutDocument(ctx, path, string(content), fmt.Sprintf(`"%d"`, d.Version)); err != nil {
+		if _, err := a.PutDocument(ctx, path, content, fmt.Sprintf(`"%d"`, d.Version)); err != nil {
 			return done, fmt.Errorf("%s: %w", path, err)
 		}
 		verb := "Changed"

@@ -66,18 +66,27 @@ func TestSyncSendsOnlyChanges(t *testing.T) {
 	}
 }
 
-// TestSyncRejectsWhatIsNoText checks a directory that does not exist, and a file that is not text.
+// TestSyncRejectsWhatIsNoText checks a directory that does not exist, a file, and a directory with a
+// file that is not text, of which nothing is written.
 func TestSyncRejectsWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
-	if _, errs, code := sh.run("wiki", "sync", "nowhere"); code != 2 || !strings.Contains(errs, "no such file or directory") {
-		t.Errorf("a directory that does not exist: %d %s", code, errs)
-	}
 	if err := os.Mkdir(filepath.Join(sh.dir, "book"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	fileOf(t, sh, "book/a.md", "\xff\xfe")
-	if _, errs, code := sh.run("wiki", "sync", "book"); code != 2 || !strings.Contains(errs, "a.md is not text in UTF-8") {
-		t.Errorf("bytes: %d %s", code, errs)
+	fileOf(t, sh, "book/a.md", "text")
+	fileOf(t, sh, "book/b.md", "\xff\xfe")
+	for line, want := range map[string]string{
+		"wiki sync nowhere":            "nowhere cannot be read.\n        No such file or directory.",
+		"wiki sync book/a.md":          "a.md is not a directory.",
+		"wiki sync book":               "b.md is not text in UTF-8.",
+		"audit verify --heads nowhere": "nowhere cannot be read.\n        No such file or directory.",
+	} {
+		if _, errs, code := sh.run(strings.Fields(line)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", line, code, errs)
+		}
+	}
+	if list := sh.must("wiki", "list", "--json"); strings.Contains(list, "a.md") {
+		t.Errorf("a part of the directory was written: %s", list)
 	}
 }
