@@ -48,7 +48,7 @@ type Config struct {
 
 	ReplayWindow   Period `env:"PARLEY_REPLAY_WINDOW" envDefault:"24h" section:"Retention" doc:"How long after its end a turn can be replayed; then its text deltas go, and its answer stays in the list of messages. As 90m, 24h, 2d."`
 	AuditRetention Period `env:"PARLEY_AUDIT_RETENTION" envDefault:"400d" doc:"How long everything else is kept: the log, and sessions after the last thing that happened in them. The same on every server: the shortest counts."`
-	AuditHeads     string `env:"PARLEY_AUDIT_HEADS" doc:"Where the server stores a signed head of the log at most once a minute, for parley audit verify --heads: paths of files, https://… of a webhook and s3://BUCKET/PREFIX, separated by commas. The owner of the database must not be able to write there; see docs/guides/integrity.md."`
+	AuditHeads     string `env:"PARLEY_AUDIT_HEADS" doc:"Where the server stores a signed head of the log at most once a minute, for parley audit verify --heads: absolute paths of files, https://… of a webhook and s3://BUCKET/PREFIX, separated by commas. The owner of the database must not be able to write there; see docs/guides/integrity.md."`
 	HeadsSecret    Secret `env:"PARLEY_AUDIT_HEADS_SECRET" secret:"true" doc:"Secret for the webhooks of PARLEY_AUDIT_HEADS. One that begins with whsec_ signs the requests as callbacks are signed, another one is sent as a bearer token."`
 
 	S3Endpoint string `env:"AWS_ENDPOINT_URL" section:"Buckets of PARLEY_AUDIT_HEADS" doc:"Address of a service with the API of S3; by default that of AWS in the region."`

@@ -84,7 +84,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	t.Cleanup(func() { silent.Close() })
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	good := dbtest.DSN(t)
+	good, present := dbtest.DSN(t), filepath.Join(t.TempDir(), "heads.jsonl")
 	for _, c := range []struct {
 		name, check string
 		grade       app.Grade
@@ -146,8 +146,9 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		}},
 		{"a key in the environment", "vault", app.GradeWarn, "PARLEY_VAULT_KEY_FILE", func(*testing.T) []string { return []string{"DATABASE_URL=" + good} }},
 		{"no directory", "disk", app.GradeFail, "PARLEY_RUNNER_DIR", func(*testing.T) []string { return []string{"PARLEY_RUNNER_DIR=/nonexistent"} }},
-		{"no directory for heads", "heads", app.GradeFail, "/nonexistent/heads.jsonl failed: ", func(*testing.T) []string {
-			return []string{"PARLEY_AUDIT_HEADS=/nonexistent/heads.jsonl"}
+		{"no place for heads", "heads", app.GradeWarn, "can rewrite the log", func(*testing.T) []string { return nil }},
+		{"no directory for heads", "heads", app.GradeFail, "/nonexistent/heads.jsonl failed: the directory /nonexistent does not exist.\n" + present + " can be created.", func(*testing.T) []string {
+			return []string{"PARLEY_AUDIT_HEADS=" + present + ",/nonexistent/heads.jsonl"}
 		}},
 		{"a silent place for heads", "heads", app.GradeFail, "http://" + silent.Addr().String() + " failed: No answer in time.", func(*testing.T) []string {
 			return []string{"PARLEY_AUDIT_HEADS=http://" + silent.Addr().String() + "/hush"}

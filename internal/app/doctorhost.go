@@ -22,9 +22,9 @@ func checkSettings(_ context.Context, d *doctor) (Finding, error) {
 		}
 	}
 	if d.stores.config.BaseURL == "" && d.stores.config.DatabaseURL != "" {
-		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("%d are set. The addresses in events and callbacks have no host.", set), Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
+		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("Settings that are set: %d. The addresses in events and callbacks have no host.", set), Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
 	}
-	return okFinding("%d are set.", set), nil
+	return okFinding("Settings that are set: %d.", set), nil
 }
 
 // checkHeads checks the places of PARLEY_AUDIT_HEADS at the same time, and stores no head.
@@ -34,25 +34,26 @@ func checkHeads(ctx context.Context, d *doctor) (Finding, error) {
 		return Finding{Grade: GradeFail, Result: "PARLEY_AUDIT_HEADS: " + sentenceOf(err), Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
 	}
 	if len(places) == 0 {
-		return okFinding("None: the owner of the database can rewrite the log unseen (PARLEY_AUDIT_HEADS is not set)."), nil
+		return Finding{Grade: GradeWarn, Result: "None: the owner of the database can rewrite the log unseen (PARLEY_AUDIT_HEADS is not set).",
+			Remedy: "Set PARLEY_AUDIT_HEADS to a place where the owner of the database cannot write."}, nil
 	}
-	f, results := Finding{Grade: GradeOK}, make([]string, len(places))
-	errs := make([]error, len(places))
+	found, errs := make([]string, len(places)), make([]error, len(places))
 	var wg sync.WaitGroup
 	for i, to := range places {
-		wg.Go(func() { results[i], errs[i] = to.Check(ctx) })
+		wg.Go(func() { found[i], errs[i] = to.Check(ctx) })
 	}
 	wg.Wait()
+	f := Finding{Grade: GradeOK}
+	var failed, good []string
 	for i, to := range places {
 		if errs[i] != nil {
 			f.Grade, f.Remedy = GradeFail, "Check PARLEY_AUDIT_HEADS, and that this machine reaches the place and may write there."
-			results[i] = "failed: " + describeDialError(errs[i])
+			failed = append(failed, to.String()+" failed: "+describeDialError(errs[i]))
 		} else {
-			results[i] += "."
+			good = append(good, to.String()+" "+found[i]+".")
 		}
-		results[i] = to.String() + " " + results[i]
 	}
-	f.Result = strings.Join(results, "\n")
+	f.Result = strings.Join(append(failed, good...), "\n")
 	return f, nil
 }
 

@@ -14,9 +14,11 @@ func (c *command) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "check whether a server can work here",
-		Long: `Checks the settings, the database and a pooler in front of it, the master keys, the clock, the disk, the
-sandbox and the model, as the server would use them, and prints a line for each check with what to do.
-It changes nothing. The check of the model sends one short request.
+		Long: `Prints a line for each check, with what to do: settings, database, pooler (in front of the database),
+rights (of the database's role), durability, listen (notifications of PostgreSQL), migrations, vault
+(the master keys), clock, disk, heads (the places of PARLEY_AUDIT_HEADS), sandbox, model and embeddings.
+It uses them as the server would, and changes nothing. The checks model and embeddings send one short
+request each, if they have a provider.
 
 --url also checks a running server through its public address: whether it is ready, and whether a proxy
 buffers its streams. Give it several times, from the outside to the server, to find that proxy.`,

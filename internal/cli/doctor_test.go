@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,5 +27,11 @@ func TestDoctorReportsFailures(t *testing.T) {
 	var found struct{ Data []app.Finding }
 	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 1 || len(found.Data) != 14 {
 		t.Errorf("exit code %d, %v, %s", code, err, out)
+	}
+	help := sh.must("doctor", "--help")
+	for _, f := range found.Data {
+		if !regexp.MustCompile(`\b` + f.Check + `\b`).MatchString(help) {
+			t.Errorf("the help lacks the check %s:\n%s", f.Check, help)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/parley-server/parley/internal/store/chain"
@@ -20,7 +21,7 @@ type Options struct {
 	Client *http.Client
 }
 
-// Parse returns the anchors of a list, separated by commas: paths of files,
+// Parse returns the anchors of a list, separated by commas: absolute paths of files,
 // https://… and s3://bucket/prefix.
 func Parse(list string, opt Options) (all []chain.HeadStore, err error) {
 	if opt.Client == nil {
@@ -41,7 +42,10 @@ func Parse(list string, opt Options) (all []chain.HeadStore, err error) {
 
 func parse(address string, opt Options) (chain.HeadStore, error) {
 	scheme, _, isURL := strings.Cut(address, "://")
-	if !isURL {
+	switch {
+	case !isURL && !filepath.IsAbs(address):
+		return nil, fmt.Errorf("the path %q is not absolute. Use the absolute path of a file, https:// or s3://", address)
+	case !isURL:
 		return newFile(address), nil
 	}
 	u, err := url.Parse(address)
@@ -57,7 +61,7 @@ func parse(address string, opt Options) (chain.HeadStore, error) {
 	case "s3":
 		return newBucket(u, opt)
 	}
-	return nil, fmt.Errorf("%s:// is not supported. Use the path of a file, https:// or s3://", scheme)
+	return nil, fmt.Errorf("%s:// is not supported. Use the absolute path of a file, https:// or s3://", scheme)
 }
 
 // newClient returns a client that follows no redirect: the head would be stored elsewhere.

@@ -202,7 +202,7 @@ func TestPlacesAreCheckedWithoutAHead(t *testing.T) {
 	check(existing, opt, "can be written")
 	check(absent, opt, "can be created")
 	check(dir, opt, "is a directory")
-	check(filepath.Join(dir, "none", "heads.jsonl"), opt, "no such file")
+	check(filepath.Join(dir, "none", "heads.jsonl"), opt, "the directory "+filepath.Join(dir, "none")+" does not exist")
 	check(hook.URL+"/hush", opt, "it answers HEAD with 405")
 	status = http.StatusBadGateway
 	check(hook.URL+"/hush", opt, "the webhook answered 502 Bad Gateway")

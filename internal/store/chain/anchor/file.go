@@ -80,7 +80,14 @@ func (f *file) probe() (found string, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	probe, err := os.CreateTemp(filepath.Dir(f.path), ".parley-doctor-")
+	dir := filepath.Dir(f.path)
+	probe, err := os.CreateTemp(dir, ".parley-doctor-")
+	if at, ok := errors.AsType[*fs.PathError](err); ok { // without the name of the probe
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("the directory %s does not exist", dir)
+		}
+		return "", fmt.Errorf("no file can be created in %s: %w", dir, at.Err)
+	}
 	if err != nil {
 		return "", err
 	}
