@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
@@ -28,7 +31,9 @@ func (w *world) onRunner(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := remote.NewRunner(remote.RunnerConfig{Sandbox: box, Token: "the token of the test", Commands: 2, Version: "v1", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	var log bytes.Buffer
+	runner := remote.NewRunner(remote.RunnerConfig{Sandbox: box, Token: "the token of the test", Commands: 2, Version: "v1",
+		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- runner.Serve(ctx, l, time.Second) }()
@@ -37,8 +42,14 @@ func (w *world) onRunner(t *testing.T) *world {
 		if err := wait.Receive(t, "the end of the runner", done); err != nil {
 			t.Error(err)
 		}
+		if lines := log.String(); !strings.Contains(lines, `msg="check ended" server=socket exit=0`) || strings.Contains(lines, uuid.Nil.String()) {
+			t.Errorf("the log of the runner:\n%s", lines)
+		}
 	})
 	w.remote = remote.NewClient(remote.Config{Address: "unix://" + socket, Token: "the token of the test", Version: "v1"})
+	if _, err := w.remote.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/yamux"
 
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
@@ -54,15 +55,28 @@ func (r *Runner) runCommand(c net.Conn, from string) {
 		w.guard.Reset(answerTime)
 		<-ended
 	}
-	log := r.log.With("workspace", w.order.Workspace, "server", from)
-	if err != nil {
-		log.WarnContext(ctx, "command failed", "err", err)
-	} else {
-		log.InfoContext(ctx, "command ended", "exit", res.Exit, "killed", res.Killed, "took", res.Took.Round(time.Millisecond))
-	}
+	w.logEnd(ctx, from, res, err)
 	mux.Close()
 	<-ended
 	w.watching.Wait()
+}
+
+// logEnd logs how a command ended, or the test command of a server's check.
+func (w *work) logEnd(ctx context.Context, from string, res sandbox.Result, err error) {
+	if from == "" || from == "@" { // the peer of a socket has no address
+		from = "socket"
+	}
+	what, log := "command", w.r.log.With("server", from)
+	if len(w.order.Argv) > 0 && w.order.Workspace == uuid.Nil {
+		what = "check"
+	} else {
+		log = log.With("workspace", w.order.Workspace)
+	}
+	if err != nil {
+		log.WarnContext(ctx, what+" failed", "err", err)
+		return
+	}
+	log.InfoContext(ctx, what+" ended", "exit", res.Exit, "killed", res.Killed, "duration", res.Took.Round(time.Millisecond))
 }
 
 // perform receives a command, runs it and returns what it did.

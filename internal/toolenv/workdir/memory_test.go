@@ -151,7 +151,7 @@ func TestALongRestoreTellsHowFarItIs(t *testing.T) {
 		}
 		end()
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 11 || !strings.Contains(lines[2], fmt.Sprintf(`state="under way" files=0 of_files=1 bytes=%d of_bytes=%d took=15s`, 30<<20, 100<<20)) || !strings.Contains(lines[10], "state=done") {
+		if len(lines) != 11 || !strings.Contains(lines[2], fmt.Sprintf(`state="under way" files=0 of_files=1 bytes=%d of_bytes=%d duration=15s`, 30<<20, 100<<20)) || !strings.Contains(lines[10], "state=done") {
 			t.Errorf("%s", log.String())
 		}
 	})

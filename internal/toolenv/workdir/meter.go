@@ -66,7 +66,7 @@ func (m *meter) reportState(ctx context.Context, state string) {
 		what = "save files"
 	}
 	m.log.InfoContext(ctx, what, "session", m.Session, "state", state, "files", m.Files, "of_files", m.OfFiles,
-		"bytes", m.Bytes, "of_bytes", m.OfBytes, "took", m.lastReport.Sub(m.began).Round(time.Millisecond))
+		"bytes", m.Bytes, "of_bytes", m.OfBytes, "duration", m.lastReport.Sub(m.began).Round(time.Millisecond))
 	if m.report != nil {
 		m.report(m.Progress)
 	}
