@@ -35,7 +35,7 @@ var ours = map[string]string{
 	"internal/eventlog":                     "db internal/crashpoint internal/event internal/metrics internal/outage internal/pgerr internal/pulse internal/replan",
 	"internal/fair":                         "",
 	"internal/fault":                        "",
-	"internal/logging":                      "internal/tracing",
+	"internal/logging":                      "internal/pgerr internal/tracing",
 	"internal/loopback":                     "",
 	"internal/lapse":                        "internal/outage",
 	"internal/manifest":                     "client internal/fault internal/store/agent internal/store/modelset internal/store/permission internal/store/toolset internal/store/vault internal/text",

@@ -2,11 +2,15 @@ package logging_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/logging"
 )
@@ -44,6 +48,36 @@ func TestStormIsSummarized(t *testing.T) {
 		log.Warn("the database cannot be reached")
 		if out.Len() == 0 {
 			t.Error("the next window admits no line")
+		}
+	})
+}
+
+// TestLossOfTheDatabaseIsOneStorm logs a warning of each of twelve operations, whose errors have the
+// loss of the database as their cause, and other lines, which are not affected.
+func TestLossOfTheDatabaseIsOneStorm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := logging.Wrap(slog.NewTextHandler(&out, nil))
+		stopped := &pgconn.PgError{Code: "57P01", Message: "terminating connection"}
+		log.Warn("listen: failed", "err", fmt.Errorf("wait for notifications: %w", stopped))
+		for i := range 11 {
+			log.Warn(fmt.Sprintf("step %d: failed", i), "err", fmt.Errorf("read: %w", &pgconn.ConnectError{Config: &pgconn.Config{}}))
+		}
+		log.Warn("store the file: failed", "err", &pgconn.PgError{Code: "53100", Message: "disk full"})
+		log.Warn("call the model: failed", "err", syscall.ECONNREFUSED)
+		log.Error("database lost", "err", stopped)
+		before := out.String()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, want := range []string{"listen: failed", "store the file", "call the model", "database lost"} {
+			if !strings.Contains(before, want) {
+				t.Errorf("no line %q", want)
+			}
+		}
+		after := strings.TrimPrefix(out.String(), before)
+		if strings.Count(before, "\n") != 4 || strings.Count(after, "\n") != 1 || !strings.Contains(after, `msg="operations failed: no connection to the database"`) || !strings.Contains(after, "repeated=11 within=1m0s") {
+			t.Errorf("the log is\n%sthen\n%s", before, after)
 		}
 	})
 }

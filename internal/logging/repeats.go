@@ -5,11 +5,14 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
 	window   = time.Minute // in which repetitions of a message are counted
 	admitted = 5           // lines with one message in a window
+	lost     = 1           // lines with the loss of the database as their cause in a window
 	// messages is how many messages are counted at once. Those of net/http contain addresses: the
 	// rest pass uncounted.
 	messages = 256
@@ -21,6 +24,25 @@ type message struct {
 	text  string
 }
 
+// manyFailed is the text of all warnings about operations that fail without the database: when it is
+// lost, each operation has a warning of its own.
+const manyFailed = "operations failed: no connection to the database"
+
+// messageOf returns the message of a line, and how many of its lines a window admits.
+func messageOf(r slog.Record) (m message, most int) {
+	m, most = message{r.Level, r.Message}, admitted
+	if r.Level != slog.LevelWarn {
+		return m, most
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && pgerr.IsLost(err) {
+			m.text, most = manyFailed, lost
+		}
+		return true
+	})
+	return m, most
+}
+
 // repeats counts the messages of the current windows.
 type repeats struct {
 	emit slog.Handler
@@ -30,13 +52,14 @@ type repeats struct {
 }
 
 type repeated struct {
+	most  int // lines that are written
 	lines int
 	first slog.Record // the first line that was left out
 }
 
 // admit reports whether a line is written. The others of its window are summarized at its end.
 func (s *repeats) admit(r slog.Record) bool {
-	m := message{r.Level, r.Message}
+	m, most := messageOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.seen[m]
@@ -44,14 +67,14 @@ func (s *repeats) admit(r slog.Record) bool {
 		if len(s.seen) >= messages {
 			return true
 		}
-		seen = &repeated{}
+		seen = &repeated{most: most}
 		s.seen[m] = seen
 		time.AfterFunc(window, func() { s.summarize(m) })
 	}
-	if seen.lines++; seen.lines == admitted+1 {
+	if seen.lines++; seen.lines == most+1 {
 		seen.first = r.Clone()
 	}
-	return seen.lines <= admitted
+	return seen.lines <= most
 }
 
 // summarize ends the window of a message. Its line has the attributes of one that was left out.
@@ -60,11 +83,11 @@ func (s *repeats) summarize(m message) {
 	seen := s.seen[m]
 	delete(s.seen, m)
 	s.mu.Unlock()
-	if seen.lines <= admitted {
+	if seen.lines <= seen.most {
 		return
 	}
 	line := seen.first
-	line.Time = time.Now()
-	line.AddAttrs(slog.Int("repeated", seen.lines-admitted), slog.Duration("within", window))
+	line.Time, line.Message = time.Now(), m.text
+	line.AddAttrs(slog.Int("repeated", seen.lines-seen.most), slog.Duration("within", window))
 	_ = s.emit.Handle(context.Background(), line)
 }

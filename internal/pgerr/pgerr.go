@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -95,6 +96,16 @@ func IsRefused(err error) bool {
 // IsUnconfirmed reports whether a failure of the connection or a deadline leaves the fate of a
 // write unknown: PostgreSQL may have committed it.
 func IsUnconfirmed(err error) bool { return IsTransient(err) && !IsRefused(err) }
+
+// IsLost reports whether this process has no connection to PostgreSQL, or has lost it to a shutdown.
+// A failed network connection is not enough: it may be to another server.
+func IsLost(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08"))
+}
 
 // IsDiskFull reports whether PostgreSQL had no space to write.
 func IsDiskFull(err error) bool {

@@ -112,6 +112,9 @@ func (h riverLog) Handle(ctx context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "err" || a.Key == "error" {
 			err = fmt.Errorf("%s: %v", r.Message, a.Value)
+			if cause, ok := a.Value.Any().(error); ok {
+				err = fmt.Errorf("%s: %w", r.Message, cause)
+			}
 		}
 		return true
 	})
