@@ -31,7 +31,8 @@ const (
 )
 
 // openPool prepares connections to the database, which does not need to be available yet. It opens
-// at most size connections, unless the address has pool_max_conns.
+// at most size connections, unless the address has pool_max_conns. Without a log it is for programs that
+// write nothing: its connections do not continue the ids after a restore.
 func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.Logger) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
@@ -41,12 +42,12 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 		config.MaxConns = int32(size)
 	}
 	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	checkLineage := eventlog.CheckLineage(log)
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
+	config.AfterConnect = nativeUUID
+	if log != nil {
+		checkLineage := eventlog.CheckLineage(log)
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
+		}
 	}
 	boundConnection(config.ConnConfig, name)
 	config.BeforeClose = freeSlot

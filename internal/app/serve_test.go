@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -269,7 +270,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 		t.Errorf("the second start:\n%s", &out)
 	}
 	cfg, _ := app.Load(app.Sources{Environ: environ})
-	admin, err := app.OpenStores(t.Context(), cfg, dir)
+	admin, err := app.OpenStores(t.Context(), cfg, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	}
 
 	sourced, _ := app.Load(app.Sources{Environ: []string{"PARLEY_" + environ[0]}})
-	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir()) // like a shell with dev.env in another folder
+	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir(), slog.New(slog.DiscardHandler)) // like a shell with dev.env in another folder
 	if err != nil {
 		t.Fatal(err)
 	}

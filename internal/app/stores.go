@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"time"
 
@@ -64,8 +65,9 @@ type Stores struct {
 }
 
 // OpenStores connects to DATABASE_URL, else to the development database: that of
-// PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary.
-func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err error) {
+// PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary. The first connection to a
+// restored database continues its ids, as a server does, and logs that.
+func OpenStores(ctx context.Context, cfg Config, dir string, log *slog.Logger) (_ *Stores, err error) {
 	s := &Stores{config: cfg, DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
 	defer func() {
 		if err != nil {
@@ -80,7 +82,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	if err := s.findKeys(dir); err != nil {
 		return nil, err
 	}
-	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, nil); err != nil {
+	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, log); err != nil {
 		return nil, err
 	}
 	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {

@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestServerDescribesItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores, err := app.OpenStores(t.Context(), cfg, t.TempDir())
+	stores, err := app.OpenStores(t.Context(), cfg, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

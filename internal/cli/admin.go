@@ -34,7 +34,7 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 		}
 		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
-		stores, err := app.OpenStores(ctx, cfg, c.devDir())
+		stores, err := app.OpenStores(ctx, cfg, c.devDir(), cfg.Logger(c.Stderr))
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (c *command) openAdminTarget(ctx context.Context, cmd *cobra.Command) (*adm
 	}
 	on := &adminTarget{config: cfg, by: c.actorName()}
 	if cfg.Source("PARLEY_URL") == "" || cfg.APIKey == "" || cfg.DevURL != "" {
-		on.stores, err = app.OpenStores(ctx, cfg, c.devDir())
+		on.stores, err = app.OpenStores(ctx, cfg, c.devDir(), cfg.Logger(c.Stderr))
 	}
 	return on, err
 }

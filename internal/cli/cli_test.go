@@ -202,7 +202,8 @@ func TestDocumentsGoInAndComeOut(t *testing.T) {
 func TestMigrateTellsAndDoes(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates a database")
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.Empty(t)}}
+	dsn := dbtest.Empty(t)
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
 	out, errs, code := sh.run("migrate", "status")
 	if code != 1 || !strings.Contains(out, "missing") || !strings.Contains(errs, "parley migrate up") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
@@ -213,6 +214,14 @@ func TestMigrateTellsAndDoes(t *testing.T) {
 	}
 	if _, errs, _ := sh.run("migrate", "up"); !strings.Contains(errs, "up to date") {
 		t.Errorf("again: %s", errs)
+	}
+	if _, err := dbtest.Pool(t, dsn).Exec(t.Context(), "INSERT INTO lineage (system_identifier, timeline) VALUES (1, '00000001') ON CONFLICT (one_row) DO UPDATE SET system_identifier = 1"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 { // the first command on a restored database reports that it moved the ids
+		if _, errs, code := sh.run("migrate", "status"); code != 0 || strings.Contains(errs, "event ids continue far ahead") != (i == 0) {
+			t.Errorf("command %d after a restore: exit code %d, %s", i+1, code, errs)
+		}
 	}
 }
 
