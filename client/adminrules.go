@@ -39,7 +39,7 @@ type Pattern struct {
 	ID         string     `json:"allowlist_id"`
 	Tool       string     `json:"tool"`
 	Pattern    string     `json:"pattern"`
-	AddedBy    string     `json:"added_by"` // id of a key or member, or cli
+	AddedBy    string     `json:"added_by"` // id of a key or member, or cli:USER
 	ApprovalID *string    `json:"approval_id"`
 	Hits       int64      `json:"hits"`
 	LastHitAt  *time.Time `json:"last_hit_at"`

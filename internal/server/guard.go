@@ -20,6 +20,14 @@ type Caller struct {
 	Command   string // user of a command inside this process, which has no key
 }
 
+// By names the caller in records that have one text for every kind of actor, such as "key:7F3kQ2xY".
+func (c Caller) By() string {
+	if c.Command != "" {
+		return c.Command
+	}
+	return "key:" + c.Key
+}
+
 // Requirement lists the scope, rate class and workspace that a request needs.
 type Requirement struct {
 	Scope apikey.Scope

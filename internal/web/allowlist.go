@@ -41,11 +41,11 @@ func (a *App) showAllowlist(w http.ResponseWriter, p *page, status int, f *form,
 			view.Hidden++
 			continue
 		}
-		row := patternRow{Entry: e, By: "command line"}
-		if e.AddedBy != "cli" {
-			if row.By, err = names.name(p.Context(), e.AddedBy); err != nil {
-				return err
-			}
+		row := patternRow{Entry: e}
+		if name, byCommand := strings.CutPrefix(e.AddedBy, "cli"); byCommand {
+			row.By = strings.TrimSpace("command line " + strings.TrimPrefix(name, ":"))
+		} else if row.By, err = names.name(p.Context(), e.AddedBy); err != nil {
+			return err
 		}
 		view.List = append(view.List, row)
 	}

@@ -54,7 +54,7 @@ func (s *api) createAgent(ctx context.Context, c *call) (any, error) {
 	if err := s.acceptDefinition(ctx, c, d); err != nil {
 		return nil, err
 	}
-	a, err := s.Agents.Create(ctx, agent.Edit{Workspace: c.Caller.Workspace.ID, Name: name, Author: c.by()}, d, note)
+	a, err := s.Agents.Create(ctx, agent.Edit{Workspace: c.Caller.Workspace.ID, Name: name, Author: c.Caller.By()}, d, note)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *api) acceptDefinition(ctx context.Context, c *call, d agent.Definition)
 
 // agentEdit names the agent in the path for a change, with the revision in If-Match.
 func (c *call) agentEdit() (agent.Edit, error) {
-	e, tag := agent.Edit{Workspace: c.Caller.Workspace.ID, Name: c.PathValue("agent"), Author: c.by()}, c.expected()
+	e, tag := agent.Edit{Workspace: c.Caller.Workspace.ID, Name: c.PathValue("agent"), Author: c.Caller.By()}, c.expected()
 	if err := c.Err(); err != nil || tag == "" {
 		return e, err
 	}

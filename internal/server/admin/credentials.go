@@ -28,12 +28,12 @@ func (s *api) putCredential(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	return s.Vault.Register(ctx, c.Caller.Workspace.ID, r, c.by())
+	return s.Vault.Register(ctx, c.Caller.Workspace.ID, r, c.Caller.By())
 }
 
 func (s *api) deleteCredential(ctx context.Context, c *call) (any, error) {
 	name := c.PathValue("name")
-	err := s.Vault.Remove(ctx, c.Caller.Workspace.ID, name, c.by())
+	err := s.Vault.Remove(ctx, c.Caller.Workspace.ID, name, c.Caller.By())
 	if isCode(err, fault.UnknownSecret) {
 		return nil, asNotFound(err)
 	}

@@ -34,7 +34,7 @@ func (s *api) erase(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	session, e, err := s.Sessions.EraseOf(ctx, c.Caller.Workspace.ID, id, caller, c.by())
+	session, e, err := s.Sessions.EraseOf(ctx, c.Caller.Workspace.ID, id, caller, c.Caller.By())
 	return erasureView{session, e.At.UTC(), e.Already, e.Canceled}, err
 }
 

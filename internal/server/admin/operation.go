@@ -199,14 +199,6 @@ func respond(w http.ResponseWriter, status int, result any) error {
 	return server.WriteData(w, status, result)
 }
 
-// by names the caller in records that have one text for every kind of actor.
-func (c *call) by() string {
-	if c.Caller.Command != "" {
-		return c.Caller.Command
-	}
-	return "key:" + c.Caller.Key
-}
-
 // expected returns the version that If-Match requires, "" for none.
 func (c *call) expected() string {
 	tag := strings.TrimSpace(strings.Join(c.Header.Values("If-Match"), ","))

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *api) pauseWorkspace(ctx context.Context, c *call) (any, error) {
-	return viewPause(s.Workspaces.Pause(ctx, c.Caller.Workspace.ID, c.by()))
+	return viewPause(s.Workspaces.Pause(ctx, c.Caller.Workspace.ID, c.Caller.By()))
 }
 
 func (s *api) resumeWorkspace(ctx context.Context, c *call) (any, error) {
@@ -15,7 +15,7 @@ func (s *api) resumeWorkspace(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) pauseServer(ctx context.Context, c *call) (any, error) {
-	return viewPause(s.Workspaces.PauseServer(ctx, c.by()))
+	return viewPause(s.Workspaces.PauseServer(ctx, c.Caller.By()))
 }
 
 func (s *api) resumeServer(ctx context.Context, _ *call) (any, error) {

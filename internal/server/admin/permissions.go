@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -151,7 +152,7 @@ type entryView struct {
 	ID         uuid.UUID  `json:"allowlist_id"`
 	Tool       string     `json:"tool"`
 	Pattern    string     `json:"pattern"`
-	AddedBy    string     `json:"added_by"` // key id, or cli
+	AddedBy    string     `json:"added_by"` // key id, or cli:USER
 	ApprovalID *uuid.UUID `json:"approval_id"`
 	Hits       int64      `json:"hits"`
 	LastHitAt  *time.Time `json:"last_hit_at"`
@@ -181,7 +182,7 @@ func (s *api) addPattern(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	ws := c.Caller.Workspace.ID
-	stored, err := s.Permissions.AddRule(ctx, permission.Rule{Workspace: ws, Key: c.Caller.Key, Pattern: pattern})
+	stored, err := s.Permissions.AddRule(ctx, permission.Rule{Workspace: ws, Key: cmp.Or(c.Caller.Key, c.Caller.Command), Pattern: pattern})
 	if err != nil {
 		return nil, err
 	}

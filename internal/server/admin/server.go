@@ -81,7 +81,7 @@ func (s *api) deleteWorkspace(ctx context.Context, c *call) (any, error) {
 	if _, err := s.Workspaces.Find(ctx, ref); err != nil {
 		return nil, noWorkspace(ref)
 	}
-	sessions, canceled, err := s.Stores.DeleteWorkspace(ctx, id, c.by())
+	sessions, canceled, err := s.Stores.DeleteWorkspace(ctx, id, c.Caller.By())
 	return deletedWorkspace{id, sessions, canceled}, err
 }
 

@@ -72,7 +72,7 @@ func (s *api) skillVersion(ctx context.Context, c *call, version int) (any, erro
 
 // putSkill stores a version. If-Match names the newest version that the document was made from.
 func (s *api) putSkill(ctx context.Context, c *call) (any, error) {
-	up := skill.Upload{Document: c.body.RequiredText("document"), Draft: c.body.Bool("draft"), By: c.by()}
+	up := skill.Upload{Document: c.body.RequiredText("document"), Draft: c.body.Bool("draft"), By: c.Caller.By()}
 	if tag := c.expected(); tag != "" {
 		n, err := strconv.Atoi(tag)
 		if err != nil {
@@ -106,7 +106,7 @@ func (s *api) publishSkill(ctx context.Context, c *call) (any, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	p, err := s.Skills.Publish(ctx, c.Caller.Workspace.ID, c.PathValue("skill"), version, c.by())
+	p, err := s.Skills.Publish(ctx, c.Caller.Workspace.ID, c.PathValue("skill"), version, c.Caller.By())
 	if err != nil {
 		return nil, c.skillError(err)
 	}
@@ -114,7 +114,7 @@ func (s *api) publishSkill(ctx context.Context, c *call) (any, error) {
 }
 
 func (s *api) archiveSkill(ctx context.Context, c *call) (any, error) {
-	if err := s.Skills.Archive(ctx, c.Caller.Workspace.ID, c.PathValue("skill"), c.by()); err != nil {
+	if err := s.Skills.Archive(ctx, c.Caller.Workspace.ID, c.PathValue("skill"), c.Caller.By()); err != nil {
 		return nil, c.skillError(err)
 	}
 	return deleted{c.PathValue("skill"), true}, nil

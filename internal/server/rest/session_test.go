@@ -153,6 +153,10 @@ func TestSessionsAreErasedByTheirKey(t *testing.T) {
 				t.Errorf("%d %s", r.status, r.text)
 			}
 		}
+		var by string
+		if err := s.pool.QueryRow(t.Context(), `SELECT by FROM erasures WHERE session_id = $1`, id).Scan(&by); err != nil || by != "key:"+key[4:12] {
+			t.Errorf("erased by %q, %v", by, err)
+		}
 		if got := s.session(t, id); got.User != nil || len(got.Metadata) != 0 || got.Title != "" {
 			t.Errorf("%+v", got)
 		}

@@ -16,14 +16,11 @@ import (
 // exceed it by their number.
 const MaxEntries = 500
 
-// byCommand is the origin of a pattern that the command line has added.
-const byCommand = "cli"
-
 // Rule is a pattern to be added to a workspace's allow-list, and its origin.
 type Rule struct {
 	Workspace uuid.UUID
 	Approval  uuid.UUID // zero: none, an administrator adds it
-	Key       string    // id of the key that adds it; "" is the command line
+	Key       string    // id of the key or member that adds it, or "cli:anna"
 	Pattern   string
 }
 
@@ -32,7 +29,7 @@ type Entry struct {
 	ID         uuid.UUID
 	Tool       string
 	Pattern    string
-	AddedBy    string     // id of a key, or "cli"
+	AddedBy    string     // id of a key or member, or "cli:anna"; "cli" in records of earlier releases
 	ApprovalID *uuid.UUID // the approval that added it
 	Hits       int64      // calls that it allowed
 	LastHitAt  *time.Time
@@ -58,9 +55,6 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 		return invalidPattern(v)
 	}
 	row := db.AllowlistInsertParams{ID: uuid.Must(uuid.NewV7()), WorkspaceID: r.Workspace, Tool: p.Tool(), Pattern: p.String(), AddedBy: r.Key}
-	if r.Key == "" {
-		row.AddedBy = byCommand
-	}
 	if r.Approval != uuid.Nil {
 		row.ApprovalID = &r.Approval
 	}

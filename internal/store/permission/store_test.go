@@ -151,7 +151,7 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 	for _, r := range []permission.Rule{
 		{Workspace: w.id, Approval: approval, Key: "7F3kQ2zB", Pattern: " bash(git diff:*) "},
 		{Workspace: w.id, Pattern: "bash(git diff *)"}, // the same pattern: the first origin stays
-		{Workspace: w.id, Pattern: "write(reports/**)"},
+		{Workspace: w.id, Key: "cli:anna", Pattern: "write(reports/**)"},
 	} {
 		if err := w.add(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 	if first.Pattern != "bash(git diff *)" || first.Tool != "bash" || first.AddedBy != "7F3kQ2zB" || first.ApprovalID == nil || *first.ApprovalID != approval {
 		t.Errorf("%+v", first)
 	}
-	if second.Pattern != "write(reports/**)" || second.AddedBy != "cli" || second.ApprovalID != nil || second.LastHitAt != nil || second.Hits != 0 {
+	if second.Pattern != "write(reports/**)" || second.AddedBy != "cli:anna" || second.ApprovalID != nil || second.LastHitAt != nil || second.Hits != 0 {
 		t.Errorf("%+v", second)
 	}
 
@@ -187,10 +187,10 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 		t.Errorf("the revocation is not recorded: %+v", entries)
 	}
 	// A revoked pattern can be added again, with its own origin.
-	if err := w.add(t.Context(), permission.Rule{Workspace: w.id, Pattern: "bash(git diff *)"}); err != nil {
+	if err := w.add(t.Context(), permission.Rule{Workspace: w.id, Key: "cli:anna", Pattern: "bash(git diff *)"}); err != nil {
 		t.Fatal(err)
 	}
-	if entries = w.list(t); len(entries) != 3 || entries[2].AddedBy != "cli" || w.judge(t, "bash", bash("git diff")) != permission.Allow {
+	if entries = w.list(t); len(entries) != 3 || entries[2].AddedBy != "cli:anna" || w.judge(t, "bash", bash("git diff")) != permission.Allow {
 		t.Errorf("%+v", entries)
 	}
 }

@@ -143,7 +143,7 @@ func (s *api) deleteSession(w http.ResponseWriter, r *call.Request) error {
 	if _, err := s.Turns.Cancel(r.Context(), workspace, id); err != nil { // stops the worker, which Erase does not know
 		return err
 	}
-	e, err := s.Sessions.EraseContent(r.Context(), id, r.Caller.Key)
+	e, err := s.Sessions.EraseContent(r.Context(), id, r.Caller.By())
 	if err != nil {
 		return err
 	}
