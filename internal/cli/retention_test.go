@@ -55,7 +55,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 || !strings.Contains(errs, "erased before, at "+time.Now().Format("2006-")) {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "does not exist in this workspace") {
+	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "was erased") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
