@@ -21,7 +21,7 @@ VULNERABILITIES = https://vuln.go.dev
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test test-short race chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks packages-pgvector lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race race-e2e chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks packages-pgvector lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,15 @@ test-short: ## run the quick tests, in about a minute on two cores; slow ones ar
 	$(POSTGRES) $(GO) test -short -parallel $(PARALLEL) -timeout 5m ./...
 
 # Programs with the race detector sleep for a second at their end, and many tests wait for processes.
-race: ## run every test with the race detector
-	GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -parallel $(PARALLEL) -timeout 15m ./...
+# verify has run vet.
+RACE = GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -vet=off -parallel $(PARALLEL) -timeout 15m
+
+race: ## run every test, all but the end-to-end tests with the race detector
+	$(RACE) $$($(GO) list ./... | grep -v '/internal/testing/e2e$$')
+	$(POSTGRES) $(GO) test -vet=off -parallel $(PARALLEL) -timeout 15m ./internal/testing/e2e
+
+race-e2e: ## run the end-to-end tests with the race detector, which takes about eight minutes on two cores
+	$(RACE) ./internal/testing/e2e
 
 CHAOS = $(GO) test $(TAGS) -count=1 -timeout 0 -v ./internal/testing/e2e $(if $(OLD),-chaos.old $(OLD))
 
