@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -239,7 +241,7 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification,
 	if sum.Links == 0 && sum.Findings == 0 {
 		return notVerified(v)
 	}
-	text := describeVerification(sum, len(v.Heads) > 0, len(found))
+	text := describeVerification(sum, v.Heads, len(found))
 	if len(torn) > 0 {
 		text = describeTorn(torn) + "\n" + text
 	}
@@ -272,7 +274,7 @@ func notVerified(v chain.Verification) *problem {
 	return p
 }
 
-func describeVerification(s chain.Summary, heads bool, listed int) string {
+func describeVerification(s chain.Summary, heads []chain.Head, listed int) string {
 	text := fmt.Sprintf("Compared %d %s of %d %s. The chain covers all turns that ended before %s.",
 		s.Events, pluralize(int(s.Events), "event", "events"), s.Links, pluralize(int(s.Links), "link", "links"), s.Upto.Format(time.RFC3339))
 	if s.Links == 0 {
@@ -281,8 +283,12 @@ func describeVerification(s chain.Summary, heads bool, listed int) string {
 	if s.Dropped > 0 {
 		text += fmt.Sprintf("\nRetention has dropped %d more; their digests are intact.", s.Dropped)
 	}
-	if !heads {
+	if len(heads) == 0 {
 		text += "\nWithout --heads this does not show whether links were removed at the end, or all of them: a server makes new ones."
+	} else {
+		newest := slices.MaxFunc(heads, func(a, b chain.Head) int { return cmp.Compare(a.Number, b.Number) })
+		text += fmt.Sprintf("\nCompared with %d %s. The newest is of link %d, from %s: this does not show whether later links were removed or rewritten.",
+			len(heads), pluralize(len(heads), "head", "heads"), newest.Number, newest.At.Format(time.RFC3339))
 	}
 	if s.Findings > listed {
 		return text + fmt.Sprintf("\n%d differences; the first %d are listed.", s.Findings, listed)

@@ -83,7 +83,7 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 			t.Errorf("exit code %d: %s, %+v", code, errs, shown)
 		}
 	}
-	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 {
+	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 || !strings.Contains(errs, "Compared with 1 head. The newest is of link ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	whole, err := os.ReadFile(heads)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/wiki"
 )
 
 // wikiChanges is the result of wiki sync: the paths of documents.
@@ -44,7 +45,7 @@ changes at the same time is not overwritten.`,
 		Args: exactArguments("DIR"),
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			to = strings.TrimSuffix(to, "/") + "/"
-			files, err := markdownFiles(c.resolvePath(args[0]), to)
+			files, err := c.markdownFiles(c.resolvePath(args[0]), to)
 			if err != nil {
 				return err
 			}
@@ -84,25 +85,35 @@ func extraNote(n int) string {
 }
 
 // markdownFiles returns the content of the Markdown files of a directory by the paths of their
-// documents.
-func markdownFiles(dir, to string) (map[string]string, error) {
+// documents. It names and skips symbolic links: they may lead out of the directory.
+func (c *command) markdownFiles(dir, to string) (map[string]string, error) {
 	const unchanged = " Nothing was changed."
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: dir + " is not a directory.", Why: "wiki sync takes a directory of Markdown files.",
 			Do: "Write a single file: parley wiki put PATH FILE." + unchanged}
 	}
+	rejected := func(name, what, why, do string) error {
+		return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s %s.", name, what), Why: why, Do: do + ", and run the command again." + unchanged}
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, unreadableError(err)
+	}
 	files := make(map[string]string)
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err // d is nil for a directory that does not exist
 		}
-		switch hidden := strings.HasPrefix(d.Name(), ".") && name != dir; {
+		switch hidden := strings.HasPrefix(d.Name(), ".") && name != root; {
 		case hidden && d.IsDir():
 			return filepath.SkipDir
 		case hidden || d.IsDir() || filepath.Ext(name) != ".md":
 			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			c.printNote("Skipped %s: it is a symbolic link.", name)
+			return nil
 		}
-		rel, err := filepath.Rel(dir, name)
+		rel, err := filepath.Rel(root, name)
 		if err != nil {
 			return err
 		}
@@ -111,8 +122,10 @@ func markdownFiles(dir, to string) (map[string]string, error) {
 			return err
 		}
 		if !utf8.Valid(content) {
-			return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s is not text in UTF-8.", name), Why: "Documents are text in UTF-8.",
-				Do: "Convert it, and run the command again." + unchanged}
+			return rejected(name, "is not text in UTF-8", "Documents are text in UTF-8.", "Convert it")
+		}
+		if len(content) > wiki.MaxContent {
+			return rejected(name, fmt.Sprintf("has %d bytes", len(content)), fmt.Sprintf("A document has at most %d bytes.", wiki.MaxContent), "Split it")
 		}
 		files[to+filepath.ToSlash(rel)] = string(content)
 		return nil

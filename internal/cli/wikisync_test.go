@@ -66,20 +66,24 @@ func TestSyncSendsOnlyChanges(t *testing.T) {
 	}
 }
 
-// TestSyncRejectsWhatIsNoText checks a directory that does not exist, a file, and a directory with a
-// file that is not text, of which nothing is written.
-func TestSyncRejectsWhatIsNoText(t *testing.T) {
+// TestSyncRejectsWhatIsNotADocument checks a directory that does not exist, a file, and directories with
+// a file that is not text or is too long, of which nothing is written.
+func TestSyncRejectsWhatIsNotADocument(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
-	if err := os.Mkdir(filepath.Join(sh.dir, "book"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"book", "long"} {
+		if err := os.Mkdir(filepath.Join(sh.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		fileOf(t, sh, dir+"/a.md", "text")
 	}
-	fileOf(t, sh, "book/a.md", "text")
 	fileOf(t, sh, "book/b.md", "\xff\xfe")
+	fileOf(t, sh, "long/b.md", strings.Repeat("x", 1<<20+1))
 	for line, want := range map[string]string{
 		"wiki sync nowhere":            "nowhere cannot be read.\n        No such file or directory.",
 		"wiki sync book/a.md":          "a.md is not a directory.",
 		"wiki sync book":               "b.md is not text in UTF-8.",
+		"wiki sync long":               "b.md has 1048577 bytes.",
 		"audit verify --heads nowhere": "nowhere cannot be read.\n        No such file or directory.",
 	} {
 		if _, errs, code := sh.run(strings.Fields(line)...); code != 2 || !strings.Contains(errs, want) {
@@ -88,5 +92,28 @@ func TestSyncRejectsWhatIsNoText(t *testing.T) {
 	}
 	if list := sh.must("wiki", "list", "--json"); strings.Contains(list, "a.md") {
 		t.Errorf("a part of the directory was written: %s", list)
+	}
+}
+
+// TestSyncSkipsLinks synchronizes a directory behind a symbolic link. A link in it, which may lead to any
+// file of the machine, is named and skipped.
+func TestSyncSkipsLinks(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	if err := os.Mkdir(filepath.Join(sh.dir, "book"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fileOf(t, sh, "book/a.md", "text")
+	fileOf(t, sh, "private.txt", "private")
+	for link, to := range map[string]string{"book/link.md": "../private.txt", "shelf": "book"} {
+		if err := os.Symlink(to, filepath.Join(sh.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := sh.run("wiki", "sync", "shelf"); code != 0 || !strings.Contains(errs, "link.md: it is a symbolic link.") || !strings.Contains(errs, "1 added") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if list := sh.must("wiki", "list", "--json"); !strings.Contains(list, "wiki/a.md") || strings.Contains(list, "link.md") {
+		t.Errorf("the documents are %s", list)
 	}
 }
