@@ -14,9 +14,11 @@ import (
 const slowTurns = 10
 
 // openJobs are the jobs that have not ended. A job of a process that is gone is lost, which River only
-// finds out after an hour.
-const openJobs = `(SELECT queue, CASE WHEN state = 'running' AND attempted_by[cardinality(attempted_by)] <> ALL (SELECT nodes_alive()::text) THEN 'lost' ELSE state::text END AS state,
-       scheduled_at, created_at FROM river_job WHERE state IN ('available', 'running', 'retryable', 'discarded')) j`
+// finds out after an hour. It does not count if another process has its turn, or has ended it.
+const openJobs = `(SELECT queue, CASE WHEN lost THEN 'lost' ELSE state::text END AS state, scheduled_at, created_at
+FROM (SELECT *, attempted_by[cardinality(attempted_by)] AS node, state = 'running' AND attempted_by[cardinality(attempted_by)] <> ALL (SELECT nodes_alive()::text) AS lost
+      FROM river_job WHERE state IN ('available', 'running', 'retryable', 'discarded')) r
+WHERE NOT (lost AND kind = 'turn' AND NOT EXISTS (SELECT FROM turns t WHERE t.id = (r.args->>'turn_id')::uuid AND t.state = 'running' AND t.node::text = r.node))) j`
 
 // describeActivity returns the work of all processes on a database. It is called each second: each
 // query reads rows of a partial index or of a small table, or the newest turns.
@@ -30,7 +32,7 @@ func describeActivity(pool *pgxpool.Pool) func(context.Context) (admin.Activity,
 WHERE created_at > now() - interval '5 minutes' AND state IN ('completed', 'failed', 'canceled') GROUP BY 1, 2 ORDER BY 3 DESC`); err != nil {
 				return fmt.Errorf("count ended turns: %w", err)
 			}
-			if a.Workers, err = collectRows[admin.Worker](ctx, tx, `SELECT node, count(*) FROM turns WHERE state = 'running' AND node IS NOT NULL GROUP BY 1 ORDER BY 1`); err != nil {
+			if a.Workers, err = collectRows[admin.Worker](ctx, tx, `SELECT node, count(*) FROM turns WHERE state = 'running' AND node IN (SELECT nodes_alive()) GROUP BY 1 ORDER BY 1`); err != nil {
 				return fmt.Errorf("list workers: %w", err)
 			}
 			if a.Slow, err = collectRows[admin.RunningTurn](ctx, tx, `SELECT t.id, t.session_id, w.slug, coalesce(t.node, 0), greatest(extract(epoch FROM now() - t.started_at), 0)::float8

@@ -84,7 +84,7 @@ func renderActivity(a client.Activity) string {
 	for _, w := range a.Workers {
 		workers = append(workers, fmt.Sprintf("node %d: %d", w.Node, w.Turns))
 	}
-	line("workers", "%s", cmp.Or(strings.Join(workers, ", "), "none has a turn"))
+	line("workers", "%s", cmp.Or(strings.Join(workers, ", "), "no living process has a turn"))
 	for _, e := range a.Ended {
 		name := e.State
 		if e.Error != "" {
@@ -100,10 +100,10 @@ func renderActivity(a client.Activity) string {
 		line("queue", "%-12s %6d %-10s oldest %s", plainLine(q.Name), q.Jobs, plainLine(q.State), formatSeconds(q.Oldest)+lostNote(q))
 	}
 	if len(a.Slow) > 0 {
-		fmt.Fprintf(&b, "\n%8s  %-20s %-6s %-36s  %s\n", "SECONDS", "WORKSPACE", "NODE", "SESSION", "TURN")
+		fmt.Fprintf(&b, "\n%8s  %-20s %-10s %-36s  %s\n", "SECONDS", "WORKSPACE", "NODE", "SESSION", "TURN")
 	}
 	for _, t := range a.Slow {
-		fmt.Fprintf(&b, "%8.1f  %-20s %-6d %-36s  %s\n", t.Seconds, plainLine(t.Workspace), t.Node, plainLine(t.Session), plainLine(t.Turn))
+		fmt.Fprintf(&b, "%8.1f  %-20s %-10d %-36s  %s\n", t.Seconds, plainLine(t.Workspace), t.Node, plainLine(t.Session), plainLine(t.Turn))
 	}
 	return b.String()
 }
@@ -113,7 +113,7 @@ func lostNote(q client.Queue) string {
 	if q.State != "lost" {
 		return ""
 	}
-	return "   (with its process; the turn or delivery continues elsewhere)"
+	return "   (their processes ended; another process takes the work over)"
 }
 
 func formatSeconds(s float64) string {

@@ -42,6 +42,10 @@ func TestTopShowsTheWork(t *testing.T) {
 		VALUES ('running', 'gone', 'gone', '{}', 1, 1, now(), '{999999999}')`); err != nil {
 		t.Fatal(err)
 	}
+	if tag, err := pool.Exec(t.Context(), `INSERT INTO river_job (state, kind, queue, args, max_attempts, attempt, attempted_at, attempted_by)
+		SELECT 'running', 'turn', 'gone', jsonb_build_object('turn_id', id), 1, 1, now(), '{999999999}' FROM turns WHERE state = 'failed'`); err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err) // another process has ended the turn of this lost job
+	}
 	for name, sh := range map[string]shell{"server": remote, "database": database} {
 		var text string
 		var a client.Activity
