@@ -316,10 +316,21 @@ func (c *chaosRun) answer(ctx context.Context, q *question, decision string) {
 		c.provide(ctx, q.SecretURL)
 		return
 	}
-	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, q.DecideURL, decision) },
-		func(status int, _ []byte) bool {
-			return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
-		})
+	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, q.DecideURL, decision) }, c.isAnswered)
+}
+
+// isAnswered reports whether a response to an answer is final. A promotion may lose a question that the
+// standby did not have yet: docs/operations.md describes when.
+func (c *chaosRun) isAnswered(status int, _ []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch status {
+	case http.StatusOK, http.StatusConflict, http.StatusGone:
+		return true
+	case http.StatusNotFound:
+		return len(c.promotions) > 0
+	}
+	return false
 }
 
 // cancel cancels a turn and records whether that ended it.
@@ -372,7 +383,5 @@ func (c *chaosRun) provide(ctx context.Context, url string) {
 		req := srv.post(url, map[string]string{"action": "provide", "value": shopSecret})
 		req.Header.Set("Authorization", "Bearer "+c.secretKey)
 		return req
-	}, func(status int, _ []byte) bool {
-		return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
-	})
+	}, c.isAnswered)
 }
