@@ -51,7 +51,7 @@ func TestLimitsKill(t *testing.T) {
 		"many levels":      {with("deep", "129", "stay"), sandbox.Limits{}, "killed: its folders are more than 128 deep", 137},
 		"files in memory":  {with("names", "/tmp", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /tmp", 137},
 		"and more of them": {with("names", "/dev/shm", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /dev/shm", 137},
-		"a full disk":      {bash("for i in $(seq 4); do head -c 50M /dev/zero > $i; done; sleep 1000"), almost(t, 100*mib), "killed: the server's disk has less than", 137},
+		"a full disk":      {bash("for i in $(seq 16); do head -c 50M /dev/zero > $i; done; sleep 1000"), almost(t, 100*mib), "killed: the server's disk has less than", 137},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
