@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -320,15 +321,16 @@ func (c *chaosRun) answer(ctx context.Context, q *question, decision string) {
 }
 
 // isAnswered reports whether a response to an answer is final. A promotion may lose a question that the
-// standby did not have yet: docs/operations.md describes when.
+// standby did not have, but only if commits became visible without it: docs/operations.md describes when.
 func (c *chaosRun) isAnswered(status int, _ []byte) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch status {
 	case http.StatusOK, http.StatusConflict, http.StatusGone:
 		return true
 	case http.StatusNotFound:
-		return len(c.promotions) > 0
+		unconfirmed := slices.ContainsFunc(c.plan.kinds, func(kind string) bool { return kind == faultDatabase || kind == faultDisk || kind == faultTerminate })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return unconfirmed && len(c.promotions) > 0
 	}
 	return false
 }
