@@ -1,8 +1,9 @@
 // Package logging makes the logger of the service. Its handler adds the ids of the request and of the
 // recorded trace in the context to every line, and summarizes a warning that is repeated.
 //
-// It promises that a storm of one message, or of all warnings about a lost database, costs a few lines a minute, and that no line is lost
-// without being counted. It never changes the text of a line, so callers keep secrets out of it.
+// It promises that a storm of one message, or of all warnings about a lost database, costs a few lines
+// a minute, and that no line is lost without being counted. It never changes the text of a line, so
+// callers keep secrets out of it.
 package logging
 
 import (
