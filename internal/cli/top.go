@@ -84,7 +84,7 @@ func renderActivity(a client.Activity) string {
 	for _, w := range a.Workers {
 		workers = append(workers, fmt.Sprintf("node %d: %d", w.Node, w.Turns))
 	}
-	line("workers", "%s", cmp.Or(strings.Join(workers, ", "), "no living process has a turn"))
+	line("workers", "%s", cmp.Or(strings.Join(workers, ", "), "none has a turn"))
 	for _, e := range a.Ended {
 		name := e.State
 		if e.Error != "" {
