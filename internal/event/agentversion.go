@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -22,10 +21,12 @@ func (v AgentVersion) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *AgentVersion) UnmarshalJSON(raw []byte) error {
-	var n int
-	switch {
-	case string(raw) == draft:
-	case json.Unmarshal(raw, &n) != nil || n < 1:
+	if string(raw) == draft {
+		*v = 0
+		return nil
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < 1 {
 		return fmt.Errorf("%s is not a version of an agent", raw)
 	}
 	*v = AgentVersion(n)

@@ -34,31 +34,18 @@ type Judgment struct {
 	Pattern string       // of the allow-list, if it decided
 }
 
-// Decide is Judge for callers that need no more than the verdict and the reason.
-func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
-	j := r.Judge(tool, input, scopes)
-	return j.Verdict, j.Reason
-}
-
 // Judge returns the decision about a call, in this order: a tool that the workspace denies is
 // denied; a call that the allow-list covers is allowed; then the workspace's rule for the tool
 // applies, or the built-in one. scopes are those of the key that sent the message, including
 // implied ones: the names that apikey.Scopes.Expand returns.
 func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) Judgment {
+	if reason, source := r.denial(tool); reason != "" {
+		return Judgment{Verdict: Deny, Source: source, Reason: reason}
+	}
 	t, known := r.kindOf(tool)
 	rule, set := r.set[tool]
-	if set = set && !t.fixed; set && rule == Deny { // also a tool of a caller
-		return Judgment{Verdict: Deny, Source: event.SourceRule, Reason: fmt.Sprintf("This workspace does not allow the tool %s.", tool)}
-	}
-	set = set && known
-	label, own := r.own[tool]
-	if own && label == "" {
-		return Judgment{Verdict: Deny, Source: event.SourceLabel,
-			Reason: fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool)}
-	}
-	if !known && strings.Contains(tool, "__") {
-		return Judgment{Verdict: Deny, Source: event.SourceLabel, Reason: fmt.Sprintf("The tool %s was removed.", tool)}
-	}
+	set = set && !t.fixed && known
+	_, own := r.own[tool]
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
 			r.hits.addHit(e.id)
@@ -82,10 +69,23 @@ func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) Judgme
 // Denied returns the reason why no call of a tool can run, or "" if some can. The model is not
 // offered a denied tool.
 func (r Rules) Denied(tool string) string {
-	if v, reason := r.Decide(tool, json.RawMessage("{}"), nil); v == Deny {
-		return reason
+	reason, _ := r.denial(tool)
+	return reason
+}
+
+// denial returns why no call of a tool can run, and what decided so, or "".
+func (r Rules) denial(tool string) (reason string, source event.Source) {
+	t, known := r.kindOf(tool)
+	label, own := r.own[tool]
+	switch {
+	case r.set[tool] == Deny && !t.fixed: // also a tool of a caller
+		return fmt.Sprintf("This workspace does not allow the tool %s.", tool), event.SourceRule
+	case own && label == "":
+		return fmt.Sprintf("The tool %s is disabled, or its definition has changed and waits for an administrator.", tool), event.SourceLabel
+	case !known && strings.Contains(tool, "__"):
+		return fmt.Sprintf("The tool %s was removed.", tool), event.SourceLabel
 	}
-	return ""
+	return "", ""
 }
 
 // kindOf returns how the engine judges a tool, built in or the workspace's own.

@@ -63,9 +63,9 @@ func TestBuiltInRules(t *testing.T) {
 		{"nobody_knows", nil, writer, permission.Ask},
 		{"", nil, writer, permission.Ask},
 	} {
-		got, reason := permission.Rules{}.Decide(c.tool, c.input, c.scopes)
-		if got != c.want || reason == "" {
-			t.Errorf("%s %s with %v: %s, %q", c.tool, c.input, c.scopes, got, reason)
+		j := permission.Rules{}.Judge(c.tool, c.input, c.scopes)
+		if j.Verdict != c.want || j.Reason == "" {
+			t.Errorf("%s %s with %v: %s, %q", c.tool, c.input, c.scopes, j.Verdict, j.Reason)
 		}
 	}
 }
@@ -84,8 +84,8 @@ func TestMalformedInputIsNeverMorePermitted(t *testing.T) {
 			at := rapid.IntRange(0, len(spoiled)-1).Draw(r, "at")
 			spoiled = append(append(append([]byte{}, spoiled[:at]...), rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(r, "bytes")...), spoiled[min(len(spoiled), at+rapid.IntRange(0, 3).Draw(r, "gone")):]...)
 			for _, scopes := range [][]string{nil, writer} {
-				plain, _ := permission.Rules{}.Decide(tool, input, scopes)
-				if got, _ := (permission.Rules{}).Decide(tool, spoiled, scopes); strict[got] < strict[plain] {
+				plain := permission.Rules{}.Judge(tool, input, scopes).Verdict
+				if got := (permission.Rules{}).Judge(tool, spoiled, scopes).Verdict; strict[got] < strict[plain] {
 					r.Fatalf("%s %s: %s, but %s is %s", tool, spoiled, got, input, plain)
 				}
 			}

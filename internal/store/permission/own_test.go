@@ -48,10 +48,10 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := rules.WithAgent(map[string]string{"crm__find": "changes"}, map[string]string{"crm__rename": "deny"})
-	if v, _ := own.Decide("crm__find", input, nil); v != permission.Ask {
+	if v := own.Judge("crm__find", input, nil).Verdict; v != permission.Ask {
 		t.Errorf("a tool that the version labels as changing: %s", v)
 	}
-	if v, _ := own.Decide("crm__rename", input, nil); v != permission.Deny {
+	if v := own.Judge("crm__rename", input, nil).Verdict; v != permission.Deny {
 		t.Errorf("a tool that the version denies: %s", v)
 	}
 	if err := w.Set(t.Context(), w.id, "crm__none", permission.Allow); fault.From(err) == nil {

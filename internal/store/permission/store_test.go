@@ -53,7 +53,7 @@ func (w tenant) judge(t *testing.T, tool string, input json.RawMessage) permissi
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, _ := rules.Decide(tool, input, nil)
+	v := rules.Judge(tool, input, nil).Verdict
 	return v
 }
 
@@ -106,7 +106,7 @@ func TestDenialsComeFirstThenTheAllowListThenTheRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := rules.Decide("wiki_write", page("x"), writer); v != permission.Ask {
+	if v := rules.Judge("wiki_write", page("x"), writer).Verdict; v != permission.Ask {
 		t.Errorf("the workspace's rule is ask, and its caller with wiki:write gets %s", v)
 	}
 	elsewhere := tenant{Store: w.Store, pool: w.pool, id: create(t, w.pool, "other")}
@@ -282,8 +282,8 @@ func TestUsesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		rules.Decide("bash", bash("git diff"), nil)
-		rules.Decide("bash", bash("rm x"), nil)
+		rules.Judge("bash", bash("git diff"), nil)
+		rules.Judge("bash", bash("rm x"), nil)
 	}
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestUsesAreCounted(t *testing.T) {
 		t.Errorf("%+v", entries)
 	}
 	// Within the minute, uses are kept in memory.
-	rules.Decide("bash", bash("git diff"), nil)
+	rules.Judge("bash", bash("git diff"), nil)
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
