@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -44,9 +43,14 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
 	config.AfterConnect = nativeUUID
 	if log != nil {
-		checkLineage := eventlog.CheckLineage(log)
+		checks := []func(context.Context, *pgx.Conn) error{nativeUUID, eventlog.CheckLineage(log), eventlog.CheckStandbys()}
 		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
+			for _, check := range checks {
+				if err := check(ctx, conn); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 	}
 	boundConnection(config.ConnConfig, name)

@@ -327,7 +327,7 @@ func (c *chaosRun) isAnswered(status int, _ []byte) bool {
 	case http.StatusOK, http.StatusConflict, http.StatusGone:
 		return true
 	case http.StatusNotFound:
-		unconfirmed := slices.ContainsFunc(c.plan.kinds, func(kind string) bool { return kind == faultDatabase || kind == faultDisk || kind == faultTerminate })
+		unconfirmed := slices.ContainsFunc(c.plan.kinds, func(kind string) bool { return kind == faultDisk || kind == faultTerminate })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return unconfirmed && len(c.promotions) > 0
