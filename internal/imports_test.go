@@ -46,7 +46,7 @@ var ours = map[string]string{
 	"internal/model/openai":                 "internal/event internal/model internal/model/provider internal/sse",
 	"internal/model/provider":               "internal/event internal/model",
 	"internal/origin":                       "",
-	"internal/outage":                       "",
+	"internal/outage":                       "internal/pgerr",
 	"internal/pdftext":                      "",
 	"internal/pgerr":                        "",
 	"internal/placeholder":                  "",

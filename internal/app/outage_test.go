@@ -25,6 +25,9 @@ func (j *journal) Write(line []byte) (int, error) {
 	if err := json.Unmarshal(bytes.TrimSpace(line), &l); err != nil {
 		return 0, err
 	}
+	if l.Level == "DEBUG" && !strings.HasSuffix(l.Msg, ": works again") {
+		return len(line), nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines[l.Msg]++
@@ -60,7 +63,7 @@ func TestOutageFillsNoLog(t *testing.T) {
 	t.Parallel()
 	b := newBridge(t, dbtest.DSN(t))
 	j := &journal{lines: make(map[string]int)}
-	at, _, err := serve(t, app.Options{Log: slog.New(slog.NewJSONHandler(j, nil))}, "DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0")
+	at, _, err := serve(t, app.Options{Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))}, "DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,16 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // remindEvery is the pause between two log lines during an outage.
 const remindEvery = time.Minute
 
 // Log logs the outages of one repeated operation: a line when the first attempt fails, at most one
-// a minute while attempts fail, and one when an attempt succeeds. It is safe for concurrent use.
+// a minute while attempts fail, and one when an attempt succeeds. The end is a line at DEBUG if the
+// database was lost: its own lines say so, once for all operations. It is safe for concurrent use.
 type Log struct {
 	log       *slog.Logger
 	operation string
@@ -21,7 +24,8 @@ type Log struct {
 	mu       sync.Mutex
 	began    time.Time // zero: the operation works
 	logged   time.Time
-	failures int // since began
+	failures int  // since began
+	lost     bool // nothing but the loss of the database was logged since began
 }
 
 // New returns a Log. The operation is a phrase such as "renew leases".
@@ -40,17 +44,21 @@ func (l *Log) Note(ctx context.Context, err error, args ...any) {
 	case err == nil && l.began.IsZero():
 		return
 	case err == nil:
-		l.log.InfoContext(ctx, l.operation+": works again", "after", now.Sub(l.began).Round(time.Millisecond), "failures", l.failures)
+		level := slog.LevelInfo
+		if l.lost {
+			level = slog.LevelDebug
+		}
+		l.log.Log(ctx, level, l.operation+": works again", "after", now.Sub(l.began).Round(time.Millisecond), "failures", l.failures)
 		l.began, l.failures = time.Time{}, 0
 		return
 	}
 	l.failures++
 	switch {
 	case l.began.IsZero():
-		l.began, l.logged = now, now
+		l.began, l.logged, l.lost = now, now, pgerr.IsLost(err)
 		l.log.WarnContext(ctx, l.operation+": failed", append(args, "err", err)...)
 	case now.Sub(l.logged) >= remindEvery:
-		l.logged = now
+		l.logged, l.lost = now, l.lost && pgerr.IsLost(err)
 		args = append(args, "since", now.Sub(l.began).Round(time.Second), "failures", l.failures, "err", err)
 		l.log.WarnContext(ctx, l.operation+": still failing", args...)
 	}

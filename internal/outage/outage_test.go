@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/parley-server/parley/internal/outage"
 )
 
@@ -50,6 +52,30 @@ func TestOutageIsThreeKindsOfLines(t *testing.T) {
 		out.Reset()
 		if l.Note(stopped, down); out.Len() > 0 {
 			t.Errorf("after the end: %s", out.String())
+		}
+	})
+}
+
+// TestLostDatabaseEndsOnce: the server logs the loss of the database and its end once. The end of an
+// operation is logged only if another failure was.
+func TestLostDatabaseEndsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lost, cut := &pgconn.PgError{Code: "57P01"}, errors.New("unexpected EOF")
+		for _, c := range []struct {
+			failures []error // a minute apart
+			ends     bool
+		}{{[]error{lost, lost}, false}, {[]error{cut, lost}, true}, {[]error{lost, cut}, true}, {[]error{lost}, false}} {
+			var out bytes.Buffer
+			l := outage.New(slog.New(slog.NewTextHandler(&out, nil)), "renew leases")
+			for _, err := range c.failures {
+				l.Note(t.Context(), err)
+				time.Sleep(time.Minute)
+			}
+			l.Note(t.Context(), nil)
+			if ends := strings.Contains(out.String(), "works again"); ends != c.ends {
+				t.Errorf("%v: an end %v, want %v:\n%s", c.failures, ends, c.ends, out.String())
+			}
 		}
 	})
 }

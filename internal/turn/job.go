@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,10 +102,13 @@ func (h riverLog) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Handle implements slog.Handler. A message such as "Producer: Error fetching jobs" reports a
-// failed statement, with its error in an attribute.
+// failedStatement finds the messages of River about a failed statement, such as "Producer: Error
+// fetching jobs", with its error in an attribute.
+var failedStatement = regexp.MustCompile(`: (Error |Completer error|Too many errors)`)
+
+// Handle implements slog.Handler.
 func (h riverLog) Handle(ctx context.Context, r slog.Record) error {
-	if !strings.Contains(r.Message, ": Error ") {
+	if !failedStatement.MatchString(r.Message) {
 		return h.Handler.Handle(ctx, r)
 	}
 	err := errors.New(r.Message)

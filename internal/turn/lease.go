@@ -71,7 +71,8 @@ func (s *Service) renewLeases(ctx context.Context) error {
 		}
 		for _, a := range running {
 			a.mu.Lock()
-			late := time.Since(a.renewed) > s.holdTime()
+			late := !a.late && time.Since(a.renewed) > s.holdTime()
+			a.late = a.late || late
 			a.mu.Unlock()
 			if late {
 				s.log.WarnContext(ctx, "lease lost: not renewed in time", "session", a.lease.Session, "turn", a.lease.Turn)

@@ -38,6 +38,7 @@ type attempt struct {
 	mu       sync.Mutex
 	renewed  time.Time        // when the lease was last known to be valid, local clock
 	writer   *eventlog.Writer // nil before the first event
+	late     bool             // the lease was not renewed in time
 	inStep   bool             // see drain.go
 	draining bool
 	toolAt   time.Time            // when the newest tool call began; zero: none runs

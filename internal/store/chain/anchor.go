@@ -3,6 +3,8 @@ package chain
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/parley-server/parley/internal/outage"
@@ -45,14 +47,18 @@ func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struc
 				continue
 			}
 		}
-		newest, err := s.anchorHead(ctx, to, stored)
-		trouble.Note(ctx, err)
+		newest, ok, err := s.Head(ctx) // the database's failures are not the place's: the chain logs them
+		isNew := err == nil && ok && !bytes.Equal(newest.Hash, stored.Hash)
+		if isNew {
+			err = sendHead(ctx, to, newest)
+			trouble.Note(ctx, err)
+		}
 		switch {
 		case err != nil:
 			pause = min(max(2*pause, time.Second), anchorEvery)
 			next, retry = time.Now().Add(pause), time.After(pause)
 			continue
-		case !bytes.Equal(newest.Hash, stored.Hash):
+		case isNew:
 			stored, next = newest, time.Now().Add(anchorEvery)
 		}
 		anchored.mark()
@@ -60,13 +66,16 @@ func (s *Store) feedAnchor(ctx context.Context, to HeadStore, beats <-chan struc
 	}
 }
 
-// anchorHead stores the newest head unless it is the stored one, and returns it.
-func (s *Store) anchorHead(ctx context.Context, to HeadStore, stored Head) (Head, error) {
-	ctx, cancel := context.WithTimeout(ctx, anchorTimeout)
+// errNoAnswer is the cause of an attempt that took too long.
+var errNoAnswer = fmt.Errorf("no answer within %v", anchorTimeout)
+
+// sendHead stores a head in time.
+func sendHead(ctx context.Context, to HeadStore, h Head) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, anchorTimeout, errNoAnswer)
 	defer cancel()
-	h, ok, err := s.Head(ctx)
-	if err != nil || !ok || bytes.Equal(h.Hash, stored.Hash) {
-		return stored, err
+	err := to.StoreHead(ctx, h)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return context.Cause(ctx)
 	}
-	return h, to.StoreHead(ctx, h)
+	return err
 }
