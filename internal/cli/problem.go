@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
@@ -116,7 +117,7 @@ func explainError(err error) *problem {
 			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
-		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot start.", Why: e.Error(), Do: e.Do}
+		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Error(), Do: e.Do}
 		if !strings.HasSuffix(p.Why, ".") {
 			p.Why += "."
 		}
@@ -135,6 +136,10 @@ func explainError(err error) *problem {
 	if e, ok := errors.AsType[*client.Unreachable](err); ok {
 		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: errorSentence(e.Err),
 			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
+	}
+	if pgerr.IsLost(err) {
+		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from PostgreSQL.", Why: errorSentence(err),
+			Do: "Start PostgreSQL, or correct DATABASE_URL."}
 	}
 	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: errorSentence(err)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
@@ -26,24 +27,30 @@ func (c *command) topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "show the work of all servers, live",
 		Long: `Shows the turns by state, the queues, the processes that run turns, streams, listeners, the oldest
-running turns, pending approvals and the errors of the last five minutes, once a second. With --json it
-prints an object each second.`,
+running turns, pending approvals and the errors of the last five minutes, once a second. Without an
+answer it tries again each second. With --json it prints an object each second.`,
 		Example: `  parley top
   parley top --once
   parley top --once --json`,
 		Args: nothing,
 		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
-			for {
+			for failing := false; ; {
 				limited, cancel := context.WithTimeout(ctx, topTimeout)
 				now, err := a.Activity(limited)
 				cancel()
 				if ctx.Err() != nil {
 					return nil // Ctrl-C is how a live view ends
 				}
-				if err != nil {
-					return err
+				switch {
+				case err == nil:
+					failing, err = false, c.printActivity(now, !once)
+				case !once && (exitCode(err) == exitUnavailable || pgerr.IsTransient(err)): // a live view outlasts an outage
+					if !failing {
+						c.reportProblem(explainError(err))
+					}
+					failing, err = true, nil
 				}
-				if err := c.printActivity(now, !once); err != nil || once {
+				if err != nil || once {
 					return err
 				}
 				select {
@@ -58,14 +65,16 @@ prints an object each second.`,
 	return cmd
 }
 
-// printActivity prints one reading. live clears the screen before it.
+// printActivity prints one reading. A live view clears the terminal before it.
 func (c *command) printActivity(a client.Activity, live bool) error {
 	if c.json {
 		return c.printData(a)
 	}
 	text := renderActivity(a)
-	if live {
+	if live && isTerminal(c.Stdout) {
 		text = clearScreen + text
+	} else if live {
+		text += "\n"
 	}
 	_, err := fmt.Fprint(c.Stdout, text)
 	return err

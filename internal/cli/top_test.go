@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -76,14 +77,26 @@ func TestTopShowsTheWork(t *testing.T) {
 	}
 }
 
-// TestTopRefreshes ends a live view with Ctrl-C after its second reading.
-func TestTopRefreshes(t *testing.T) {
+// TestTopOutlastsAnOutage loses the database behind a live view, which reports that once, goes on
+// afterwards, and ends with Ctrl-C. Without a terminal it prints no control codes.
+func TestTopOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
-	sh, _, _ := world(t)
-	live := sh.start("top")
-	wait.For(t, "two readings", func() bool { return strings.Count(live.out.String(), "\x1b[H\x1b[J") >= 2 })
+	slow.Test(t, "breaks connections")
+	proxy, dsn := dbtest.Proxy(t, dbtest.DSN(t))
+	live := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}.start("top")
+	readings := func() int { return strings.Count(live.out.String(), " lined up") }
+	wait.For(t, "two readings", func() bool { return readings() >= 2 })
+	proxy.Refuse(true)
+	proxy.Cut()
+	wait.For(t, "some attempts", func() bool { return proxy.Refused() >= 5 })
+	before := readings()
+	proxy.Refuse(false)
+	wait.For(t, "a reading", func() bool { return readings() > before })
 	live.interrupts <- os.Interrupt
 	if code := wait.Receive(t, "the end of top", live.code); code != 0 {
 		t.Errorf("exit code %d, %s", code, live.errs)
+	}
+	if n := strings.Count(live.errs.String(), "parley: "); n != 1 || strings.Contains(live.out.String(), "\x1b") {
+		t.Errorf("%d problems:\n%s\n%q", n, live.errs, live.out)
 	}
 }
