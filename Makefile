@@ -21,7 +21,7 @@ VULNERABILITIES = https://vuln.go.dev
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test test-short race race-e2e chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks packages-pgvector lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race race-outside chaos chaos-points chaos-failover chaos-soak chaos-mutants compat packages packages-python packages-frameworks packages-pgvector lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,12 +45,16 @@ test-short: ## run the quick tests, in about a minute on two cores; slow ones ar
 # verify has run vet.
 RACE = GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -vet=off -parallel $(PARALLEL) -timeout 15m
 
-race: ## run every test, all but the end-to-end tests with the race detector
-	$(RACE) $$($(GO) list ./... | grep -v '/internal/testing/e2e$$')
-	$(POSTGRES) $(GO) test -vet=off -parallel $(PARALLEL) -timeout 15m ./internal/testing/e2e
+# Tests that use the product from outside: from a browser, a shell, or as several processes. The others
+# run most of its code as well, and these take long with the race detector.
+OUTSIDE = ./internal/testing/e2e ./internal/web ./internal/cli
 
-race-e2e: ## run the end-to-end tests with the race detector, which takes about eight minutes on two cores
-	$(RACE) ./internal/testing/e2e
+race: ## run every test, with the race detector where it finds most
+	$(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(OUTSIDE))")
+	$(POSTGRES) $(GO) test -vet=off -parallel $(PARALLEL) -timeout 15m $(OUTSIDE)
+
+race-outside: ## run the other tests with the race detector
+	$(RACE) $(OUTSIDE)
 
 CHAOS = $(GO) test $(TAGS) -count=1 -timeout 0 -v ./internal/testing/e2e $(if $(OLD),-chaos.old $(OLD))
 
