@@ -51,7 +51,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	x.r.cfg.Metrics.Commands.WithLabelValues(commandOutcome(res.Result, err)).Inc()
 	x.flushRefusals()
 	if errors.Is(err, remote.ErrLost) {
-		x.log.ErrorContext(ctx, "the runner was lost while it ran a command", "err", net.records.String(err.Error()))
+		x.log.ErrorContext(ctx, "the outcome of a command is not known", "err", net.records.String(err.Error()))
 		x.dropFolder()
 		return 0, "", tool.Refusal(lostRunner)
 	}

@@ -30,7 +30,7 @@ func startRunner(t *testing.T) (first *server, env []string, again func() *serve
 }
 
 // TestLostRunner kills the runner while it runs a command, and then freezes it. The call ends with an
-// unknown outcome, and the next one has the folder as it was before.
+// unknown outcome, and the next one has the folder as it was before. The log distinguishes the two.
 func TestLostRunner(t *testing.T) {
 	t.Parallel()
 	runner, env, again := startRunner(t)
@@ -65,6 +65,11 @@ func TestLostRunner(t *testing.T) {
 	got := outputs(t, frames)
 	if len(got) != 4 || got[0] != "[no output]" || !strings.HasPrefix(got[1], "interrupted, outcome unknown: ") || got[2] != got[1] || got[3] != "kept\nkept\n" {
 		t.Errorf("%q", got)
+	}
+	for _, why := range []string{"it has ended the connection", "it gives no answer"} {
+		if n := strings.Count(string(s.said.bytes()), "a command: "+why); n != 1 {
+			t.Errorf("%d lines of the log say that %s", n, why)
+		}
 	}
 }
 

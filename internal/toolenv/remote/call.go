@@ -88,7 +88,11 @@ func (c *call) cancel() {
 	}
 }
 
-var errCanceled = errors.New("the command was canceled")
+var (
+	errCanceled = errors.New("the command was canceled")
+	errSilent   = errors.New("it gives no answer, and may be frozen")
+	errEnded    = errors.New("it has ended the connection, or has ended itself")
+)
 
 // explainEnd converts the error of a conversation.
 func (c *call) explainEnd(ctx context.Context, err error) error {
@@ -114,6 +118,9 @@ func (c *call) explainEnd(ctx context.Context, err error) error {
 	}
 	if !c.sent {
 		return &sandbox.Failure{Reason: "the runner did not take the command: " + err.Error()}
+	}
+	if errors.Is(err, io.EOF) {
+		err = errEnded
 	}
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
@@ -238,6 +245,9 @@ func (c *call) serveStreams(ctx context.Context) (wait func()) {
 	serving.Go(func() {
 		for {
 			s, err := c.mux.AcceptStream()
+			if errors.Is(err, yamux.ErrKeepAliveTimeout) {
+				c.end(errSilent)
+			}
 			if err != nil {
 				return
 			}
