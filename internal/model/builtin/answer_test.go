@@ -104,6 +104,16 @@ func TestAttachmentsAnswerQuestions(t *testing.T) {
 	})
 }
 
+// TestEmptyAttachment summarizes a file without content.
+func TestEmptyAttachment(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		req := user("Summarise the attachment\n\n<attachment name=\"a.txt\" type=\"text/plain\">\n\"\"\n</attachment>\n\n[tools find what is attached at attachments/a.txt]")
+		if got := generate(t.Context(), builtin.New(), req).text(); got != "The attachment a.txt is empty." {
+			t.Error(got)
+		}
+	})
+}
+
 // TestAttachmentsWithoutText attaches files that have no text: every answer names them and the reason.
 func TestAttachmentsWithoutText(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -86,7 +86,11 @@ func (c conversation) summariseAttachments() reply {
 			b.WriteString("\n\n")
 		}
 		points := summarizePage(a.text)
-		if len(points) == 0 {
+		switch {
+		case strings.TrimSpace(a.text) == "":
+			fmt.Fprintf(&b, "The attachment %s is empty.", a.name)
+			continue
+		case len(points) == 0:
 			fmt.Fprintf(&b, "I find no sentences in the attachment %s.", a.name)
 			continue
 		}
