@@ -98,6 +98,9 @@ func unreachableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}
 	}
+	if errors.Is(err, pgerr.ErrNoStandby) {
+		return &StartError{Why: "PostgreSQL waits for its synchronous standbys.", Do: "Start a standby, or change synchronous_standby_names."}
+	}
 	if inner, ok := errors.AsType[*net.OpError](err); ok {
 		err = inner
 	}

@@ -116,6 +116,13 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			u.RawQuery = q.Encode()
 			return []string{"DATABASE_URL=" + u.String()}
 		}},
+		{"no standby", "durability", app.GradeFail, "waited 3s for its synchronous standbys", func(t *testing.T) []string {
+			server := dbtest.NewServer(t)
+			dsn := server.DSN()
+			exec(t, server.Admin(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+			exec(t, server.Admin(), "SELECT pg_reload_conf()")
+			return []string{"DATABASE_URL=" + dsn}
+		}},
 		{"a database that forgets", "durability", app.GradeFail, "synchronous_commit=off", func(t *testing.T) []string {
 			dsn := dbtest.DSN(t)
 			exec(t, dsn, "ALTER DATABASE "+strings.TrimPrefix(mustParse(t, dsn).Path, "/")+" SET synchronous_commit = off")

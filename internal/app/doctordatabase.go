@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -61,7 +63,7 @@ func checkDatabase(ctx context.Context, d *doctor) (f Finding, err error) {
 		return f, unreachableError(err)
 	}
 	took := time.Since(began)
-	if d.stores.pool, err = openPool(ctx, d.stores.DSN, "parley doctor", commandConnections, nil); err != nil {
+	if d.stores.pool, err = openPool(ctx, d.stores.DSN, "parley doctor", commandConnections); err != nil {
 		return f, err
 	}
 	d.cannot = "The encoding of the database is not UTF8."
@@ -171,6 +173,16 @@ FROM pg_roles WHERE rolname = current_user`).Scan(&super, &creates, &lacks)
 }
 
 func checkDurability(ctx context.Context, d *doctor) (f Finding, err error) {
+	limited, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	err = eventlog.AwaitStandbys(limited, d.stores.pool)
+	switch {
+	case errors.Is(err, pgerr.ErrNoStandby):
+		return Finding{Grade: GradeFail, Result: fmt.Sprintf("No commit ends: PostgreSQL waited %v for its synchronous standbys.", commitTimeout),
+			Remedy: "Start a standby, or change synchronous_standby_names. pg_stat_replication shows which are connected."}, nil
+	case err != nil:
+		return f, err
+	}
 	if err := checkDurable(ctx, d.stores.pool); err != nil {
 		f = failureFinding(err)
 		if d.stores.config.Durability == "off" {
@@ -178,8 +190,11 @@ func checkDurability(ctx context.Context, d *doctor) (f Finding, err error) {
 		}
 		return f, nil
 	}
-	return okFinding("fsync and synchronous_commit are on."), nil
+	return okFinding("fsync and synchronous_commit are on, and commits end."), nil
 }
+
+// commitTimeout limits a test commit.
+const commitTimeout = 3 * time.Second
 
 func checkNotifications(ctx context.Context, d *doctor) (f Finding, err error) {
 	began := time.Now()

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // commandConnections is the size of the pool of an administrator's command.
@@ -30,9 +27,9 @@ const (
 )
 
 // openPool prepares connections to the database, which does not need to be available yet. It opens
-// at most size connections, unless the address has pool_max_conns. Without a log it is for programs that
-// write nothing: its connections do not continue the ids after a restore.
-func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.Logger) (*pgxpool.Pool, error) {
+// at most size connections, unless the address has pool_max_conns. A new connection is used after the
+// checks; programs that write need eventlog.CheckLineage.
+func openPool(ctx context.Context, dsn Secret, name string, size int, checks ...func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
 		return nil, &ConfigError{[]string{"DATABASE_URL cannot be read; it is like postgres://user:password@host:5432/database."}}
@@ -41,17 +38,14 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 		config.MaxConns = int32(size)
 	}
 	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
-	config.AfterConnect = nativeUUID
-	if log != nil {
-		checks := []func(context.Context, *pgx.Conn) error{nativeUUID, eventlog.CheckLineage(log), eventlog.CheckStandbys()}
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			for _, check := range checks {
-				if err := check(ctx, conn); err != nil {
-					return err
-				}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		err := nativeUUID(ctx, conn)
+		for _, check := range checks {
+			if err == nil {
+				err = check(ctx, conn)
 			}
-			return nil
 		}
+		return err
 	}
 	boundConnection(config.ConnConfig, name)
 	config.BeforeClose = freeSlot

@@ -138,7 +138,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer release()
-	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections, s.Log); err != nil {
+	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections, eventlog.CheckLineage(s.Log), eventlog.CheckStandbys(s.Log)); err != nil {
 		return err
 	}
 	defer closePool(s.pool, time.Second)

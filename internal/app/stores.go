@@ -82,7 +82,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string, log *slog.Logger) (
 	if err := s.findKeys(dir); err != nil {
 		return nil, err
 	}
-	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, log); err != nil {
+	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, eventlog.CheckLineage(log)); err != nil {
 		return nil, err
 	}
 	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {

@@ -162,7 +162,7 @@ func explainAdminError(err error) error {
 	case http.StatusInternalServerError:
 		return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: e.Message, RequestID: e.RequestID}
 	case http.StatusServiceUnavailable:
-		return &problem{Exit: exitUnavailable, Code: e.Code, What: e.Message, Do: "Try again."}
+		return &problem{Exit: exitUnavailable, Code: e.Code, What: strings.TrimSuffix(e.Message, " "+tryAgain), Do: tryAgain, RequestID: e.RequestID}
 	}
 	p := &problem{Exit: exitUsage, Code: e.Code, What: e.Message, Do: "Correct the command and run it again."}
 	if len(e.Violations) > 1 {

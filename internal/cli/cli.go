@@ -75,7 +75,7 @@ func (c *command) devDir() string { return filepath.Join(c.Dir, app.DevDir) }
 func (c *command) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
-		Short: "A streaming chat API for agents, in one binary on one PostgreSQL.",
+		Short: "A streaming chat API for agents, in one binary on one PostgreSQL",
 		Example: `  parley serve --dev                        run a server with a private database and a demo workspace
   parley send "What can you do?"            send a message and print the answer as it arrives
   parley help exit-codes                    list the exit codes`,

@@ -169,11 +169,17 @@ func storeRefusal(err error) string {
 	return ""
 }
 
+// tryAgain is the advice for a failure that ends by itself. Some messages of the server end with it.
+const tryAgain = "Try again."
+
 func explainAnswer(e *client.Error) *problem {
 	if e.Code == "" {
 		return notParley(e)
 	}
 	p := &problem{Exit: exitUsage, Code: e.Code, What: "The server refused the request.", Why: e.Message, RequestID: e.RequestID}
+	if e.Status >= 500 {
+		p.What = "The server cannot answer the request."
+	}
 	if len(e.Violations) > 1 { // the message has the first one and the number of the others
 		lines := make([]string, len(e.Violations))
 		for i, v := range e.Violations {
@@ -191,7 +197,7 @@ func explainAnswer(e *client.Error) *problem {
 	case e.Status == http.StatusForbidden:
 		p.Exit, p.Do = exitAuth, "Use a key that has the scope "+e.RequiredScope+"; parley keys create --scope "+e.RequiredScope+" makes one."
 	case e.Status == http.StatusTooManyRequests || e.Status >= 500:
-		p.Exit, p.Do = exitUnavailable, "Try again."
+		p.Exit, p.Why, p.Do = exitUnavailable, strings.TrimSuffix(p.Why, " "+tryAgain), tryAgain
 		if e.RetryAfter > 0 {
 			p.Do = "Try again in " + e.RetryAfter.String() + "."
 		}

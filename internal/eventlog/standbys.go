@@ -3,10 +3,14 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // AwaitStandbys returns when the synchronous standbys, if there are any, have every change that is
@@ -15,21 +19,44 @@ import (
 func AwaitStandbys(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }) error {
-	if _, err := db.Exec(ctx, `SELECT pg_logical_emit_message(true, 'parley', '')`); err != nil {
+	_, err := db.Exec(ctx, `SELECT pg_logical_emit_message(true, 'parley', '')`)
+	switch {
+	case pgconn.Timeout(err):
+		return fmt.Errorf("%w: %w", pgerr.ErrNoStandby, err)
+	case err != nil:
 		return fmt.Errorf("wait for the standbys: %w", err)
 	}
 	return nil
 }
 
+// standbyTime limits the wait of a new connection. It ends before those who need the connection give
+// up, so that they learn the reason.
+const standbyTime = 2 * time.Second
+
 // CheckStandbys returns a function for the AfterConnect of a pool. A crash of PostgreSQL ends the
 // waits of commits for their standbys, and after it their rows are visible. So the first connection
 // to a server that has restarted waits until the standbys have these rows: otherwise a client could
 // receive an event that a failover takes back.
-func CheckStandbys() func(context.Context, *pgx.Conn) error {
+func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	// A crash of one backend restarts the others, but not the postmaster. It resets the statistics.
 	const readStart = `SELECT concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())`
 	var mu sync.Mutex
 	var checked string
+	waits := false
+	note := func(ctx context.Context, start string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			checked = start
+			if waits {
+				log.InfoContext(ctx, "the synchronous standbys have everything: connections are used")
+			}
+		case !waits:
+			log.ErrorContext(ctx, "PostgreSQL has restarted, and its synchronous standbys lack changes: no connection is used until they have them", "err", err)
+		}
+		waits = err != nil
+	}
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		var start string
 		if err := conn.QueryRow(ctx, readStart).Scan(&start); err != nil {
@@ -41,12 +68,10 @@ func CheckStandbys() func(context.Context, *pgx.Conn) error {
 		if known {
 			return nil
 		}
-		if err := AwaitStandbys(ctx, conn); err != nil {
-			return err
-		}
-		mu.Lock()
-		checked = start
-		mu.Unlock()
-		return nil
+		limited, cancel := context.WithTimeout(ctx, standbyTime)
+		defer cancel()
+		err := AwaitStandbys(limited, conn)
+		note(ctx, start, err)
+		return err
 	}
 }

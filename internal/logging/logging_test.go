@@ -35,7 +35,7 @@ func TestStormIsSummarized(t *testing.T) {
 				warnings = append(warnings, line)
 			}
 		}
-		if len(warnings) != 6 || !strings.Contains(warnings[5], `err=refused repeated=285 within=1m0s`) {
+		if len(warnings) != 6 || !strings.Contains(warnings[5], `err=refused repeated=285 until=2000-01-01T00:00:28.900Z`) {
 			t.Errorf("%d warnings:\n%s", len(warnings), strings.Join(warnings, ""))
 		}
 		if n := strings.Count(out.String(), "msg=request"); n != 290 {
@@ -76,7 +76,7 @@ func TestLossOfTheDatabaseIsOneStorm(t *testing.T) {
 			}
 		}
 		lines := strings.Split(strings.TrimSpace(text), "\n")
-		if last := lines[len(lines)-1]; len(lines) != 5 || !strings.Contains(last, `msg="operations failed: no connection to the database"`) || !strings.Contains(last, "repeated=11 within=1m0s") {
+		if last := lines[len(lines)-1]; len(lines) != 5 || !strings.Contains(last, `msg="operations failed: no connection to the database"`) || !strings.Contains(last, "repeated=11 until=2000-01-01T00:00:00.000Z") {
 			t.Errorf("the log is\n%s", text)
 		}
 	})

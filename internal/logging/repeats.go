@@ -55,6 +55,7 @@ type repeated struct {
 	most  int // lines that are written
 	lines int
 	first slog.Record // the first line that was left out
+	last  time.Time   // when the newest line came
 }
 
 // admit reports whether a line is written. The others of its window are summarized at its end.
@@ -71,6 +72,7 @@ func (s *repeats) admit(r slog.Record) bool {
 		s.seen[m] = seen
 		time.AfterFunc(window, func() { s.summarize(m) })
 	}
+	seen.last = r.Time
 	if seen.lines++; seen.lines == most+1 {
 		seen.first = r.Clone()
 	}
@@ -88,6 +90,6 @@ func (s *repeats) summarize(m message) {
 	}
 	line := seen.first
 	line.Time, line.Message = time.Now(), m.text
-	line.AddAttrs(slog.Int("repeated", seen.lines-seen.most), slog.Duration("within", window))
+	line.AddAttrs(slog.Int("repeated", seen.lines-seen.most), slog.Time("until", seen.last))
 	_ = s.emit.Handle(context.Background(), line)
 }

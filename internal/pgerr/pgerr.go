@@ -97,15 +97,19 @@ func IsRefused(err error) bool {
 // write unknown: PostgreSQL may have committed it.
 func IsUnconfirmed(err error) bool { return IsTransient(err) && !IsRefused(err) }
 
-// IsLost reports whether this process has no connection to PostgreSQL, or has lost it to a shutdown.
+// IsLost reports whether this process has no connection to PostgreSQL, or none that it may use, or has
+// lost it to a shutdown.
 // A failed network connection is not enough: it may be to another server.
 func IsLost(err error) bool {
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok || errors.Is(err, ErrNoStandby) {
 		return true
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08"))
 }
+
+// ErrNoStandby is the reason why a connection or a commit waits although PostgreSQL can be reached.
+var ErrNoStandby = errors.New("PostgreSQL waits for its synchronous standbys; start one, or change synchronous_standby_names")
 
 // IsDiskFull reports whether PostgreSQL had no space to write.
 func IsDiskFull(err error) bool {
