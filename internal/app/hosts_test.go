@@ -17,7 +17,7 @@ func TestSilentHostDelaysConnectionsBriefly(t *testing.T) {
 	database := dbtest.Empty(t)
 	first, firstDSN := dbtest.Proxy(t, database)
 	second, secondDSN := dbtest.Proxy(t, database)
-	pool, err := openPool(t.Context(), Secret(dbtest.PrimaryOf(firstDSN, secondDSN)+"&statement_timeout=500"), "test", 8, nil)
+	pool, err := openPool(t.Context(), Secret(dbtest.PrimaryOf(firstDSN, secondDSN)+"&statement_timeout=500"), "test", 8)
 	if err != nil {
 		t.Fatal(err)
 	}

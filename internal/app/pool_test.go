@@ -15,7 +15,7 @@ func TestDeadConnectionFreesItsSlot(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
 	proxy, dsn := dbtest.Proxy(t, dbtest.Empty(t))
-	pool, err := openPool(t.Context(), Secret(dsn+"&pool_max_conns=1&statement_timeout=500"), "test", 8, nil)
+	pool, err := openPool(t.Context(), Secret(dsn+"&pool_max_conns=1&statement_timeout=500"), "test", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestSettingsOfAConnection(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[string]string{"": "5s", "&statement_timeout=9000": "9s"} {
 		_, dsn := dbtest.Proxy(t, dbtest.Empty(t))
-		pool, err := openPool(t.Context(), Secret(dsn+chosen), "test", 8, nil)
+		pool, err := openPool(t.Context(), Secret(dsn+chosen), "test", 8)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // TestUUIDsGoThroughUnchanged sends ids in every form that queries use.
 func TestUUIDsGoThroughUnchanged(t *testing.T) {
 	t.Parallel()
-	pool, err := openPool(t.Context(), Secret(dbtest.Empty(t)), "test", 8, nil)
+	pool, err := openPool(t.Context(), Secret(dbtest.Empty(t)), "test", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
