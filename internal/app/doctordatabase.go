@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/eventlog"
-	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -173,11 +172,15 @@ FROM pg_roles WHERE rolname = current_user`).Scan(&super, &creates, &lacks)
 }
 
 func checkDurability(ctx context.Context, d *doctor) (f Finding, err error) {
+	var standbys string
+	if err := d.stores.pool.QueryRow(ctx, "SHOW synchronous_standby_names").Scan(&standbys); err != nil {
+		return f, err
+	}
 	limited, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	err = eventlog.AwaitStandbys(limited, d.stores.pool)
 	switch {
-	case errors.Is(err, pgerr.ErrNoStandby):
+	case standbys != "" && pgconn.Timeout(err):
 		return Finding{Grade: GradeFail, Result: fmt.Sprintf("No commit ends: PostgreSQL waited %v for its synchronous standbys.", commitTimeout),
 			Remedy: "Start a standby, or change synchronous_standby_names. pg_stat_replication shows which are connected."}, nil
 	case err != nil:

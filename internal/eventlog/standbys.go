@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -19,11 +20,8 @@ import (
 func AwaitStandbys(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }) error {
-	_, err := db.Exec(ctx, `SELECT pg_logical_emit_message(true, 'parley', '')`)
-	switch {
-	case pgconn.Timeout(err):
-		return fmt.Errorf("%w: %w", pgerr.ErrNoStandby, err)
-	case err != nil:
+	const emit = `SELECT pg_logical_emit_message(true, 'parley', '') WHERE current_setting('synchronous_standby_names') <> ''`
+	if _, err := db.Exec(ctx, emit); err != nil {
 		return fmt.Errorf("wait for the standbys: %w", err)
 	}
 	return nil
@@ -39,7 +37,7 @@ const standbyTime = 2 * time.Second
 // receive an event that a failover takes back.
 func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	// A crash of one backend restarts the others, but not the postmaster. It resets the statistics.
-	const readStart = `SELECT concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())`
+	const readStart = `SELECT concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()), current_setting('synchronous_standby_names')`
 	var mu sync.Mutex
 	var checked string
 	waits := false
@@ -52,14 +50,14 @@ func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 			if waits {
 				log.InfoContext(ctx, "the synchronous standbys have everything: connections are used")
 			}
-		case !waits:
+		case !waits && errors.Is(err, pgerr.ErrNoStandby):
 			log.ErrorContext(ctx, "PostgreSQL has restarted, and its synchronous standbys lack changes: no connection is used until they have them", "err", err)
 		}
-		waits = err != nil
+		waits = errors.Is(err, pgerr.ErrNoStandby)
 	}
 	return func(ctx context.Context, conn *pgx.Conn) error {
-		var start string
-		if err := conn.QueryRow(ctx, readStart).Scan(&start); err != nil {
+		var start, names string
+		if err := conn.QueryRow(ctx, readStart).Scan(&start, &names); err != nil {
 			return fmt.Errorf("read the start of the server: %w", err)
 		}
 		mu.Lock()
@@ -71,6 +69,9 @@ func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 		limited, cancel := context.WithTimeout(ctx, standbyTime)
 		defer cancel()
 		err := AwaitStandbys(limited, conn)
+		if pgconn.Timeout(err) && names != "" {
+			err = fmt.Errorf("%w: %w", pgerr.ErrNoStandby, err)
+		}
 		note(ctx, start, err)
 		return err
 	}
