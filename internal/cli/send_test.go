@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -183,6 +184,24 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	rest := sh.must(strings.Fields(command)...)
 	if whole := strings.TrimSuffix(k.out.String(), "\n") + rest; whole != expected() {
 		t.Errorf("both halves: %q", whole)
+	}
+}
+
+// TestCtrlCBeforeTheMessageIsAccepted interrupts a message that the server does not take.
+func TestCtrlCBeforeTheMessageIsAccepted(t *testing.T) {
+	t.Parallel()
+	sh, _, dsn := world(t)
+	proxy, through := dbtest.Proxy(t, dsn)
+	sh.environ = append(sh.environ, "PARLEY_URL="+serve(t, through, "127.0.0.1:0").url)
+	proxy.Refuse(true)
+	proxy.Cut()
+	k := sh.start("send", "hello")
+	k.errs.wait(t, "Trying again")
+	k.interrupts <- os.Interrupt
+	k.errs.wait(t, "Cancelling as soon as the server has accepted the message")
+	k.interrupts <- os.Interrupt
+	if code := wait.Receive(t, "the exit code", k.code); code != 130 || !strings.Contains(k.errs.String(), "may have accepted the message") {
+		t.Fatalf("exit code %d: %s", code, k.errs)
 	}
 }
 

@@ -68,7 +68,6 @@ func (v *viewer) watchFrames(ctx context.Context, frames func(context.Context) i
 			leave(errLeft)
 			return
 		}
-		v.printLine("Cancelling; Ctrl-C again leaves the turn running.")
 		v.cancelTurn(ctx)
 	})
 	v.began = time.Now()
@@ -108,8 +107,10 @@ func (v *viewer) cancelTurn(ctx context.Context) {
 	v.wanted = session == ""
 	v.mu.Unlock()
 	if session == "" {
+		v.printLine("Cancelling as soon as the server has accepted the message; Ctrl-C again ends the command at once.")
 		return
 	}
+	v.printLine("Cancelling; Ctrl-C again leaves the turn running.")
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	if _, err := v.remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
@@ -145,6 +146,9 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 	case errors.Is(err, errLater):
 		v.printLine(v.open.answerHint() + " " + resumeCommand(v.session, v.lastID))
 		return exitError(exitInputRequired)
+	case err != nil && interrupts > 0 && v.session == "":
+		v.printLine("It could not be canceled: the server may have accepted the message.")
+		return err
 	case err != nil:
 		return err
 	case v.failed == nil && v.denied:
