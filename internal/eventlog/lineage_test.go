@@ -14,18 +14,26 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// nextID draws an event id over a new pool, as a server does.
-func nextID(t *testing.T, dsn string) (id int64) {
+// openChecked opens a pool that checks new connections.
+func openChecked(t *testing.T, dsn string, check func(context.Context, *pgx.Conn) error) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.AfterConnect = eventlog.CheckLineage(slog.New(slog.DiscardHandler))
+	config.AfterConnect = check
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// nextID draws an event id over a new pool, as a server does.
+func nextID(t *testing.T, dsn string) (id int64) {
+	t.Helper()
+	pool := openChecked(t, dsn, eventlog.CheckLineage(slog.New(slog.DiscardHandler)))
 	defer pool.Close()
 	if err := pool.QueryRow(t.Context(), `SELECT nextval(pg_get_serial_sequence('events', 'seq'))`).Scan(&id); err != nil {
 		t.Fatal(err)

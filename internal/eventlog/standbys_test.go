@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -47,7 +46,7 @@ func TestNothingIsReadBeforeTheStandbyHasIt(t *testing.T) {
 			const waiting = `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'`
 			const database = `SELECT 1 FROM pg_stat_activity WHERE datname <> 'postgres'`
 
-			read := openChecked(t, dsn)
+			read := openChecked(t, dsn, eventlog.CheckStandbys(slog.New(slog.DiscardHandler)))
 			if _, err := read.Exec(t.Context(), `CREATE TABLE seen (n int)`); err != nil {
 				t.Fatal(err)
 			}
@@ -93,20 +92,4 @@ func TestNothingIsReadBeforeTheStandbyHasIt(t *testing.T) {
 			}
 		})
 	}
-}
-
-// openChecked opens a pool like a server's.
-func openChecked(t *testing.T, dsn string) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.AfterConnect = eventlog.CheckStandbys(slog.New(slog.DiscardHandler))
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
 }
