@@ -27,8 +27,9 @@ func (c *command) topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "show the work of all servers, live",
 		Long: `Shows the turns by state, the queues, the processes that run turns, streams, listeners, the oldest
-running turns, pending approvals and the errors of the last five minutes, once a second. Once
-it has begun, it outlasts an outage of the server or the database. With --json it prints an object each second.`,
+running turns, pending approvals and the errors of the last five minutes, once a second. Once it has
+begun, it outlasts an outage of the server or the database. With --json it prints an object each
+second.`,
 		Example: `  parley top
   parley top --once
   parley top --once --json`,
