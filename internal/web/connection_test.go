@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-rod/rod"
 	"github.com/google/uuid"
@@ -109,7 +108,6 @@ func TestServersAreConnectedInTheBrowser(t *testing.T) {
 	t.Parallel()
 	w, auth := oauthWorld(t)
 	p := w.signIn(t, account.NewUser{Email: "edda@halden.example", Name: "Edda Berg"}, apikey.Owner)
-	p.Page = p.Page.Timeout(2 * time.Minute)
 	visitAuthorization(t, p, auth)
 	secretless := func() {
 		t.Helper()

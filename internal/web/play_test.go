@@ -42,7 +42,6 @@ func playWorld(t *testing.T, window time.Duration) *world {
 func (w *world) openPlay(t *testing.T, path string) *browser.Page {
 	t.Helper()
 	p := w.signIn(t, account.NewUser{Email: strings.ToLower(rand.Text()) + "@halden.example", Name: "Anna Lindqvist"}, apikey.Owner)
-	p.Page = p.Page.Timeout(time.Minute)
 	return p.Go(w.URL + "/w/demo/" + path)
 }
 

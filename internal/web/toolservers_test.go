@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-rod/rod/lib/input"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,7 +62,6 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	t.Parallel()
 	w, description := ownToolsWorld(t)
 	p := w.signIn(t, account.NewUser{Email: "edda@halden.example", Name: "Edda Berg"}, apikey.Editor)
-	p.Page = p.Page.Timeout(2 * time.Minute)
 	p.Go(w.URL + "/w/demo/tools")
 	p.See("h2", "No tool server yet")
 	p.Press("a.primary", "Add")

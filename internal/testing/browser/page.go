@@ -148,6 +148,15 @@ func (p *Page) Loaded() {
 	}
 }
 
+// Element waits for an element that matches a selector.
+func (p *Page) Element(selector string) (*rod.Element, error) {
+	element, err := p.Timeout(patience).Element(selector)
+	if err != nil {
+		return nil, err
+	}
+	return element.CancelTimeout(), nil
+}
+
 // See waits for an element that matches a selector and contains a text.
 func (p *Page) See(selector, text string) *rod.Element {
 	p.t.Helper()
