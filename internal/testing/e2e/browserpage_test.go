@@ -92,7 +92,7 @@ func TestBrowserPage(t *testing.T) {
 	if got := tab.MustEval(read, url, token).Int(); got != 200 {
 		t.Errorf("the listed origin: %d", got)
 	}
-	if got := browser.MustPage(other.URL).MustEval(read, url, token).Str(); got != "TypeError" {
+	if got := browser.MustPage(other.URL).MustWaitLoad().MustEval(read, url, token).Str(); got != "TypeError" {
 		t.Errorf("another origin: %s", got)
 	}
 }

@@ -56,7 +56,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("eventsource", func(t *testing.T) {
-		tab := browser.MustPage(between)
+		tab := browser.MustPage(between).MustWaitLoad()
 		send := func(command string) {
 			t.Helper()
 			tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click() }`, command)
@@ -86,7 +86,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 			}
 			return false
 		})
-		tab := browser.MustPage(front)
+		tab := browser.MustPage(front).MustWaitLoad()
 		send := func(h http.HandlerFunc, says string) {
 			trouble.Store(&h)
 			if h == nil {
@@ -114,7 +114,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("an abandoned eventsource", func(t *testing.T) {
-		tab := browser.MustPage(between)
+		tab := browser.MustPage(between).MustWaitLoad()
 		tab.MustEval(`() => { document.querySelector("input").value = "@text 400 deltas of 12 bytes at 100/s"; document.querySelector("button").click() }`)
 		tab.MustWait(`() => document.querySelector("pre").innerText.length > 600`)
 		s.kill()

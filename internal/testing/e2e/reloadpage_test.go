@@ -20,7 +20,7 @@ func TestReloadPage(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(t, nil)
 	address, _ := w.betweenPage(t, s.url, found[2])
-	tab := browser.MustPage(address)
+	tab := browser.MustPage(address).MustWaitLoad()
 	send := func(command string) {
 		t.Helper()
 		tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click() }`, command)
