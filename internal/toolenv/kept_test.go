@@ -81,7 +81,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Close()
-	if left, err := filepath.Glob(dir + "/*/file"); err != nil || len(left) != 1 {
+	if left, err := filepath.Glob(dir + "/*/*/file"); err != nil || len(left) != 1 {
 		t.Fatalf("kept: %v, %v", left, err)
 	}
 	if err := os.RemoveAll(dir); err != nil { // like a cleaner of temporary directories
@@ -101,7 +101,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
 	defer tick.Stop()
 	for {
-		left, _ := filepath.Glob(dir + "/*")
+		left, _ := filepath.Glob(dir + "/*/*")
 		if len(left) == 0 {
 			return
 		}
@@ -110,6 +110,35 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("%v still exists", left)
 		}
+	}
+}
+
+// TestNoFolderOutlivesItsProcess runs a server without a sandbox after one that was killed, and ends
+// it.
+func TestNoFolderOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+	dead := filepath.Join(dir, "parley-runner-1")
+	if err := os.MkdirAll(filepath.Join(dead, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replicaIn(t, dir)
+	run := r.Open(w.turn(t))
+	if err := run.Write(t.Context(), tool.Call{}, "file", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	run.Close()
+	if _, err := os.Lstat(dead); err == nil {
+		t.Error("the folders of a killed server are left")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := r.Run(ended); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left after the end: %v, %v", left, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/toolenv/remote"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/scratch"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -65,6 +67,9 @@ type Runner struct {
 	log   *slog.Logger
 	slots *fair.Places // one for each running command
 	kept  kept
+
+	mu      sync.Mutex
+	scratch *scratch.Dir // parent of the folders without Sandbox; nil: not made yet
 }
 
 // New returns a runner.
@@ -109,7 +114,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			r.removePlaces(r.kept.removeBefore(time.Now())...)
-			return nil
+			return r.closeScratch()
 		case now := <-look.C:
 			r.removePlaces(r.kept.removeBefore(now.Add(-keepTime))...)
 			if err := r.removeErased(ctx); err != nil && ctx.Err() == nil {
@@ -140,7 +145,31 @@ func (r *Runner) newDir(name string) (string, error) {
 	if r.cfg.Sandbox != nil {
 		return r.cfg.Sandbox.NewFolder(name)
 	}
-	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.scratch != nil && !r.scratch.Present() { // a cleaner of temporary directories removed it
+		_ = r.scratch.Close()
+		r.scratch = nil
+	}
+	if r.scratch == nil {
+		var err error
+		if r.scratch, err = scratch.New(cmp.Or(r.cfg.Dir, os.TempDir()), os.RemoveAll, r.log); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(r.scratch.Path(), filepath.Base(name)+"-")
+}
+
+// closeScratch removes the folders that are left.
+func (r *Runner) closeScratch() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.scratch == nil {
+		return nil
+	}
+	err := r.scratch.Close()
+	r.scratch = nil
+	return err
 }
 
 // removeDir removes a directory made by newDir.

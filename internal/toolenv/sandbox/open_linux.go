@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/parley-server/parley/internal/toolenv/scratch"
 )
 
 // Sandbox runs commands.
@@ -24,7 +26,7 @@ type Sandbox struct {
 	unlimited *Unavailable // why cgroups is nil
 
 	mu         sync.Mutex
-	scratch    *scratch
+	scratch    *scratch.Dir
 	executable string // our executable, readable by the commands' user; empty: not made yet
 }
 
@@ -84,5 +86,5 @@ func (s *Sandbox) Close() error {
 	if s.scratch == nil {
 		return nil
 	}
-	return s.scratch.close()
+	return s.scratch.Close()
 }

@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/parley-server/parley/internal/toolenv/scratch"
 )
 
 // choosePaths returns the directory of this process and the executable for commands. It recreates
@@ -12,19 +15,13 @@ import (
 func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scratch != nil && !s.scratch.isPresent() {
-		s.log.Warn("the directory for the files of commands was removed; there will be another", "dir", s.scratch.path)
-		s.scratch.lock.Close()
+	if s.scratch != nil && !s.scratch.Present() {
+		s.log.Warn("the directory for the files of commands was removed; there will be another", "dir", s.scratch.Path())
+		_ = s.scratch.Close()
 		s.scratch, s.executable = nil, ""
 	}
 	if s.scratch == nil {
-		if s.scratch, err = newScratch(s.dir, s.users, s.log); err != nil {
-			return "", "", unavailableDir(err)
-		}
-		if !s.isReachable(s.dir) {
-			err := unavailablePath(s.users.UserRange, s.scratch.path)
-			_ = s.scratch.close()
-			s.scratch = nil
+		if s.scratch, err = s.newScratch(); err != nil {
 			return "", "", err
 		}
 	}
@@ -33,7 +30,29 @@ func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 			return "", "", fmt.Errorf("copy the executable for the sandbox: %w", err)
 		}
 	}
-	return s.scratch.path, s.executable, nil
+	return s.scratch.Path(), s.executable, nil
+}
+
+// newScratch makes a directory that only the users of the service and of commands may enter: a
+// command may leave a setuid program in its folder.
+func (s *Sandbox) newScratch() (*scratch.Dir, error) {
+	d, err := scratch.New(s.dir, removeTree, s.log)
+	if err != nil {
+		return nil, unavailableDir(err)
+	}
+	switch {
+	case s.users == nil:
+		return d, nil
+	case !s.isReachable(s.dir):
+		err = unavailablePath(s.users.UserRange, d.Path())
+	default:
+		if err = errors.Join(os.Chown(d.Path(), -1, s.users.First), os.Chmod(d.Path(), 0o710)); err == nil {
+			return d, nil
+		}
+		err = unavailableDir(err)
+	}
+	_ = d.Close()
+	return nil, err
 }
 
 // ownExecutable returns the path of the service's executable, or of a copy that the commands' user
@@ -43,7 +62,7 @@ func (s *Sandbox) ownExecutable() (string, error) {
 	if err != nil || s.isReachable(path) {
 		return path, err
 	}
-	copied := filepath.Join(s.scratch.path, "init")
+	copied := filepath.Join(s.scratch.Path(), "init")
 	_ = os.Remove(copied) // left by a failed attempt
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o005 == 0o005 && os.Link(path, copied) == nil {
 		return copied, nil
