@@ -169,7 +169,7 @@ var doors = map[string]string{
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"mvdan.cc/sh/v3":                           "internal/store/permission",
 	"github.com/qri-io/jsonschema":             "internal/schema",
-	"github.com/santhosh-tekuri/jsonschema/v6": "",
+	"github.com/santhosh-tekuri/jsonschema/v6": "internal/testing/apicheck",
 	"github.com/openai/openai-go/v3":           "",
 	"github.com/anthropics/anthropic-sdk-go":   "",
 	"github.com/ory/dockertest/v3":             "",

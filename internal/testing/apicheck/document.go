@@ -3,18 +3,21 @@
 package apicheck
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Document is the served OpenAPI document, made strict: a schema that lists properties and does not
@@ -22,7 +25,10 @@ import (
 type Document struct {
 	*openapi3.T
 	router routers.Router
-	mu     sync.Mutex // the validator compiles schemas lazily
+
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	compiled map[*openapi3.Schema]*jsonschema.Schema
 }
 
 // loaded are the documents of this process, by their text. Services in tests differ little in their
@@ -76,8 +82,17 @@ func parse(text []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Document{T: doc, router: router}, nil
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	if err := compiler.AddResource(documentURL, map[string]any{"components": tree["components"]}); err != nil {
+		return nil, err
+	}
+	return &Document{T: doc, router: router, compiler: compiler, compiled: make(map[*openapi3.Schema]*jsonschema.Schema)}, nil
 }
+
+// documentURL is the address of the document for the compiler of schemas. Nothing is loaded from it.
+const documentURL = "mem:///document"
 
 // makeStrict forbids the members that a schema does not name.
 func makeStrict(schema any) {
@@ -97,16 +112,92 @@ func makeStrict(schema any) {
 	}
 }
 
-// visit validates a value. The caller holds mu.
-func visit(schema *openapi3.Schema, value any) error {
-	return schema.VisitJSON(value, openapi3.EnableJSONSchema2020())
+// visit validates a value.
+func (d *Document) visit(schema *openapi3.Schema, value any) error {
+	compiled, err := d.compile(schema)
+	if err != nil {
+		return fmt.Errorf("compile the schema: %w", err)
+	}
+	return compiled.Validate(value)
+}
+
+// compile compiles a schema of the document, once: kin-openapi would do so for each value.
+func (d *Document) compile(schema *openapi3.Schema) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if done := d.compiled[schema]; done != nil {
+		return done, nil
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(bytes.ReplaceAll(text, []byte(`"$ref":"#/`), []byte(`"$ref":"`+documentURL+`#/`))))
+	if err != nil {
+		return nil, err
+	}
+	url := fmt.Sprintf("mem:///%d", len(d.compiled))
+	if err := d.compiler.AddResource(url, tree); err != nil {
+		return nil, err
+	}
+	done, err := d.compiler.Compile(url)
+	if err == nil {
+		d.compiled[schema] = done
+	}
+	return done, err
+}
+
+// checkResponse validates the status and the headers of a response, and its body unless that is nil.
+func (d *Document) checkResponse(op *openapi3.Operation, status int, header http.Header, body []byte) error {
+	ref := op.Responses.Status(status)
+	if ref == nil {
+		ref = op.Responses.Default()
+	}
+	if ref == nil {
+		return errors.New("it does not have this status")
+	}
+	for name, h := range ref.Value.Headers {
+		if err := d.checkHeader(h.Value, header.Get(name)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if body == nil || len(ref.Value.Content) == 0 {
+		return nil
+	}
+	kind := header.Get("Content-Type")
+	media := ref.Value.Content.Get(kind)
+	if media == nil {
+		return fmt.Errorf("it does not have the content type %q", kind)
+	}
+	if media.Schema == nil || !strings.Contains(kind, "json") {
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return d.visit(media.Schema.Value, value)
+}
+
+func (d *Document) checkHeader(h *openapi3.Header, text string) error {
+	switch {
+	case text == "" && h.Required:
+		return errors.New("it is missing")
+	case text == "" || h.Schema == nil:
+		return nil
+	case h.Schema.Value.Type.Is("string"):
+		return d.visit(h.Schema.Value, text)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return err
+	}
+	return d.visit(h.Schema.Value, value)
 }
 
 // CheckSchema validates a value against a component.
 func (d *Document) CheckSchema(name string, value any) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return visit(d.Components.Schemas[name].Value, value)
+	return d.visit(d.Components.Schemas[name].Value, value)
 }
 
 // CheckFrame validates a frame of the service's own streams, and its data.
@@ -117,8 +208,6 @@ func (d *Document) CheckFrame(frame map[string]any) error {
 // checkFrame validates a frame and its data against one of the frames that a schema describes: the
 // one with the frame's event, or any of them if no schema names that event.
 func (d *Document) checkFrame(schema *openapi3.Schema, frame map[string]any) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	kinds := []*openapi3.Schema{schema}
 	if refs := slices.Concat(schema.OneOf, schema.AnyOf); len(refs) > 0 {
 		kinds = nil
@@ -131,7 +220,7 @@ func (d *Document) checkFrame(schema *openapi3.Schema, frame map[string]any) err
 	}
 	var all []error
 	for _, kind := range kinds {
-		err := visitFrame(kind, frame)
+		err := d.visitFrame(kind, frame)
 		if err == nil {
 			return nil
 		}
@@ -145,8 +234,8 @@ func namesEvent(kind *openapi3.Schema, event any) bool {
 	return named != nil && slices.Contains(named.Value.Enum, event)
 }
 
-func visitFrame(kind *openapi3.Schema, frame map[string]any) error {
-	if err := visit(kind, frame); err != nil {
+func (d *Document) visitFrame(kind *openapi3.Schema, frame map[string]any) error {
+	if err := d.visit(kind, frame); err != nil {
 		return err
 	}
 	content := kind.Properties["data"].Value.ContentSchema
@@ -157,7 +246,7 @@ func visitFrame(kind *openapi3.Schema, frame map[string]any) error {
 	if err := json.Unmarshal([]byte(frame["data"].(string)), &data); err != nil {
 		return err
 	}
-	return visit(content.Value, data)
+	return d.visit(content.Value, data)
 }
 
 // CheckWebhook validates a request that a callback received.
@@ -166,10 +255,8 @@ func (d *Document) CheckWebhook(name string, header http.Header, body []byte) er
 	if item == nil {
 		return fmt.Errorf("there is no webhook %q", name)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, p := range item.Post.Parameters {
-		if err := visit(p.Value.Schema.Value, header.Get(p.Value.Name)); err != nil {
+		if err := d.visit(p.Value.Schema.Value, header.Get(p.Value.Name)); err != nil {
 			return fmt.Errorf("%s: %w", p.Value.Name, err)
 		}
 	}
@@ -177,5 +264,5 @@ func (d *Document) CheckWebhook(name string, header http.Header, body []byte) er
 	if err := json.Unmarshal(body, &value); err != nil {
 		return err
 	}
-	return visit(item.Post.RequestBody.Value.Content["application/json"].Schema.Value, value)
+	return d.visit(item.Post.RequestBody.Value.Content["application/json"].Schema.Value, value)
 }
