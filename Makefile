@@ -11,8 +11,10 @@ BUILD    = $(GO) build -trimpath -ldflags '-s -w -X $(APP).version=$(VERSION) -X
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
 POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
-# Tests wait for processes and for PostgreSQL more than half of their time.
-PARALLEL = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# Tests wait for processes and for PostgreSQL more than half of their time, so there are more packages
+# and tests at once than cores.
+CORES    = $(shell getconf _NPROCESSORS_ONLN)
+PARALLEL = -p $(shell expr $(CORES) + 1) -parallel $(shell expr 2 '*' $(CORES))
 
 # The database of known vulnerabilities in Go modules.
 VULNERABILITIES = https://vuln.go.dev
@@ -36,14 +38,14 @@ build-bench: ## build bin/parley-bench
 	$(BUILD) -o bin/parley-bench ./cmd/parley-bench
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
-	$(POSTGRES) $(GO) test -parallel $(PARALLEL) -timeout 15m ./...
+	$(POSTGRES) $(GO) test $(PARALLEL) -timeout 15m ./...
 
 test-short: ## run the quick tests, in about a minute on two cores; slow ones are skipped
-	$(POSTGRES) $(GO) test -short -parallel $(PARALLEL) -timeout 5m ./...
+	$(POSTGRES) $(GO) test -short $(PARALLEL) -timeout 5m ./...
 
 # Programs with the race detector sleep for a second at their end, and many tests wait for processes.
 # verify has run vet.
-RACE = GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -vet=off -parallel $(PARALLEL) -timeout 15m
+RACE = GORACE="atexit_sleep_ms=0 $$GORACE" $(POSTGRES) $(GO) test -race -vet=off $(PARALLEL) -timeout 15m
 
 # Tests that use the product from outside: from a browser, a shell, or as several processes. The others
 # run most of its code as well, and these take long with the race detector.
@@ -51,7 +53,7 @@ OUTSIDE = ./internal/testing/e2e ./internal/web ./internal/cli
 
 race: ## run every test, with the race detector where it finds most
 	$(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(OUTSIDE))")
-	$(POSTGRES) $(GO) test -vet=off -parallel $(PARALLEL) -timeout 15m $(OUTSIDE)
+	$(POSTGRES) $(GO) test -vet=off $(PARALLEL) -timeout 15m $(OUTSIDE)
 
 race-outside: ## run the other tests with the race detector
 	$(RACE) $(OUTSIDE)
