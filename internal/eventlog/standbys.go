@@ -27,6 +27,18 @@ func AwaitStandbys(ctx context.Context, db interface {
 	return nil
 }
 
+// CommitsWait reports whether a commit of this role has waited for the synchronous standbys for more
+// than two seconds.
+func CommitsWait(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (waits bool, err error) {
+	const look = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > '2 seconds')`
+	if err := db.QueryRow(ctx, look).Scan(&waits); err != nil {
+		return false, fmt.Errorf("look for commits that wait: %w", err)
+	}
+	return waits, nil
+}
+
 // standbyTime limits the wait of a new connection. It ends before those who need the connection give
 // up, so that they learn the reason.
 const standbyTime = 2 * time.Second
