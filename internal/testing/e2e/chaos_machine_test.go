@@ -47,6 +47,7 @@ func newChaosMachine(t testing.TB) *chaosMachine {
 	t.Cleanup(func() {
 		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 		_ = os.Remove(dir)
+		_ = os.Remove(m.clock)
 	})
 	m.disk = dir
 	return m
