@@ -190,7 +190,7 @@ func TestUnansweredApprovalsExpireUnderSkew(t *testing.T) {
 }
 
 // TestCallbacksAreRepeatedUnderSkew makes the first attempt fail and changes the clock before the
-// second.
+// second, or, on a busy machine, during it: then the second counts as lost, and is made again.
 func TestCallbacksAreRepeatedUnderSkew(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		newLedger(t, w, true).leave <- struct{}{}
@@ -202,9 +202,10 @@ func TestCallbacksAreRepeatedUnderSkew(t *testing.T) {
 		h.await(t, id, "pending", 1)
 		set()
 		h.reply <- 200
+		h.reply <- 200
 		h.await(t, id, "delivered", 2)
-		if n := h.calls.Load(); n != 2 {
-			t.Errorf("%d attempts arrived, want 2", n)
+		if n := h.calls.Load(); n < 2 || n > 3 {
+			t.Errorf("%d attempts arrived, want 2 or 3", n)
 		}
 	})
 }
