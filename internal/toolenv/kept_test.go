@@ -3,6 +3,7 @@ package toolenv_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -119,22 +120,26 @@ func TestNoFolderOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir := t.TempDir()
-	dead := filepath.Join(dir, "parley-runner-1")
+	dead := filepath.Join(dir, "parley-folders-1")
 	if err := os.MkdirAll(filepath.Join(dead, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r := w.replicaIn(t, dir)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	wait.For(t, "the folders of the killed server are removed", func() bool {
+		_, err := os.Lstat(dead)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 	run := r.Open(w.turn(t))
 	if err := run.Write(t.Context(), tool.Call{}, "file", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	run.Close()
-	if _, err := os.Lstat(dead); err == nil {
-		t.Error("the folders of a killed server are left")
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if err := r.Run(ended); err != nil {
+	stop()
+	if err := wait.Receive(t, "the end", done); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

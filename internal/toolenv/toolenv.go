@@ -103,9 +103,15 @@ func (r *Runner) Open(t Turn) *Run {
 // forgetEvery is the pause between two checks for expired folders.
 const forgetEvery = 5 * time.Second
 
-// Run removes expired data until ctx ends: folders that were kept for a turn that did not come, and
-// old records of requests. Then it removes every folder.
+// Run removes the folders that a killed process left, and then expired data until ctx ends: folders
+// that were kept for a turn that did not come, and old records of requests. Then it removes every
+// folder.
 func (r *Runner) Run(ctx context.Context) error {
+	if r.cfg.Sandbox == nil { // a sandbox has done so when it was opened
+		if _, err := r.openScratch(); err != nil {
+			r.log.WarnContext(ctx, "make a directory for the folders of sessions; the next turn with files tries again", "err", err)
+		}
+	}
 	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not run it together
 	defer next.Stop()
 	look := time.NewTicker(forgetEvery)
@@ -145,19 +151,28 @@ func (r *Runner) newDir(name string) (string, error) {
 	if r.cfg.Sandbox != nil {
 		return r.cfg.Sandbox.NewFolder(name)
 	}
+	parent, err := r.openScratch()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, filepath.Base(name)+"-")
+}
+
+// openScratch returns the parent of the folders without a sandbox. It makes another one if a cleaner
+// of temporary directories has removed it.
+func (r *Runner) openScratch() (path string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.scratch != nil && !r.scratch.Present() { // a cleaner of temporary directories removed it
+	if r.scratch != nil && !r.scratch.IsPresent() {
 		_ = r.scratch.Close()
 		r.scratch = nil
 	}
 	if r.scratch == nil {
-		var err error
-		if r.scratch, err = scratch.New(cmp.Or(r.cfg.Dir, os.TempDir()), os.RemoveAll, r.log); err != nil {
+		if r.scratch, err = scratch.New(cmp.Or(r.cfg.Dir, os.TempDir()), "parley-folders-", os.RemoveAll, r.log); err != nil {
 			return "", err
 		}
 	}
-	return os.MkdirTemp(r.scratch.Path(), filepath.Base(name)+"-")
+	return r.scratch.Path(), nil
 }
 
 // closeScratch removes the folders that are left.

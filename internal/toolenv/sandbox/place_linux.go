@@ -15,7 +15,7 @@ import (
 func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scratch != nil && !s.scratch.Present() {
+	if s.scratch != nil && !s.scratch.IsPresent() {
 		s.log.Warn("the directory for the files of commands was removed; there will be another", "dir", s.scratch.Path())
 		_ = s.scratch.Close()
 		s.scratch, s.executable = nil, ""
@@ -36,7 +36,7 @@ func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 // newScratch makes a directory that only the users of the service and of commands may enter: a
 // command may leave a setuid program in its folder.
 func (s *Sandbox) newScratch() (*scratch.Dir, error) {
-	d, err := scratch.New(s.dir, removeTree, s.log)
+	d, err := scratch.New(s.dir, "parley-runner-", removeTree, s.log)
 	if err != nil {
 		return nil, unavailableDir(err)
 	}

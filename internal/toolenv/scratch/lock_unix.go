@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claim locks a directory. It returns nil if another process has it, or removed it.
-func claim(path string) (*os.File, error) {
+// claimDirectory locks a directory. It returns nil if another process has it, or removed it.
+func claimDirectory(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

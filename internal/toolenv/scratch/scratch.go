@@ -6,13 +6,11 @@ package scratch
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 )
-
-// prefix begins the names of all directories.
-const prefix = "parley-runner-"
 
 // Dir is a directory that is locked while its process lives.
 type Dir struct {
@@ -24,38 +22,40 @@ type Dir struct {
 // Remover removes a directory with everything in it.
 type Remover func(path string) error
 
-// New makes a directory below parent that only the user of this process can enter, and removes those
-// of dead processes of that user. A parent that is missing is made.
-func New(parent string, remove Remover, log *slog.Logger) (*Dir, error) {
+// New makes a directory below parent that only the user of this process can enter. Its name begins with
+// prefix. New removes the directories of dead processes of that user whose names begin so. A parent
+// that is missing is made.
+func New(parent, prefix string, remove Remover, log *slog.Logger) (*Dir, error) {
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
 	}
-	removeStale(parent, remove, log)
+	removeStale(filepath.Join(parent, prefix), remove, log)
 	for range 100 {
 		path, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
 			return nil, err
 		}
-		lock, err := claim(path) // first: another process may be removing
+		lock, err := claimDirectory(path) // first: another process may be removing
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, os.Remove(path))
 		}
 		if lock != nil {
 			return &Dir{path, lock, remove}, nil
 		}
 	}
-	return nil, errors.New("others remove it each time")
+	return nil, fmt.Errorf("other processes removed each of 100 new directories below %s", parent)
 }
 
-// removeStale removes the directories without a lock. Those of other users stay.
-func removeStale(parent string, remove Remover, log *slog.Logger) {
-	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
+// removeStale removes the directories without a lock whose paths begin with prefix. Those of other
+// users stay.
+func removeStale(prefix string, remove Remover, log *slog.Logger) {
+	list, _ := filepath.Glob(prefix + "*")
 	for _, path := range list {
 		info, err := os.Lstat(path)
 		if err != nil || !isOurs(info) {
 			continue
 		}
-		lock, err := claim(path)
+		lock, err := claimDirectory(path)
 		if err != nil || lock == nil {
 			continue
 		}
@@ -69,9 +69,9 @@ func removeStale(parent string, remove Remover, log *slog.Logger) {
 // Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
-// Present reports whether the path still refers to the directory: a cleaner of temporary files may
+// IsPresent reports whether the path still refers to the directory: a cleaner of temporary files may
 // have removed it.
-func (d *Dir) Present() bool { return isSame(d.path, d.lock) }
+func (d *Dir) IsPresent() bool { return isSame(d.path, d.lock) }
 
 func isSame(path string, open *os.File) bool {
 	locked, err := open.Stat()
@@ -85,7 +85,7 @@ func isSame(path string, open *os.File) bool {
 // Close removes the directory. It unlocks last, so that no other process removes it meanwhile.
 func (d *Dir) Close() error {
 	defer d.lock.Close()
-	if !d.Present() {
+	if !d.IsPresent() {
 		return nil
 	}
 	return d.remove(d.path)

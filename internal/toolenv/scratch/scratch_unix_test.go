@@ -14,7 +14,7 @@ import (
 // open makes a directory with a file in it.
 func open(t *testing.T, parent string) *scratch.Dir {
 	t.Helper()
-	d, err := scratch.New(parent, os.RemoveAll, slog.New(slog.DiscardHandler))
+	d, err := scratch.New(parent, "parley-test-", os.RemoveAll, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,12 +39,12 @@ func exists(path string) bool {
 }
 
 // TestDirectoriesOfDeadProcessesAreRemoved makes a directory beside that of a dead process, which
-// nobody has locked, that of another living one, and one with another name.
+// no process has locked, that of another living one, and one with another name.
 func TestDirectoriesOfDeadProcessesAreRemoved(t *testing.T) {
 	t.Parallel()
 	parent := filepath.Join(t.TempDir(), "missing")
 	living := open(t, parent)
-	dead, other := filepath.Join(parent, "parley-runner-1"), filepath.Join(parent, "other-1")
+	dead, other := filepath.Join(parent, "parley-test-1"), filepath.Join(parent, "other-1")
 	fill(t, dead)
 	fill(t, other)
 	d := open(t, parent)
@@ -56,8 +56,12 @@ func TestDirectoriesOfDeadProcessesAreRemoved(t *testing.T) {
 			t.Errorf("%s was removed", path)
 		}
 	}
-	if info, err := os.Stat(d.Path()); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others may enter: %v, %v", info.Mode(), err)
+	info, err := os.Stat(d.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("other users may enter: %v", info.Mode())
 	}
 }
 
@@ -70,8 +74,8 @@ func TestClosedDirectoryIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, replaced.Path())
-	if !d.Present() || replaced.Present() {
-		t.Errorf("the directory is present: %v, the replaced one: %v", d.Present(), replaced.Present())
+	if !d.IsPresent() || replaced.IsPresent() {
+		t.Errorf("the directory is present: %v, the replaced one: %v", d.IsPresent(), replaced.IsPresent())
 	}
 	for _, d := range []*scratch.Dir{d, replaced} {
 		if err := d.Close(); err != nil {
@@ -82,6 +86,6 @@ func TestClosedDirectoryIsRemoved(t *testing.T) {
 		t.Error("a closed directory is left")
 	}
 	if !exists(replaced.Path()) {
-		t.Error("a directory of somebody else was removed")
+		t.Error("a directory that another process made was removed")
 	}
 }
