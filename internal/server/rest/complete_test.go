@@ -238,6 +238,9 @@ func TestDocumentedDecisions(t *testing.T) {
 			t.Errorf("%v is documented as a decision", body)
 		}
 	}
+	if err := doc.CheckSchema("DecisionRequest", map[string]any{"decision": "deny", "reason": "x"}); err != nil {
+		t.Errorf("a denial with its reason is not documented: %v", err)
+	}
 	answer := doc.Paths.Value("/api/v1/workspaces/{id}/approvals/{approvalId}/secret").Post.Responses.Value("200").Value.Content["application/json"]
 	data := answer.Example.(map[string]any)["data"].(map[string]any)
 	if data["kind"] != "secret" || data["key_name"] != "STRIPE_KEY" {

@@ -94,7 +94,7 @@ func (c *Transport) check(r *http.Request, res *http.Response, route *routers.Ro
 	if route == nil || r.Method == http.MethodOptions || res.StatusCode == http.StatusMethodNotAllowed {
 		return c.unrouted(r, res)
 	}
-	if streaming || r.Method == http.MethodHead {
+	if streaming {
 		return c.Doc.checkResponse(route.Operation, res.StatusCode, res.Header, nil)
 	}
 	body, _ := io.ReadAll(res.Body)
