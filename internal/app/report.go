@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/eventlog"
@@ -40,7 +41,7 @@ func databaseName(c pgconn.Config) string {
 }
 
 // watchDatabase logs when the database is lost, and when it is back. One slow reading is not an
-// outage. While the database can be read, it logs when commits wait for standbys.
+// outage, nor is a database that can be read while commits wait for standbys.
 func (s *service) watchDatabase(ctx context.Context) error {
 	var since time.Time // of the first failed reading; zero: the newest one succeeded
 	lost := false
@@ -52,14 +53,10 @@ func (s *service) watchDatabase(ctx context.Context) error {
 			since, lost = time.Time{}, false
 		case err == nil:
 			since = time.Time{}
-			limited, cancel := context.WithTimeout(ctx, pulse.Every)
-			if waits, err := eventlog.CommitsWait(limited, s.pool); err == nil {
-				standbys.note(ctx, waits, time.Now())
-			}
-			cancel()
+			standbys.look(ctx, s.pool)
 		case since.IsZero():
 			since = time.Now()
-		case !lost && ctx.Err() == nil:
+		case !lost && ctx.Err() == nil && !s.commitsHoldThePool(ctx, &standbys):
 			s.Log.ErrorContext(ctx, "database lost", "database", databaseName(s.pool.Config().ConnConfig.Config), "err", err)
 			lost = true
 		}
@@ -67,25 +64,50 @@ func (s *service) watchDatabase(ctx context.Context) error {
 	return nil
 }
 
-// standbyWatch logs the beginning and the end of a time in which commits wait for synchronous
-// standbys. Each wait ends when its client gives up, and the next one is not seen at once.
-type standbyWatch struct {
-	log         *slog.Logger
-	since, seen time.Time // the first and the last look that found a commit waiting; zero: none waits
+// commitsHoldThePool reports whether a failed reading has that reason: the connections of the pool
+// are those of commits that wait for standbys.
+func (s *service) commitsHoldThePool(ctx context.Context, standbys *standbyWatch) bool {
+	ctx, cancel := context.WithTimeout(ctx, pulse.Every)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	if err != nil {
+		return false
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	standbys.look(ctx, conn)
+	return standbys.waiting
 }
 
-// standbysQuiet is how long no commit may be seen waiting before the standbys are thought to be back.
-const standbysQuiet = 2 * (statementTimeout + clientSlack)
+// standbyWatch logs the beginning and the end of a time in which commits wait for synchronous
+// standbys.
+type standbyWatch struct {
+	log     *slog.Logger
+	waiting bool
+	since   time.Time // of waiting
+	next    time.Time // of the next look
+}
 
-func (w *standbyWatch) note(ctx context.Context, waits bool, now time.Time) {
-	switch {
-	case waits && w.since.IsZero():
+// standbysEvery is the time between two looks.
+const standbysEvery = 5 * time.Second
+
+// look looks for commits that wait, or, after it has found one, whether the standbys have everything
+// by now. It does nothing if the last look was a short time ago.
+func (w *standbyWatch) look(ctx context.Context, db eventlog.Querier) {
+	if time.Now().Before(w.next) {
+		return
+	}
+	w.next = time.Now().Add(standbysEvery)
+	ctx, cancel := context.WithTimeout(ctx, pulse.Every)
+	defer cancel()
+	if w.waiting {
+		if eventlog.AwaitStandbys(ctx, db) == nil {
+			w.log.InfoContext(ctx, "commits no longer wait for standbys", "after", time.Since(w.since).Round(time.Second))
+			w.waiting = false
+		}
+		return
+	}
+	if waits, err := eventlog.IsCommitWaiting(ctx, db); err == nil && waits {
 		w.log.ErrorContext(ctx, "commits wait for synchronous standbys", "do", "start a standby, or change synchronous_standby_names")
-		w.since, w.seen = now, now
-	case waits:
-		w.seen = now
-	case !w.since.IsZero() && now.Sub(w.seen) > standbysQuiet:
-		w.log.InfoContext(ctx, "no commit waits for standbys any more", "after", w.seen.Sub(w.since).Round(time.Second))
-		w.since = time.Time{}
+		w.waiting, w.since = true, time.Now()
 	}
 }

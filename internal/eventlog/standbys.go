@@ -14,12 +14,16 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
+// Querier is a pool or a connection.
+type Querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // AwaitStandbys returns when the synchronous standbys, if there are any, have every change that is
 // visible now. The message in the write-ahead log has no content. It makes this transaction wait
 // like any other.
-func AwaitStandbys(ctx context.Context, db interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}) error {
+func AwaitStandbys(ctx context.Context, db Querier) error {
 	const emit = `SELECT pg_logical_emit_message(true, 'parley', '') WHERE current_setting('synchronous_standby_names') <> ''`
 	if _, err := db.Exec(ctx, emit); err != nil {
 		return fmt.Errorf("wait for the standbys: %w", err)
@@ -27,12 +31,11 @@ func AwaitStandbys(ctx context.Context, db interface {
 	return nil
 }
 
-// CommitsWait reports whether a commit of this role has waited for the synchronous standbys for more
-// than two seconds.
-func CommitsWait(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (waits bool, err error) {
-	const look = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > '2 seconds')`
+// IsCommitWaiting reports whether a commit of this role waits for the synchronous standbys in a
+// statement that began more than a second ago.
+func IsCommitWaiting(ctx context.Context, db Querier) (waits bool, err error) {
+	const look = `SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE usename = current_user AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > '1 second')`
 	if err := db.QueryRow(ctx, look).Scan(&waits); err != nil {
 		return false, fmt.Errorf("look for commits that wait: %w", err)
 	}
