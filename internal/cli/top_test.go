@@ -32,8 +32,9 @@ func TestTopShowsTheWork(t *testing.T) {
 	remote := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=" + key}}
 	database := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
 	pool := dbtest.Pool(t, dsn)
-	wait.For(t, "the turn runs", func() bool { // its start is on a clock that is ahead
-		tag, err := pool.Exec(t.Context(), `UPDATE turns SET started_at = now() + interval '1 hour' WHERE state = 'running' AND started_at IS NOT NULL`)
+	wait.For(t, "one turn runs and one waits", func() bool { // the start of the one is on a clock that is ahead
+		tag, err := pool.Exec(t.Context(), `UPDATE turns SET started_at = now() + interval '1 hour'
+			WHERE state = 'running' AND started_at IS NOT NULL AND EXISTS (SELECT FROM turns WHERE state = 'waiting')`)
 		if err != nil {
 			t.Fatal(err)
 		}

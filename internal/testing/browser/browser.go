@@ -24,7 +24,7 @@ import (
 
 // limit is how long a test may use a page, so that a page that hangs ends before the tests of its
 // package do. The checks of accessibility of one page took a minute on a busy machine.
-const limit = 8 * time.Minute
+const limit = 5 * time.Minute
 
 // patience is how long a page may take to show something.
 const patience = time.Minute
