@@ -53,7 +53,9 @@ func (s *service) watchDatabase(ctx context.Context) error {
 			since, lost = time.Time{}, false
 		case err == nil:
 			since = time.Time{}
-			standbys.look(ctx, s.pool)
+			if standbys.isDue() {
+				standbys.look(ctx, s.pool)
+			}
 		case since.IsZero():
 			since = time.Now()
 		case !lost && ctx.Err() == nil && !s.commitsHoldThePool(ctx, &standbys):
@@ -67,6 +69,9 @@ func (s *service) watchDatabase(ctx context.Context) error {
 // commitsHoldThePool reports whether a failed reading has that reason: the connections of the pool
 // are those of commits that wait for standbys.
 func (s *service) commitsHoldThePool(ctx context.Context, standbys *standbyWatch) bool {
+	if standbys.waiting && !standbys.isDue() {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, pulse.Every)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
@@ -90,12 +95,11 @@ type standbyWatch struct {
 // standbysEvery is the time between two looks.
 const standbysEvery = 5 * time.Second
 
+func (w *standbyWatch) isDue() bool { return !time.Now().Before(w.next) }
+
 // look looks for commits that wait, or, after it has found one, whether the standbys have everything
-// by now. It does nothing if the last look was a short time ago.
+// by now.
 func (w *standbyWatch) look(ctx context.Context, db eventlog.Querier) {
-	if time.Now().Before(w.next) {
-		return
-	}
 	w.next = time.Now().Add(standbysEvery)
 	ctx, cancel := context.WithTimeout(ctx, pulse.Every)
 	defer cancel()
