@@ -21,7 +21,7 @@ import (
 func TestReaderThatNeverReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.serve(t, []string{"PARLEY_SSE_WRITE_TIMEOUT=2s", "GOMEMLIMIT=150MiB"}) // so that garbage does not count
+	s := w.serve(t, []string{"PARLEY_SSE_WRITE_TIMEOUT=2s", "GOMEMLIMIT=150MiB"})      // so that garbage does not count
 	session, _ := w.start(t, s, "@wait 1s\n@text 1000 deltas of 16000 bytes at 300/s") // 16 MB
 	const deaf = 8
 	gone := make(chan error, deaf)
