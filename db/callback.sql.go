@@ -540,13 +540,14 @@ func (q *Queries) DeliveryJob(ctx context.Context, iD uuid.UUID, jobID *int64) e
 const deliveryOrphaned = `-- name: DeliveryOrphaned :one
 SELECT id FROM callback_deliveries
 WHERE id = $1 AND coalesce(job_id, 0) = $2::bigint AND status = 'pending'
-  AND (next_at < now() - interval '5 seconds' OR next_at > now() + interval '5 seconds')
+  AND CASE WHEN $3::boolean THEN next_at > now() + interval '5 seconds' ELSE next_at < now() - interval '5 seconds' END
 FOR NO KEY UPDATE
 `
 
-// DeliveryOrphaned locks a delivery that still has the job it had, and is still not due as it should be.
-func (q *Queries) DeliveryOrphaned(ctx context.Context, iD uuid.UUID, jobID int64) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, deliveryOrphaned, iD, jobID)
+// DeliveryOrphaned locks a delivery that still has the job it had, and is still overdue, or still due
+// too late, as it was. An attempt that has begun since makes an overdue delivery due later.
+func (q *Queries) DeliveryOrphaned(ctx context.Context, iD uuid.UUID, jobID int64, ahead bool) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, deliveryOrphaned, iD, jobID, ahead)
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err

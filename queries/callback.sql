@@ -106,10 +106,11 @@ WHERE d.status = 'pending' AND (d.next_at < now() - interval '5 seconds' OR d.ne
 ORDER BY d.next_at LIMIT 500;
 
 -- name: DeliveryOrphaned :one
--- DeliveryOrphaned locks a delivery that still has the job it had, and is still not due as it should be.
+-- DeliveryOrphaned locks a delivery that still has the job it had, and is still overdue, or still due
+-- too late, as it was. An attempt that has begun since makes an overdue delivery due later.
 SELECT id FROM callback_deliveries
 WHERE id = $1 AND coalesce(job_id, 0) = sqlc.arg(job_id)::bigint AND status = 'pending'
-  AND (next_at < now() - interval '5 seconds' OR next_at > now() + interval '5 seconds')
+  AND CASE WHEN sqlc.arg(ahead)::boolean THEN next_at > now() + interval '5 seconds' ELSE next_at < now() - interval '5 seconds' END
 FOR NO KEY UPDATE;
 
 -- name: DeliveriesOf :many

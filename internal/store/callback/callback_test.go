@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -188,6 +189,30 @@ func TestOverdueDeliveriesAreFound(t *testing.T) {
 	// While an attempt is running, it does not count as lost.
 	if _, done, err := w.store.Deliver(t.Context(), d, job+1, answer); err != nil || !done || len(overdue()) != 0 {
 		t.Errorf("%v %v", done, err)
+	}
+}
+
+// TestBegunAttemptIsNotOrphaned begins an attempt after its delivery was found overdue.
+func TestBegunAttemptIsNotOrphaned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.report(t, w.register(t, address, nil).Turn, callback.Completed, 1)
+	w.exec(t, `UPDATE callback_deliveries SET next_at = now() - interval '6 seconds' WHERE id = $1`, d)
+	list, err := w.store.Overdue(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	w.receiver.answers(func(http.ResponseWriter, *http.Request) {
+		w.tx(t, func(tx pgx.Tx) error {
+			ok, err := w.store.Orphaned(t.Context(), tx, list[0])
+			if ok {
+				t.Error("the delivery counts as lost during its attempt")
+			}
+			return err
+		})
+	})
+	if _, done := w.deliver(t, d); !done {
+		t.Error("it was not delivered")
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
 // Orphaned locks a delivery that still has that job; ok is false
 // if another replica was first.
 func (s *Store) Orphaned(ctx context.Context, tx pgx.Tx, o Overdue) (ok bool, err error) {
-	_, err = s.q.WithTx(tx).DeliveryOrphaned(ctx, o.Delivery, o.Job)
+	_, err = s.q.WithTx(tx).DeliveryOrphaned(ctx, o.Delivery, o.Job, o.Ahead)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
