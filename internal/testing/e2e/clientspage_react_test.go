@@ -90,7 +90,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	shows("It is written.")
 	shows("wiki_write: output-available")
 
-	send("@text 400 deltas of 12 bytes at 100/s")
+	send("@text 400 deltas of 12 bytes at 25/s")
 	tab.MustWait(`() => (` + answer + `)().length > 600`)
 	tab.MustElement("textarea").MustInput("count to 3") // a draft is kept
 	if kept := tab.MustEval(`() => { document.forms[0].requestSubmit(); return document.forms[0].elements.text.value }`).Str(); kept != "count to 3" {
