@@ -65,6 +65,10 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 // writeError responds with an error.
 func (s *Server) writeError(a *answer, r *http.Request, err error) {
 	f := s.Fault(r.Context(), err, "method", r.Method, "route", routeOf(r))
+	if r.Method == http.MethodPost && f.Code == fault.Unavailable && fault.From(err) == nil && !pgerr.IsDiskFull(err) {
+		// The commit may have reached the database, and only its reply is lost.
+		f.Message += " The request may have taken effect; with an Idempotency-Key it is safe to repeat."
+	}
 	if a.status == 0 {
 		s.writeFault(a, r, f)
 	}
