@@ -129,25 +129,18 @@ func buildTests(dir, name string, edits []edit) (binary string, err error) {
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
+	changed, err := plantBugs(".", edits)
+	if err != nil {
+		return "", err
+	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for _, e := range edits {
-		path, err := filepath.Abs(e.file)
+	for file, text := range changed {
+		path, err := filepath.Abs(file)
 		if err != nil {
 			return "", err
 		}
-		from := path
-		if changed, ok := overlay.Replace[path]; ok {
-			from = changed
-		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(string(text), e.from); n != 1 {
-			return "", fmt.Errorf("%s has %d times %q: adapt the mutant to the code", e.file, n, e.from)
-		}
-		to := filepath.Join(dir, name+"-"+strings.ReplaceAll(e.file, "/", "_"))
-		if err := os.WriteFile(to, []byte(strings.Replace(string(text), e.from, e.to, 1)), 0o644); err != nil {
+		to := filepath.Join(dir, name+"-"+strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
 			return "", err
 		}
 		overlay.Replace[path] = to
@@ -160,18 +153,40 @@ func buildTests(dir, name string, edits []edit) (binary string, err error) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", "-tags", "faultpoints", "-overlay", file, "-c", "-o", binary, "./internal/testing/e2e").CombinedOutput()
+	out, err := exec.Command("go", "test", "-tags", "faultpoints", "-overlay", file, "-c", "-o", binary,
+		"./internal/testing/e2e").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return binary, nil
 }
 
+// plantBugs returns the changed texts of the files below root, by their paths there.
+func plantBugs(root string, edits []edit) (map[string]string, error) {
+	changed := map[string]string{}
+	for _, e := range edits {
+		text, ok := changed[e.file]
+		if !ok {
+			read, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				return nil, err
+			}
+			text = string(read)
+		}
+		if n := strings.Count(text, e.from); n != 1 {
+			return nil, fmt.Errorf("%s has %d times %q: adapt the mutant to the code", e.file, n, e.from)
+		}
+		changed[e.file] = strings.Replace(text, e.from, e.to, 1)
+	}
+	return changed, nil
+}
+
 // test runs tests until the first failure.
 func (m mutant) test(binary, run string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.count=1", "-test.v", "-test.timeout=0", "-test.failfast", "-chaos.over=90s", "-test.run", run}, m.flags...)...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.count=1", "-test.v", "-test.timeout=0", "-test.failfast",
+		"-chaos.over=90s", "-test.run", run}, m.flags...)...)
 	cmd.Dir = "internal/testing/e2e"
 	cmd.WaitDelay = 10 * time.Second // servers have its output
 	out, err = cmd.CombinedOutput()
