@@ -119,7 +119,8 @@ func administer[T any](ctx context.Context, a Admin, call adminCall) (out T, err
 // listAll returns the items of all pages of a list.
 func listAll[T any](ctx context.Context, a Admin, call adminCall) (all []T, err error) {
 	for page := (Page[T]{HasMore: true}); page.HasMore; all = append(all, page.Data...) {
-		answer, _, err := a.send(ctx, adminCall{method: call.method, at: withQuery(call.at, maxPage, map[string]string{"cursor": page.NextCursor})})
+		answer, _, err := a.send(ctx, adminCall{method: call.method, at: withQuery(call.at, maxPage,
+			map[string]string{"cursor": page.NextCursor})})
 		if err != nil {
 			return nil, err
 		}

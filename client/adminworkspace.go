@@ -91,7 +91,8 @@ func (c WorkspaceChange) body() object {
 	put(o, "max_turns", c.MaxTurns)
 	put(o, "max_running", c.MaxRunning)
 	put(o, "storage_quota", c.StorageQuota)
-	for name, limit := range map[string]*int{"history_tokens": c.HistoryTokens, "messages_per_minute": c.MessagesPerMinute, "calls_per_minute": c.CallsPerMinute, "open_streams": c.OpenStreams} {
+	for name, limit := range map[string]*int{"history_tokens": c.HistoryTokens, "messages_per_minute": c.MessagesPerMinute,
+		"calls_per_minute": c.CallsPerMinute, "open_streams": c.OpenStreams} {
 		if put(o, name, limit); limit != nil && *limit == -1 {
 			o[name] = nil
 		}

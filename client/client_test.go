@@ -71,7 +71,8 @@ func turn(texts int) []string {
 	for i := range texts {
 		frames = append(frames, fmt.Sprintf("text\n{\"v\":1,\"text\":\"%d \"}", i))
 	}
-	return append(frames, "error\n{\"v\":1,\"code\":\"model_error\",\"message\":\"m\",\"recoverable\":true}", "done\n{\"v\":1,\"session_id\":\""+session+"\"}")
+	return append(frames, "error\n{\"v\":1,\"code\":\"model_error\",\"message\":\"m\",\"recoverable\":true}",
+		"done\n{\"v\":1,\"session_id\":\""+session+"\"}")
 }
 
 func TestSendSeesEveryFrameOnceWhateverBreaks(t *testing.T) {
@@ -139,7 +140,8 @@ func TestSessionGoneReachesTheCaller(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		id := r.Header.Get("Last-Event-ID")
-		fmt.Fprintf(w, "event: open\nid: %s\ndata: {}\n\nevent: error\nid: %s\ndata: {\"code\":\"session_gone\"}\n\nevent: done\nid: %s\ndata: {}\n\n", id, id, id)
+		fmt.Fprintf(w, "event: open\nid: %s\ndata: {}\n\nevent: error\nid: %s\ndata: {\"code\":\"session_gone\"}\n\nevent: done\nid: "+
+			"%s\ndata: {}\n\n", id, id, id)
 	}))
 	defer srv.Close()
 	c := open(t, srv.URL)
@@ -163,7 +165,9 @@ func TestSendGivesUpAfterItsTries(t *testing.T) {
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	var retries []client.Retry
-	c, err := client.New(client.Options{URL: srv.URL, Workspace: "w", Key: "k", Wait: time.Millisecond, Retrying: func(r client.Retry) { retries = append(retries, r) }})
+	c, err := client.New(client.Options{URL: srv.URL, Workspace: "w", Key: "k", Wait: time.Millisecond, Retrying: func(r client.Retry) {
+		retries = append(retries, r)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +194,8 @@ func TestRefusalsAreFinalAndTyped(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusConflict)
-		fmt.Fprint(w, `{"error":{"type":"conflict_error","code":"TURN_IN_PROGRESS","message":"Busy.","turn":{"turn_id":"t","last_seq":9}},"request_id":"req_1"}`)
+		fmt.Fprint(w, `{"error":{"type":"conflict_error","code":"TURN_IN_PROGRESS","message":"Busy.","turn":{"turn_id":"t",`+
+			`"last_seq":9}},"request_id":"req_1"}`)
 	}))
 	defer srv.Close()
 	c := open(t, srv.URL)
@@ -198,7 +203,8 @@ func TestRefusalsAreFinalAndTyped(t *testing.T) {
 
 	for _, err := range c.Send(t.Context(), client.Message{Command: "hi"}) {
 		e, ok := errors.AsType[*client.Error](err)
-		if !ok || e.Status != 409 || e.Code != "TURN_IN_PROGRESS" || e.Turn.LastSeq != 9 || e.RequestID != "req_1" || e.RetryAfter.Seconds() != 7 {
+		if !ok || e.Status != 409 || e.Code != "TURN_IN_PROGRESS" || e.Turn.LastSeq != 9 || e.RequestID != "req_1" ||
+			e.RetryAfter.Seconds() != 7 {
 			t.Errorf("error %#v", err)
 		}
 	}
@@ -227,7 +233,9 @@ func TestWhatWasNeverSentIsNotTriedAgain(t *testing.T) {
 	s := &wire{frames: turn(1), keys: map[string]bool{}}
 	srv := httptest.NewServer(s)
 	defer srv.Close()
-	c, err := client.New(client.Options{URL: srv.URL, Workspace: "w", Key: "k", Retrying: func(r client.Retry) { t.Errorf("tried again: %v", r.Err) }})
+	c, err := client.New(client.Options{URL: srv.URL, Workspace: "w", Key: "k", Retrying: func(r client.Retry) {
+		t.Errorf("tried again: %v", r.Err)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +260,10 @@ func TestNothingIsTriedAgainWhereNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	c, err := client.New(client.Options{URL: "http://" + l.Addr().String(), Workspace: "w", Key: "k", Wait: time.Millisecond, Retrying: func(r client.Retry) { t.Errorf("retry %v", r) }})
+	c, err := client.New(client.Options{URL: "http://" + l.Addr().String(), Workspace: "w", Key: "k", Wait: time.Millisecond,
+		Retrying: func(r client.Retry) {
+			t.Errorf("retry %v", r)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,8 @@ func excerptOf(body []byte) string {
 func canRetry(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		switch e.Status {
-		case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+			http.StatusGatewayTimeout:
 			return true
 		}
 		return false

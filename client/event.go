@@ -187,9 +187,12 @@ func (TurnError) Kind() Kind { return KindError }
 func (Done) Kind() Kind { return KindDone }
 
 var decoders = map[Kind]func(data []byte) (Body, error){
-	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindReasoning: decodeBody[Reasoning], KindToolUse: decodeBody[ToolUse], KindToolResult: decodeBody[ToolResult],
-	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired], KindConnectRequired: decodeBody[ConnectRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
-	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError], KindDone: decodeBody[Done],
+	KindOpen: decodeBody[Open], KindText: decodeBody[Text], KindReasoning: decodeBody[Reasoning], KindToolUse: decodeBody[ToolUse],
+	KindToolResult:    decodeBody[ToolResult],
+	KindInputRequired: decodeBody[InputRequired], KindToolRequired: decodeBody[ToolRequired],
+	KindConnectRequired: decodeBody[ConnectRequired], KindUsage: decodeBody[TurnUsage], KindStructured: decodeBody[Structured],
+	KindAttachment: decodeBody[Attachment], KindAttachmentRejected: decodeBody[AttachmentRejected], KindError: decodeBody[TurnError],
+	KindDone: decodeBody[Done],
 }
 
 func decodeBody[B Body](data []byte) (Body, error) {

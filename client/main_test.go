@@ -55,7 +55,8 @@ func startServer() (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	environ := []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_WORKERS=4", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vault.GenerateKey()}
+	environ := []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_WORKERS=4", "PARLEY_DURABILITY=off",
+		"PARLEY_VAULT_KEY=" + vault.GenerateKey()}
 	cfg, err := app.Load(app.Sources{Environ: environ})
 	if err != nil {
 		return nil, errors.Join(err, drop())
@@ -80,7 +81,8 @@ func startServer() (stop func() error, err error) {
 		cancel()
 		return nil, errors.Join(err, drop())
 	}
-	for _, line := range []string{"workspace create demo", "permissions set wiki_write ask -w demo", "keys create -w demo --name example --scope all --scope admin"} {
+	for _, line := range []string{"workspace create demo", "permissions set wiki_write ask -w demo",
+		"keys create -w demo --name example --scope all --scope admin"} {
 		var out, errs bytes.Buffer
 		if code := cli.Run(ctx, cli.Host{Stdout: &out, Stderr: &errs, Environ: environ, Dir: os.TempDir()}, strings.Fields(line)); code != 0 {
 			return nil, errors.Join(fmt.Errorf("%s: %s", line, &errs), stop())

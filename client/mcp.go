@@ -250,7 +250,8 @@ func (b *bridge) rejectRequest(id json.RawMessage, err error) {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		message = refused.Message
 	} else if errors.Is(err, ErrUnanswered) {
-		message = "The input ended before this response. A running turn continues: list_sessions lists its session, and get_messages returns its answer."
+		message = "The input ended before this response. A running turn continues: list_sessions lists its session, and get_messages " +
+			"returns its answer."
 	} else if _, ok := errors.AsType[*Unreachable](err); ok {
 		message += ". A message with an idempotency_key can be sent again: it is one message."
 	}

@@ -43,7 +43,8 @@ func TestAMessageIsSentWhole(t *testing.T) {
 	t.Parallel()
 	s, c := record(t, 202, `{"data":{"session_id":"s","turn_id":"t","callback_id":"c","status":"queued"}}`)
 	m := client.Message{
-		Skill: "report", Input: client.Input{"month": json.RawMessage(`"2026-10"`)}, SecretInput: []string{"TOKEN"}, SessionID: "s", CallerID: "alice",
+		Skill: "report", Input: client.Input{"month": json.RawMessage(`"2026-10"`)}, SecretInput: []string{"TOKEN"}, SessionID: "s",
+		CallerID:       "alice",
 		ResponseSchema: json.RawMessage(`{"type":"object"}`), Attachments: []client.Attached{{FileID: "f"}},
 		Callback:          &client.Receiver{URL: "https://app.example/", Metadata: map[string]string{"order": "17"}},
 		MultitaskStrategy: "enqueue", Limits: &client.Limits{MaxResponseSeconds: 9, MaxTurns: 3, MaxCostUSD: new(0.0)}, Effort: "low",
@@ -54,7 +55,8 @@ func TestAMessageIsSentWhole(t *testing.T) {
 	}
 	for range c.Send(t.Context(), m) {
 	}
-	want := `{"skill":"report","input":{"month":"2026-10"},"secret_input":["TOKEN"],"session_id":"s","caller_id":"alice","response_schema":{"type":"object"},` +
+	want := `{"skill":"report","input":{"month":"2026-10"},"secret_input":["TOKEN"],"session_id":"s","caller_id":"alice",` +
+		`"response_schema":{"type":"object"},` +
 		`"attachments":[{"file_id":"f"}],"callback":{"url":"https://app.example/","metadata":{"order":"17"}},"multitask_strategy":"enqueue",` +
 		`"limits":{"max_response_seconds":9,"max_turns":3,"max_cost_usd":0},"effort":"low","stream":%v}`
 	for i, stream := range []bool{false, true} {
@@ -66,7 +68,8 @@ func TestAMessageIsSentWhole(t *testing.T) {
 
 func TestQuestionsAreAnswered(t *testing.T) {
 	t.Parallel()
-	s, c := record(t, 200, `{"data":{"approval_id":"a","kind":"approval","status":"allowed","decided_by":{"key_id":"k"},"allowlist_pattern":null,"session_id":"s","already_decided":true}}`)
+	s, c := record(t, 200, `{"data":{"approval_id":"a","kind":"approval","status":"allowed","decided_by":{"key_id":"k"},`+
+		`"allowlist_pattern":null,"session_id":"s","already_decided":true}}`)
 	d, err := c.Decide(t.Context(), "a", client.Decision{Decision: "allow", Pattern: "bash(ls)"})
 	if err != nil || d.Status != "allowed" || !d.Already || d.DecidedBy.KeyID != "k" {
 		t.Errorf("%+v, %v", d, err)
@@ -84,12 +87,16 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, _ = c.Approvals(t.Context(), client.ApprovalQuery{Status: "pending", SessionID: "s", Limit: 3, Cursor: "x"}) // the response is not a list
+	// the response is not a list
+	_, _ = c.Approvals(t.Context(), client.ApprovalQuery{Status: "pending", SessionID: "s", Limit: 3, Cursor: "x"})
 	const decide, secret = "POST /api/workspaces/w/approvals/a/decide", "POST /api/v1/workspaces/w/approvals/a/secret"
-	if want := []string{decide, decide, secret, secret, "GET /api/v1/workspaces/w/approvals/a", "GET /api/v1/workspaces/w/approvals?cursor=x&limit=3&session_id=s&status=pending"}; !reflect.DeepEqual(s.calls, want) {
+	if want := []string{decide, decide, secret, secret, "GET /api/v1/workspaces/w/approvals/a",
+		"GET /api/v1/workspaces/w/approvals?cursor=x&limit=3&session_id=s&status=pending"}; !reflect.DeepEqual(s.calls, want) {
 		t.Errorf("calls %q", s.calls)
 	}
-	if want := []string{`{"decision":"allow","allowlist_pattern":"bash(ls)"}`, `{"decision":"deny","reason":"No."}`, `{"action":"provide","value":"s3cr3t \u003c\u0026\u003e","actor":"anna"}`, `{"action":"skip"}`, "", ""}; !reflect.DeepEqual(s.bodies, want) {
+	if want := []string{`{"decision":"allow","allowlist_pattern":"bash(ls)"}`, `{"decision":"deny","reason":"No."}`,
+		`{"action":"provide","value":"s3cr3t \u003c\u0026\u003e","actor":"anna"}`, `{"action":"skip"}`, "",
+		""}; !reflect.DeepEqual(s.bodies, want) {
 		t.Errorf("bodies %q", s.bodies)
 	}
 
@@ -104,7 +111,9 @@ func TestAStreamGoesOnOverQuestions(t *testing.T) {
 	t.Parallel()
 	s := &wire{keys: map[string]bool{}, cuts: []int{400, 0, 150}, frames: []string{
 		"open\n{\"session_id\":\"" + session + "\"}",
-		`input_required` + "\n" + `{"v":1,"kind":"approval","plan":"I will.","operations":[{"tool_use_id":"c","tool":"wiki_write","summary":"write","input":{"page":"tea"},"suggested_pattern":"wiki_write(tea)"}],"approval_id":"` + session + `","decide_url":"/d","expires_at":"2026-01-31T12:00:00Z"}`,
+		`input_required` + "\n" + `{"v":1,"kind":"approval","plan":"I will.","operations":[{"tool_use_id":"c","tool":"wiki_write",` +
+			`"summary":"write","input":{"page":"tea"},"suggested_pattern":"wiki_write(tea)"}],"approval_id":"` + session +
+			`","decide_url":"/d","expires_at":"2026-01-31T12:00:00Z"}`,
 		"tool_use\n{\"v\":1,\"tool\":\"wiki_write\",\"summary\":\"write\"}",
 		"structured\n{\"v\":1,\"result\":{\"a\":1}}",
 		"attachment\n{\"v\":1,\"attachments\":[{\"filename\":\"a.csv\",\"mime\":\"text/csv\",\"size\":7,\"download_url\":\"https://x\"}]}",
@@ -139,7 +148,8 @@ func TestAStreamGoesOnOverQuestions(t *testing.T) {
 	if n != 6 || len(s.calls) != 4 {
 		t.Errorf("%d frames over %v", n, s.calls)
 	}
-	if len(asked.Operations) != 1 || asked.Operations[0].SuggestedPattern != "wiki_write(tea)" || string(result.Result) != `{"a":1}` || len(files.Attachments) != 1 || files.Attachments[0].Size != 7 {
+	if len(asked.Operations) != 1 || asked.Operations[0].SuggestedPattern != "wiki_write(tea)" || string(result.Result) != `{"a":1}` ||
+		len(files.Attachments) != 1 || files.Attachments[0].Size != 7 {
 		t.Errorf("%+v, %s, %+v", asked, result.Result, files)
 	}
 }

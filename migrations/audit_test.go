@@ -73,14 +73,17 @@ const viewsPage = "../docs/reference/audit-views.md"
 func TestDocumentationListsTheViews(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	rows, err := pool.Query(t.Context(), `SELECT c.relname, obj_description(c.oid, 'pg_class'), a.attname, format_type(a.atttypid, a.atttypmod), col_description(c.oid, a.attnum)
+	rows, err := pool.Query(t.Context(),
+		`SELECT c.relname, obj_description(c.oid, 'pg_class'), a.attname, format_type(a.atttypid, a.atttypmod), col_description(c.oid, a.attnum)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = 'audit'::regnamespace AND c.relkind = 'v' AND a.attnum > 0 ORDER BY c.relname, a.attnum`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
 	var page strings.Builder
-	page.WriteString("# Audit views\n\nThe columns of the views of the schema `audit`. [Audit](../audit.md) explains them and has\nquestions with their SQL. `make generate` writes this page from the comments in the database.\n")
+	page.WriteString(
+		"# Audit views\n\nThe columns of the views of the schema `audit`. [Audit](../audit.md) explains them and has\nquestions with " +
+			"their SQL. `make generate` writes this page from the comments in the database.\n")
 	last := ""
 	for rows.Next() {
 		var view, about, column, typ, comment string

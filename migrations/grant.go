@@ -23,10 +23,12 @@ func Grant(ctx context.Context, dsn, role string) error {
 const ownedObjects = `WITH owner AS (SELECT relowner AS id, relnamespace AS schema FROM pg_class WHERE oid = 'events'::regclass),
 	kept AS (SELECT relid AS id FROM pg_partition_tree('events') UNION ALL SELECT 'admin_log'::regclass)
 SELECT (SELECT schema::regnamespace::text FROM owner),
-	(SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c, owner o WHERE c.relowner = o.id AND c.relnamespace = o.schema AND c.relkind IN ('r', 'p', 'v')
+	(SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c, owner o WHERE c.relowner = o.id AND c.relnamespace = o.schema
+		AND c.relkind IN ('r', 'p', 'v')
 		AND c.oid NOT IN (SELECT id FROM kept)),
 	(SELECT string_agg(id::text, ', ') FROM kept),
-	(SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c, owner o WHERE c.relowner = o.id AND c.relnamespace = o.schema AND c.relkind = 'S'),
+	(SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c, owner o WHERE c.relowner = o.id AND c.relnamespace = o.schema
+		AND c.relkind = 'S'),
 	(SELECT string_agg(p.oid::regprocedure::text, ', ') FROM pg_proc p, owner o WHERE p.proowner = o.id AND p.pronamespace = o.schema)`
 
 func grantService(ctx context.Context, conn *pgx.Conn, role string) error {

@@ -28,7 +28,8 @@ func TestOldDefaultOfHistoryTokensFollowsTheWindow(t *testing.T) {
 	if _, err := migrations.Up(t.Context(), dsn, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `INSERT INTO workspaces (id, slug, name, instructions) VALUES (gen_random_uuid(), 'new', 'n', '')`); err != nil {
+	if _, err := pool.Exec(t.Context(),
+		`INSERT INTO workspaces (id, slug, name, instructions) VALUES (gen_random_uuid(), 'new', 'n', '')`); err != nil {
 		t.Fatal(err)
 	}
 	for slug, want := range map[string]int{"usual": -1, "bounded": 1000, "new": -1} {
@@ -38,7 +39,8 @@ func TestOldDefaultOfHistoryTokensFollowsTheWindow(t *testing.T) {
 		}
 		var stored, published int32
 		var number int
-		if err := pool.QueryRow(t.Context(), `SELECT w.history_tokens, v.history_tokens, v.number FROM workspaces w JOIN agents a ON a.workspace_id = w.id
+		if err := pool.QueryRow(t.Context(),
+			`SELECT w.history_tokens, v.history_tokens, v.number FROM workspaces w JOIN agents a ON a.workspace_id = w.id
 			JOIN agent_versions v ON v.id = a.published_id WHERE w.id = $1`, w.ID).Scan(&stored, &published, &number); err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,8 @@ func checkConversations(t *testing.T, query func(context.Context, string, ...any
 	err := query(t.Context(), `SELECT (SELECT count(*) FROM turns WHERE key_id = 'rolling' AND state = 'completed'),
 		(SELECT count(*) FROM turns WHERE id = ANY($1) AND state = 'queued'),
 		(SELECT count(*) FROM sessions s WHERE s.title IN ('rolling', 'hello')
-		 AND s.last_ord <> (SELECT count(DISTINCT e.ord) FROM events e WHERE e.session_id = s.id AND e.seq <= s.last_seq))`, begun).Scan(&completed, &queued, &torn)
+		 AND s.last_ord <> (SELECT count(DISTINCT e.ord) FROM events e WHERE e.session_id = s.id AND e.seq <= s.last_seq))`,
+		begun).Scan(&completed, &queued, &torn)
 	if err != nil || completed != held || queued != int64(len(begun)) || torn != 0 {
 		t.Errorf("%d of %d turns completed, %d of %d queued, %d sessions lack events: %v", completed, held, queued, len(begun), torn, err)
 	}
@@ -194,11 +195,13 @@ func (c *conversation) accept(ctx context.Context, tx pgx.Tx) error {
 	if err := c.write(ctx, tx, "message", "open"); err != nil {
 		return err
 	}
-	if err := c.run(ctx, tx, "TurnInsert", c.turn, c.session, bulk.Workspace, "queued", 600, 50, nil, "rolling", []string{}, nil, nil, nil, []string{}, nil, nil); err != nil {
+	if err := c.run(ctx, tx, "TurnInsert", c.turn, c.session, bulk.Workspace, "queued", 600, 50, nil, "rolling", []string{}, nil, nil, nil,
+		[]string{}, nil, nil); err != nil {
 		return err
 	}
 	for _, role := range []string{"user", "assistant"} {
-		if err := c.run(ctx, tx, "MessageInsert", uuid.Must(uuid.NewV7()), c.session, c.turn, bulk.Workspace, role, nil, nil, nil, nil, "in_progress", 1, 1); err != nil {
+		if err := c.run(ctx, tx, "MessageInsert", uuid.Must(uuid.NewV7()), c.session, c.turn, bulk.Workspace, role, nil, nil, nil, nil,
+			"in_progress", 1, 1); err != nil {
 			return err
 		}
 	}
@@ -226,7 +229,8 @@ func (c *conversation) end(ctx context.Context, tx pgx.Tx) error {
 	if err := c.run(ctx, tx, "TurnClose", "completed", nil, true, c.turn, []string{"running"}); err != nil {
 		return err
 	}
-	return c.run(ctx, tx, "MessageClose", nil, time.Now().Add(-time.Hour), "completed", nil, []byte("[]"), []byte("[]"), nil, nil, nil, c.ord, c.turn)
+	return c.run(ctx, tx, "MessageClose", nil, time.Now().Add(-time.Hour), "completed", nil, []byte("[]"), []byte("[]"), nil, nil, nil,
+		c.ord, c.turn)
 }
 
 // filesUpTo returns the migrations of a release.

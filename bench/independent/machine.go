@@ -125,7 +125,8 @@ func number64(database, sql string) (int64, error) {
 // describe lists the settings of PostgreSQL that affect its speed, and those that differ from the
 // defaults.
 func describe(database string) (string, error) {
-	return psql(database, `SELECT 'PostgreSQL ' || current_setting('server_version') || ': ' || string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name)
+	return psql(database,
+		`SELECT 'PostgreSQL ' || current_setting('server_version') || ': ' || string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name)
 		FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'max_wal_size')
 		OR name IN ('max_connections', 'shared_buffers', 'wal_level', 'checkpoint_timeout')`)
 }

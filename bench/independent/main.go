@@ -34,7 +34,8 @@ func main() {
 	flag.StringVar(&s.URL, "url", os.Getenv("PARLEY_URL"), "address of the server")
 	flag.StringVar(&s.Key, "key", os.Getenv("PARLEY_API_KEY"), "API key")
 	flag.StringVar(&s.Workspace, "workspace", "demo", "workspace")
-	flag.StringVar(&s.Database, "database", os.Getenv("PARLEY_DATABASE_URL"), "PostgreSQL of the server, for the sizes that soak prints; needs psql")
+	flag.StringVar(&s.Database, "database", os.Getenv("PARLEY_DATABASE_URL"),
+		"PostgreSQL of the server, for the sizes that soak prints; needs psql")
 	flag.Usage = func() { fmt.Fprintln(os.Stderr, usage); flag.PrintDefaults() }
 	flag.Parse()
 	if err := run(s, flag.Args()); err != nil {

@@ -21,7 +21,8 @@ func soak(f *flag.FlagSet, args []string) workload {
 	short := int(*rate) // places for the short turns, each of which takes much less than a second
 	return workload{running: *streams + short, run: func(s *site) *result {
 		printSizes(s, "at the beginning")
-		fmt.Printf("%8s %8s %8s  %22s  %22s  %22s\n", "time", "turns/s", "deltas/s", "first text p50/p99 ms", "emitted p50/p99 ms", "due p50/p99 ms")
+		fmt.Printf("%8s %8s %8s  %22s  %22s  %22s\n", "time", "turns/s", "deltas/s", "first text p50/p99 ms", "emitted p50/p99 ms",
+			"due p50/p99 ms")
 		total := collect(func(r *result, all *sync.WaitGroup) {
 			all.Go(func() { r.offer(s, *rate, *last, all) })
 			for i := range *streams {

@@ -72,7 +72,9 @@ func TestTheCheckCanFail(t *testing.T) {
 	}{
 		{"honest", func(evs []event.Event) []event.Event { return evs }, ""},
 		{"one delta lost", func(evs []event.Event) []event.Event { return slices.Delete(evs, 5, 6) }, "instead of"},
-		{"the last delta lost", func(evs []event.Event) []event.Event { return slices.Delete(evs, len(evs)-2, len(evs)-1) }, "29 deltas instead of 30"},
+		{"the last delta lost", func(evs []event.Event) []event.Event {
+			return slices.Delete(evs, len(evs)-2, len(evs)-1)
+		}, "29 deltas instead of 30"},
 		{"one delta twice", func(evs []event.Event) []event.Event { return slices.Insert(evs, 5, evs[5]) }, "after"},
 		{"two deltas swapped", func(evs []event.Event) []event.Event {
 			evs[5], evs[6] = evs[6], evs[5]

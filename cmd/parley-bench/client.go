@@ -75,7 +75,8 @@ func (c *client) open(ctx context.Context, method, path, headers, body string) (
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s /api/v1/workspaces/%s/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream, application/json\r\n%s",
+	fmt.Fprintf(&b, "%s /api/v1/workspaces/%s/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream, "+
+		"application/json\r\n%s",
 		method, c.workspace, path, c.host, c.key, headers)
 	if body != "" {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))

@@ -59,7 +59,8 @@ parley_bench_… there and drops them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, short, burst, offered, paced, replay, turn, tool, idle, sandbox; every case of it")
+	f.StringSliceVar(&opt.Workloads, "workload", nil,
+		"append, gap, flat, short, burst, offered, paced, replay, turn, tool, idle, sandbox; every case of it")
 	f.StringSliceVar(&opt.Modes, "mode", nil, "raw, naive, service, service-remote, river-default; bare, walled, direct, proxied")
 	f.IntVar(&opt.Rounds, "rounds", 0, "how often each mode runs (default 3, with --quick 1)")
 	f.BoolVar(&opt.Quick, "quick", false, "small and once")

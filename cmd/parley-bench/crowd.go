@@ -161,7 +161,8 @@ func shortOnce(ctx context.Context, w *world, clients int, span time.Duration) (
 	for _, readers := range done {
 		waits = append(waits, firstWaits(readers)...)
 	}
-	f := Figures{Rate: float64(len(waits)) / took.Seconds(), FirstP50: milliseconds(percentile(waits, 50)), FirstP99: milliseconds(percentile(waits, 99))}
+	f := Figures{Rate: float64(len(waits)) / took.Seconds(), FirstP50: milliseconds(percentile(waits, 50)),
+		FirstP99: milliseconds(percentile(waits, 99))}
 	return f, w.turnCosts(ctx, f, before, len(waits))
 }
 

@@ -31,7 +31,8 @@ func (w *world) meter(ctx context.Context) (m meter, err error) {
 		return m, nil
 	}
 	m.usage = m.usage.plus(postgresUsage(w.postmaster))
-	err = w.pool.QueryRow(ctx, `SELECT (pg_current_wal_lsn() - '0/0')::bigint, (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())`).
+	err = w.pool.QueryRow(ctx,
+		`SELECT (pg_current_wal_lsn() - '0/0')::bigint, (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())`).
 		Scan(&m.wal, &m.commits)
 	if err == nil && w.counts {
 		err = w.pool.QueryRow(ctx, `SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid

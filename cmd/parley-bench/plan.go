@@ -132,7 +132,8 @@ var (
 		{What: "queued → running, p99, ms", Metric: StartP99, Of: Service, Most: 15},
 		{What: "request → first text, p99: ours to River's defaults", Metric: FirstP99, Of: Service, To: Default},
 	}
-	toolTarget = ratio{What: "a turn with a tool server's call over one with a built-in tool's, p50, ms", Metric: Overhead, Of: Service, Most: 5}
+	toolTarget = ratio{What: "a turn with a tool server's call over one with a built-in tool's, p50, ms", Metric: Overhead,
+		Of: Service, Most: 5}
 	// A queue that is never empty hides River's poll interval; a single turn is affected by it.
 	alone      = ratio{What: "queued → running, p99: ours to River's defaults", Metric: StartP99, Of: Service, To: Default, Most: 1. / 50}
 	idleTarget = ratio{What: "bytes of an idle stream", Metric: Memory, Of: Service, Most: 32 << 10}

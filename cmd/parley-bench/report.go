@@ -194,7 +194,8 @@ func (r *Report) writeFoot(w io.Writer) error {
 		fmt.Fprintf(&b, "Not installed, so not compared: %s. make bench-peers installs them.\n", strings.Join(c.PeersMissing, ", "))
 	}
 	if c.Peers {
-		b.WriteString("A server that is memory only loses its streams with its process. It wins the paced median, since it waits for no commit.\n")
+		b.WriteString(
+			"A server that is memory only loses its streams with its process. It wins the paced median, since it waits for no commit.\n")
 	}
 	if !c.CPUKnown {
 		b.WriteString("PostgreSQL's CPU time cannot be measured here, so the CPU columns are empty.\n")

@@ -147,7 +147,8 @@ func (b *bench) rounds(ctx context.Context, s scenario, opt Options) Result {
 			} else {
 				m.Rounds = append(m.Rounds, f)
 			}
-			opt.Progress(fmt.Sprintf("%s, %s, %s, round %d of %d, %.1f s: %s", s.Workload, s.Case, m.Mode, round+1, opt.Rounds, time.Since(began).Seconds(), what))
+			opt.Progress(fmt.Sprintf("%s, %s, %s, round %d of %d, %.1f s: %s", s.Workload, s.Case, m.Mode, round+1, opt.Rounds,
+				time.Since(began).Seconds(), what))
 		}
 	}
 	return r
@@ -165,7 +166,8 @@ Percentiles cover every turn and every delta, those of the ramp among them. "fir
 // conditions returns the conditions that affect the figures.
 func (c *cluster) conditions() Conditions {
 	host := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings, Durable: c.durable, Limits: limitsText, CPUKnown: postgresUsage(c.postmaster).Known}
+	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings,
+		Durable: c.durable, Limits: limitsText, CPUKnown: postgresUsage(c.postmaster).Known}
 	if c.fsync > 0 {
 		cond.Fsync = milliseconds(c.fsync)
 	}

@@ -104,7 +104,8 @@ func runWalled(ctx context.Context, box *sandbox.Sandbox) error {
 	}
 	defer run.Close()
 	var out bytes.Buffer
-	res, err := box.Run(ctx, sandbox.Command{Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", "echo here"}, Folder: folder, CA: run.CA(), Serve: run.Serve,
+	res, err := box.Run(ctx, sandbox.Command{Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", "echo here"}, Folder: folder,
+		CA: run.CA(), Serve: run.Serve,
 		Direct: &sandbox.Direct{DNS: run.ServeDNS, TLS: run.ServeTLS, Plain: run.ServePlain}, Output: &out})
 	if err == nil && (res.Exit != 0 || out.String() != said) {
 		err = fmt.Errorf("the command ended with %d and printed %q", res.Exit, out.String())
@@ -117,7 +118,8 @@ func runWalled(ctx context.Context, box *sandbox.Sandbox) error {
 func proxyScenario(n, size, parallel int) scenario {
 	return scenario{
 		Workload: "sandbox", Case: fmt.Sprintf("answers of %d KiB, %d at a time", size>>10, parallel), Modes: []string{Direct, Proxied},
-		ratios: []ratio{{What: "bytes a second: proxied to direct", Metric: Volume, Of: Proxied, To: Direct}, {What: "requests a second, proxied", Metric: Rate, Of: Proxied}},
+		ratios: []ratio{{What: "bytes a second: proxied to direct", Metric: Volume, Of: Proxied, To: Direct},
+			{What: "requests a second, proxied", Metric: Rate, Of: Proxied}},
 		run: func(ctx context.Context, _ *bench, mode string) (Figures, error) {
 			return passOnce(ctx, mode, n, size, parallel)
 		},

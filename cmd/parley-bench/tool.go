@@ -97,8 +97,10 @@ func serveTool() (pin string, stop func(), err error) {
 // addTool adds the tool server to the workspace, with its tool labeled as reading.
 func (w *world) addTool(ctx context.Context) error {
 	store := toolset.NewStore(w.pool)
-	offer := toolset.Offer{OwnName: "find", Definition: toolset.Definition{Description: "Find something.", Schema: json.RawMessage(`{"type":"object"}`)}}
-	_, _, err := store.Add(ctx, w.workspace.ID, toolset.Entry{Name: "bench", URL: "http://" + toolHost + "/mcp"}, "2025-11-25", []toolset.Offer{offer})
+	offer := toolset.Offer{OwnName: "find", Definition: toolset.Definition{Description: "Find something.",
+		Schema: json.RawMessage(`{"type":"object"}`)}}
+	_, _, err := store.Add(ctx, w.workspace.ID, toolset.Entry{Name: "bench", URL: "http://" + toolHost + "/mcp"}, "2025-11-25",
+		[]toolset.Offer{offer})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func run(ctx context.Context, workspace string) error {
 	if err != nil {
 		return err
 	}
-	sent, err := client.SendMessageWithResponse(ctx, workspace, nil, parley.MessageRequest{Command: new("How much is 12*7+3?"), Stream: new(false)})
+	sent, err := client.SendMessageWithResponse(ctx, workspace, nil, parley.MessageRequest{Command: new("How much is 12*7+3?"),
+		Stream: new(false)})
 	if err != nil {
 		return err
 	}

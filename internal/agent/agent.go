@@ -298,7 +298,8 @@ func (r *run) checkCost(ctx context.Context, name string) error {
 		}
 	}
 	if spent >= *r.MaxCostUSD {
-		return &Failure{Code: event.BudgetExceeded, Message: fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.", spent, *r.MaxCostUSD)}
+		return &Failure{Code: event.BudgetExceeded, Message: fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.",
+			spent, *r.MaxCostUSD)}
 	}
 	return nil
 }
@@ -322,7 +323,8 @@ func (r *run) toolSpecs() []model.Tool {
 		specs = append(specs, secretTool)
 	}
 	if r.Output != nil {
-		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description), Schema: r.Output.Schema})
+		specs = append(specs, model.Tool{Name: finalAnswer, Description: strings.TrimSpace(finalDescription + " " + r.Output.Description),
+			Schema: r.Output.Schema})
 	}
 	return specs
 }

@@ -56,7 +56,8 @@ func answered(t *testing.T, command string, n int, lost bool, outcome event.Outc
 				commit(ask)
 				said := outcome
 				if ask.What == event.InputSecret {
-					said = map[event.Outcome]event.Outcome{event.Allowed: event.Provided, event.Denied: event.Skipped, event.Expired: event.Expired}[outcome]
+					said = map[event.Outcome]event.Outcome{event.Allowed: event.Provided, event.Denied: event.Skipped,
+						event.Expired: event.Expired}[outcome]
 				}
 				commit(event.Decision{ApprovalID: ask.ApprovalID, What: ask.What, Outcome: said, Reason: "because"})
 				again = true
@@ -106,7 +107,8 @@ func TestCrashWhileAsking(t *testing.T) {
 				if len(list) != 3 || len(list[0].Operations) != 2 || list[1].KeyName != "KEY" || len(list[2].Operations) != 1 {
 					t.Fatalf("%s: the approvals are %+v", at, list)
 				}
-				if op := list[0].Operations[1]; string(op.Input) != `{"n":2}` || op.SuggestedPattern != "once(*)" || list[0].Plan != "First I look, then I act." {
+				if op := list[0].Operations[1]; string(op.Input) != `{"n":2}` || op.SuggestedPattern != "once(*)" ||
+					list[0].Plan != "First I look, then I act." {
 					t.Errorf("%s: the approval is %+v", at, list[0])
 				}
 				if len(once.runs) > 3 || outcome != event.Allowed && len(once.runs) > 0 {
@@ -152,7 +154,8 @@ func TestApprovalIsForTheseArguments(t *testing.T) {
 	j.write(t, []event.Body{
 		event.Message{Content: `@call once {"n":2}`},
 		event.Reply{Calls: []event.ToolCall{{ID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
-		event.InputRequired{What: event.InputApproval, ApprovalID: id, Operations: []event.Operation{{ToolUseID: "c", Tool: "once", Input: json.RawMessage(`{"n":1}`)}}},
+		event.InputRequired{What: event.InputApproval, ApprovalID: id, Operations: []event.Operation{{ToolUseID: "c", Tool: "once",
+			Input: json.RawMessage(`{"n":1}`)}}},
 		event.Decision{ApprovalID: id, What: event.InputApproval, Outcome: event.Allowed},
 	})
 	for group, err := range a.Run(t.Context(), agent.Conversation{Log: j.log}) {
@@ -168,10 +171,12 @@ func TestApprovalIsForTheseArguments(t *testing.T) {
 
 func TestUnknownSecretIsNotAskedFor(t *testing.T) {
 	t.Parallel()
-	all, _ := answered(t, `@call request_secret {"key_name":"OTHER","reason":"r"} request_secret {"reason":"r"}`+"\n@say No.", -1, false, event.Allowed)
+	all, _ := answered(t, `@call request_secret {"key_name":"OTHER","reason":"r"} request_secret {"reason":"r"}`+"\n@say No.", -1, false,
+		event.Allowed)
 	_, results := calls(all)
 	said := fmt.Sprint(results)
-	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "There is only KEY.") || !strings.Contains(said, "request_secret takes") {
+	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "There is only KEY.") ||
+		!strings.Contains(said, "request_secret takes") {
 		t.Errorf("%v", all)
 	}
 }
@@ -188,7 +193,8 @@ func TestDenialsSayWhatHappened(t *testing.T) {
 	}{
 		{event.Decision{Outcome: event.Denied}, time.Hour, "This was denied, so it was not done."},
 		{event.Decision{Outcome: event.Denied, Reason: "Not before Monday."}, time.Hour, "This was denied: Not before Monday."},
-		{event.Decision{Outcome: event.Expired}, 10*time.Minute - time.Millisecond, "The approval was not answered within 10 minutes, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 10*time.Minute - time.Millisecond,
+			"The approval was not answered within 10 minutes, so this was not done."},
 		{event.Decision{Outcome: event.Expired}, time.Minute, "The approval was not answered within a minute, so this was not done."},
 		{event.Decision{Outcome: event.Expired}, 90 * time.Second, "The approval was not answered within 90 seconds, so this was not done."},
 		{event.Decision{Outcome: event.Expired}, 300 * time.Millisecond, "The approval was not answered in time, so this was not done."},
@@ -200,7 +206,8 @@ func TestDenialsSayWhatHappened(t *testing.T) {
 		j.write(t, []event.Body{
 			event.Message{Content: `@call once {"n":2}`},
 			event.Reply{Calls: []event.ToolCall{{ID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
-			event.InputRequired{What: event.InputApproval, ApprovalID: id, ExpiresAt: asked.Add(c.window), Operations: []event.Operation{{ToolUseID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
+			event.InputRequired{What: event.InputApproval, ApprovalID: id, ExpiresAt: asked.Add(c.window),
+				Operations: []event.Operation{{ToolUseID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
 			c.decision,
 		})
 		j.log[2].At = asked

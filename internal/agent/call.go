@@ -141,8 +141,10 @@ func (r *run) endSpan(span *tracing.Span, c event.ToolCall, res tool.Result, err
 		outcome = "failed"
 		span.Fail("tool_error")
 	}
-	span.Set(slog.String("gen_ai.operation.name", "execute_tool"), slog.String("gen_ai.tool.name", c.Tool), slog.String("gen_ai.tool.call.id", c.ID),
-		slog.String("gen_ai.tool.type", "function"), slog.String("gen_ai.conversation.id", r.c.Session.String()), slog.String("parley.tool.outcome", outcome))
+	span.Set(slog.String("gen_ai.operation.name", "execute_tool"), slog.String("gen_ai.tool.name", c.Tool),
+		slog.String("gen_ai.tool.call.id", c.ID),
+		slog.String("gen_ai.tool.type", "function"), slog.String("gen_ai.conversation.id", r.c.Session.String()),
+		slog.String("parley.tool.outcome", outcome))
 	if span.HasContent() {
 		span.Set(slog.String("gen_ai.tool.call.arguments", limitOutput(r.redactSecrets(string(c.Input)))),
 			slog.String("gen_ai.tool.call.result", limitOutput(r.redactSecrets(res.Output))))
@@ -231,7 +233,8 @@ func (r *run) callTool(ctx context.Context, t tool.Tool, c event.ToolCall) (res 
 }
 
 func (r *run) toolCall(c event.ToolCall) tool.Call {
-	return tool.Call{ID: c.ID, Tool: c.Tool, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input, Await: r.awaitOf(c)}
+	return tool.Call{ID: c.ID, Tool: c.Tool, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input,
+		Await: r.awaitOf(c)}
 }
 
 func (r *run) redactSecrets(s string) string {

@@ -71,7 +71,8 @@ func compactLongTurn(t *testing.T, size int) {
 		t.Fatalf("%d requests, %d of them for %d summaries", len(m.requests), summaries, len(rows))
 	}
 	for i, row := range rows {
-		if row.TokensAfter >= row.TokensBefore*9/10 || size == 20_000 && row.TokensAfter > 32_000/2 || row.Usage.InputTokens == 0 || row.Model != m.Name() || i > 0 && row.Upto.Step <= rows[i-1].Upto.Step {
+		if row.TokensAfter >= row.TokensBefore*9/10 || size == 20_000 && row.TokensAfter > 32_000/2 || row.Usage.InputTokens == 0 ||
+			row.Model != m.Name() || i > 0 && row.Upto.Step <= rows[i-1].Upto.Step {
 			t.Errorf("summary %d is %+v", i, row)
 		}
 	}
@@ -102,7 +103,8 @@ func pastTurns(t *testing.T, n int) (history []agent.Past) {
 	t.Helper()
 	for i := range n {
 		answer := strings.Repeat(fmt.Sprint("answer ", i, " "), 400)
-		history = append(history, pastOf(t, fmt.Sprint("message ", i), answer, event.Reply{Text: answer, Sent: &event.Sent{Estimate: 3, Tokens: 4}}))
+		history = append(history, pastOf(t, fmt.Sprint("message ", i), answer, event.Reply{Text: answer, Sent: &event.Sent{Estimate: 3,
+			Tokens: 4}}))
 	}
 	return history
 }
@@ -170,7 +172,8 @@ func TestRefusedSummaryLeavesOut(t *testing.T) {
 	m := &unwilling{}
 	p := converse(t, m, -1, pastTurns(t, 20), "go on")
 	rows := bodiesOf[event.Compacted](t, p.Log)
-	if req := m.requests[0]; len(rows) == 0 || rows[0].Summary != "" || req.Messages[0].Text != "The beginning of this conversation is left out." || len(req.Messages) < 4 {
+	if req := m.requests[0]; len(rows) == 0 || rows[0].Summary != "" ||
+		req.Messages[0].Text != "The beginning of this conversation is left out." || len(req.Messages) < 4 {
 		t.Errorf("%d summaries; the request begins with %.100q", len(rows), req.Messages[0].Text)
 	}
 }
@@ -197,7 +200,8 @@ func TestRejectedRequestIsCompacted(t *testing.T) {
 	j.write(t, []event.Body{event.Message{Content: "go on"}})
 	run(a, history, j)
 	requests := script.Requests()
-	if len(requests) != 3 || j.text != "Done." || strings.Contains(string(requests[1].Body), `"tools"`) || len(requests[2].Body) > len(requests[0].Body)/2 {
+	if len(requests) != 3 || j.text != "Done." || strings.Contains(string(requests[1].Body), `"tools"`) ||
+		len(requests[2].Body) > len(requests[0].Body)/2 {
 		t.Fatalf("%d requests, the last with %d bytes; the reader sees %q", len(requests), len(requests[len(requests)-1].Body), j.text)
 	}
 	b, again := scripted(t, replies[2:])
@@ -232,7 +236,8 @@ func TestSummaryIsData(t *testing.T) {
 		m := copying{text: text}
 		converse(t, &m, -1, pastTurns(t, 20), "go on")
 		req := m.requests[len(m.requests)-1]
-		if got := req.Messages[0].Text; !isCompacted(req) || strings.Count(got, "</summary>") > 1 && !strings.HasSuffix(got, "\n</summary>") || strings.Count(got, "\n") != 2 {
+		if got := req.Messages[0].Text; !isCompacted(req) || strings.Count(got, "</summary>") > 1 && !strings.HasSuffix(got,
+			"\n</summary>") || strings.Count(got, "\n") != 2 {
 			t.Errorf("the summary is sent as %q", got)
 		}
 		if clean := requestAfter(t, 0).System; req.System != clean {

@@ -17,12 +17,16 @@ import (
 func (r *run) requireConnection(ctx context.Context, s *step, c event.ToolCall, needs tool.Connect) error {
 	server := needs.Server
 	if q, declined := r.state.declined[server]; declined && q.window == 0 {
-		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
+		return r.emitResult(ctx, s, c, tool.Reject(
+			fmt.Sprintf("The user has not granted access to the tool server %s, so this was not done. Continue without it.", server)))
 	} else if declined {
-		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The tool server %s was not connected %s, so this was not done. Continue without it.", server, q.windowText())))
+		return r.emitResult(ctx, s, c, tool.Reject(
+			fmt.Sprintf("The tool server %s was not connected %s, so this was not done. Continue without it.", server, q.windowText())))
 	}
 	if q, asked := r.state.connects[c.ID]; asked && (q.scopes || needs.Scopes == nil) {
-		return r.emitResult(ctx, s, c, tool.Reject(fmt.Sprintf("The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
+		return r.emitResult(ctx, s, c, tool.Reject(
+			fmt.Sprintf(
+				"The tool server %s does not accept its new connection, so this was not done. An administrator can check the server.", server)))
 	}
 	if needs.Shared && !r.MayConnect {
 		return r.emitResult(ctx, s, c, tool.Reject(sharedReason(needs)))
@@ -34,7 +38,8 @@ func (r *run) requireConnection(ctx context.Context, s *step, c event.ToolCall, 
 func sharedReason(needs tool.Connect) string {
 	if needs.Scopes != nil {
 		return fmt.Sprintf("The workspace's access to the tool server %s lacks the scopes %s, so this was not done. "+
-			"An administrator can grant them: parley tools connect %[1]s --scope %[3]s", needs.Server, strings.Join(needs.Scopes, ", "), strings.Join(needs.Scopes, ","))
+			"An administrator can grant them: parley tools connect %[1]s --scope %[3]s", needs.Server, strings.Join(needs.Scopes, ", "),
+			strings.Join(needs.Scopes, ","))
 	}
 	return fmt.Sprintf("The workspace is not connected to the tool server %s, so this was not done. "+
 		"An administrator can connect it: parley tools connect %[1]s", needs.Server)

@@ -180,7 +180,8 @@ func TestLimitIsExceededByOneStepAtMost(t *testing.T) {
 	for range 300 {
 		limit := random.Float64() * 5
 		a := &agent.Agent{Model: costlyModel{"openai/gpt-5", random}, MaxTurns: 50, MaxCostUSD: &limit, Log: slog.New(slog.DiscardHandler),
-			Fallbacks: []model.Model{costlyModel{"vllm/unpriced", random}, costlyModel{"openai/gpt-4o", random}, costlyModel{"anthropic/claude-haiku-4-5", random}}}
+			Fallbacks: []model.Model{costlyModel{"vllm/unpriced", random}, costlyModel{"openai/gpt-4o", random},
+				costlyModel{"anthropic/claude-haiku-4-5", random}}}
 		evs, failed := runFallback(t, a, nil)
 		var spent, last float64
 		for _, b := range evs {

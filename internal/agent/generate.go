@@ -42,7 +42,8 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			if err := r.showRest(req, p.text.String(), p.shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: p.text.String(), JSON: r.isStructuredAnswer(req, p.text.String()) && len(got.calls) == 0, Cut: got.cut, Calls: r.identifyCalls(got.calls),
+			return event.Reply{Text: p.text.String(), JSON: r.isStructuredAnswer(req, p.text.String()) && len(got.calls) == 0, Cut: got.cut,
+				Calls: r.identifyCalls(got.calls),
 				Usage: r.usageOf(used), Reasoning: r.sealReasoning(ctx, got.reasoning), RequestID: got.requestID, Retries: retries}, nil
 		}
 		if ctx.Err() != nil {
@@ -53,7 +54,8 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 			r.Log.WarnContext(ctx, "a response that was read again differs", "model", r.model.Name())
 			r.cancelResponse(ctx)
 			if attempt >= maxAttempts {
-				return event.Reply{}, &Failure{Code: event.ModelError, Message: "The reply of the model was interrupted several times. Send the message again."}
+				return event.Reply{}, &Failure{Code: event.ModelError,
+					Message: "The reply of the model was interrupted several times. Send the message again."}
 			}
 			continue
 		}
@@ -86,7 +88,8 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 					continue
 				}
 			}
-			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.TooLong || fault.Admin && !fault.Retryable, tooLong: fault.TooLong}
+			return event.Reply{}, &Failure{Code: fault.Code, Message: fault.Message, Final: fault.TooLong ||
+				fault.Admin && !fault.Retryable, tooLong: fault.TooLong}
 		}
 		retries = append(retries, fault.Code)
 		log := r.Log
@@ -187,7 +190,8 @@ func (r *run) logFailure(ctx context.Context, e *model.Error) {
 	}
 	name := cmp.Or(e.Model, r.model.Name())
 	provider, _, _ := strings.Cut(name, "/")
-	r.Log.Log(ctx, level, "the model failed", "provider", provider, "model", name, "status", e.Status, "request_id", e.RequestID, "err", e, "cause", e.Err)
+	r.Log.Log(ctx, level, "the model failed", "provider", provider, "model", name, "status", e.Status, "request_id", e.RequestID, "err", e,
+		"cause", e.Err)
 }
 
 func retryDelay(attempt int) time.Duration {

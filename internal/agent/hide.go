@@ -48,7 +48,8 @@ func (r *run) visibleLength(req model.Request, text string, shown int) int {
 // showRest shows the held-back text of a complete reply that is not the answer.
 func (r *run) showRest(req model.Request, text string, shown int) error {
 	rest := text[shown:]
-	if rest == "" || r.hidden || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) || r.Output != nil && r.Output.containsAnswer(rest) {
+	if rest == "" || r.hidden || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) ||
+		r.Output != nil && r.Output.containsAnswer(rest) {
 		return nil
 	}
 	return r.showText(rest, shown == 0)
@@ -78,7 +79,8 @@ func (o *Output) containsAnswer(text string) bool {
 		text = text[i:]
 		var value json.RawMessage
 		err := json.NewDecoder(strings.NewReader(text)).Decode(&value)
-		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (value[0] == '{' && len(compactJSON(value)) > len("{}") || o.Check(value) == nil) {
+		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (value[0] == '{' && len(compactJSON(value)) > len("{}") ||
+			o.Check(value) == nil) {
 			return true
 		}
 		text = text[1:]

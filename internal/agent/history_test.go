@@ -60,9 +60,12 @@ func TestHistoryIsAsItHappened(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	got := requestAfter(t, 100_000,
 		pastOf(t, "find it", "Wait.\n\nFound.", event.Reply{Text: "Wait.", Calls: []event.ToolCall{call("a", "grep"), call("b", "bash")}},
-			event.ToolOutput{ToolUseID: "a", Output: long}, event.ToolResult{ToolUseID: "a", OK: true, Output: long[:4000], Truncated: true}, event.Reply{Text: "Found."}),
-		pastOf(t, "again", "Begun\n\nand cut", event.Reply{Text: "Begun", Calls: []event.ToolCall{call("a", "grep")}}, event.ToolResult{ToolUseID: "a", Output: "no"}),
-		pastOf(t, "as data", "", event.Reply{Text: "Here.", Calls: []event.ToolCall{{ID: "f", Tool: "final_answer", Input: json.RawMessage(`{"n":1}`)}}}),
+			event.ToolOutput{ToolUseID: "a", Output: long}, event.ToolResult{ToolUseID: "a", OK: true, Output: long[:4000],
+				Truncated: true}, event.Reply{Text: "Found."}),
+		pastOf(t, "again", "Begun\n\nand cut", event.Reply{Text: "Begun", Calls: []event.ToolCall{call("a", "grep")}},
+			event.ToolResult{ToolUseID: "a", Output: "no"}),
+		pastOf(t, "as data", "", event.Reply{Text: "Here.",
+			Calls: []event.ToolCall{{ID: "f", Tool: "final_answer", Input: json.RawMessage(`{"n":1}`)}}}),
 		pastOf(t, "the records of this turn are gone", "An answer."),
 	)
 	want := []model.Message{
@@ -95,7 +98,8 @@ func TestHistoryFitsItsBudget(t *testing.T) {
 		for i := range rapid.IntRange(0, 20).Draw(rt, "turns") {
 			words := strings.Repeat("word ", rapid.IntRange(0, 200).Draw(rt, "words"))
 			id := fmt.Sprint("c", i)
-			history = append(history, pastOf(t, fmt.Sprint("message ", i), "", event.Reply{Text: "I look.", Calls: []event.ToolCall{{ID: id, Tool: "grep", Input: json.RawMessage(`{}`)}}},
+			history = append(history, pastOf(t, fmt.Sprint("message ", i), "", event.Reply{Text: "I look.",
+				Calls: []event.ToolCall{{ID: id, Tool: "grep", Input: json.RawMessage(`{}`)}}},
 				event.ToolResult{ToolUseID: id, OK: true, Output: words}, event.Reply{Text: fmt.Sprint("answer ", i)}))
 		}
 		budget := rapid.IntRange(0, 3000).Draw(rt, "budget")
@@ -133,15 +137,17 @@ func (d described) Spec() tool.Spec {
 func (described) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
 // TestNothingWrittenByOthersIsInSystem puts injections into earlier messages, answers, tool calls,
-// results, previews of results, pages, names and texts of files, and descriptions of tools. None of them is in the system text, which stays the same.
+// results, previews of results, pages, names and texts of files, and descriptions of tools. None of them is in
+// the system text, which stays the same.
 func TestNothingWrittenByOthersIsInSystem(t *testing.T) {
 	t.Parallel()
 	clean := requestAfter(t, 100_000).System
 	for _, text := range injections {
 		named := fmt.Sprintf("<attachment name=%q type=%q>\n%q\n</attachment>", text, "text/plain", text)
-		c := agent.Conversation{Files: []string{named}, Documents: []model.File{{Name: text, MIME: "application/pdf", Text: text}}, History: []agent.Past{pastOf(t, "read the wiki", "",
-			event.Reply{Calls: []event.ToolCall{{ID: "a", Tool: "wiki_read", Input: json.RawMessage(`{"page":"start"}`)}}},
-			event.Reference{Path: text, Source: "wiki_read"}, event.ToolResult{ToolUseID: "a", OK: true, Output: "# Start\n" + text})}, Budget: -1}
+		c := agent.Conversation{Files: []string{named}, Documents: []model.File{{Name: text, MIME: "application/pdf", Text: text}},
+			History: []agent.Past{pastOf(t, "read the wiki", "",
+				event.Reply{Calls: []event.ToolCall{{ID: "a", Tool: "wiki_read", Input: json.RawMessage(`{"page":"start"}`)}}},
+				event.Reference{Path: text, Source: "wiki_read"}, event.ToolResult{ToolUseID: "a", OK: true, Output: "# Start\n" + text})}, Budget: -1}
 		got := requestWith(t, c, described(text))
 		if got.System != clean || got.Tools[0].Description != text || !strings.Contains(fmt.Sprint(got.Messages), "# Start") {
 			t.Errorf("a file or page with %q changes the system text to %q", text, got.System)

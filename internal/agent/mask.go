@@ -128,7 +128,8 @@ func (u unit) mask() unit {
 			names[c.ID] = c.Tool
 		}
 		if n := utf8.RuneCountInString(m.Text); m.Role == model.ToolRole && n >= maskedFrom {
-			u.messages[i].Text = fmt.Sprintf("[The result of %s (%s, %d characters) is masked. %s returns it.]", m.CallID, names[m.CallID], n, readResult)
+			u.messages[i].Text = fmt.Sprintf("[The result of %s (%s, %d characters) is masked. %s returns it.]", m.CallID, names[m.CallID],
+				n, readResult)
 		}
 	}
 	return u

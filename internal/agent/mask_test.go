@@ -95,13 +95,15 @@ func research(t *testing.T, m *researcher, size int, again bool) *journal {
 		}
 		return event.ToolOutput{}, false, nil
 	}
-	a := &agent.Agent{Model: m, FindResult: find, Tools: []tool.Tool{fetch{size}}, MaxTurns: 100, Window: 32_000, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: m, FindResult: find, Tools: []tool.Tool{fetch{size}}, MaxTurns: 100, Window: 32_000,
+		Log: slog.New(slog.DiscardHandler),
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: name == "read_tool_result"}, nil // it needs no permission
 		}}
 	for more := true; more; {
 		more = false
-		for group, err := range a.Run(t.Context(), agent.Conversation{Turn: uuid.Nil, Log: slices.Clone(j.log), Shown: j.shown, Tail: j.tail, Budget: 24_000}) {
+		for group, err := range a.Run(t.Context(), agent.Conversation{Turn: uuid.Nil, Log: slices.Clone(j.log), Shown: j.shown,
+			Tail: j.tail, Budget: 24_000}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +131,8 @@ func TestLongTurnStaysInTheWindow(t *testing.T) {
 			rewritten++
 		}
 	}
-	if len(m.requests) != 62 || m.requests[0].Tools[0].Name != "fetch" || m.requests[61].Tools[0].Name != "read_tool_result" || rewritten == 0 {
+	if len(m.requests) != 62 || m.requests[0].Tools[0].Name != "fetch" || m.requests[61].Tools[0].Name != "read_tool_result" ||
+		rewritten == 0 {
 		t.Errorf("%d requests, %d of them rewrite the beginning", len(m.requests), rewritten)
 	}
 	last := m.requests[61].Messages

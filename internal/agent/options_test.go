@@ -36,13 +36,16 @@ func TestSuppliedContext(t *testing.T) {
 	t.Parallel()
 	var requests []model.Request
 	temperature := 0.5
-	a := &agent.Agent{Model: recorder{builtin.New(), &requests}, Instructions: "The workspace's.", Effort: "low", MaxTurns: 3, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: recorder{builtin.New(), &requests}, Instructions: "The workspace's.", Effort: "low", MaxTurns: 3,
+		Log:     slog.New(slog.DiscardHandler),
 		Options: model.Options{Temperature: &temperature, MaxTokens: 77, Effort: "high"}}
 	j := &journal{}
-	j.write(t, []event.Body{event.Message{Content: "count to 2"}, event.Supplied{Instructions: "The caller's.", Messages: []event.SuppliedMessage{
-		{Role: "user", Text: "save 42"}, {Role: "assistant", Calls: []event.ToolCall{{ID: "a", Tool: "save", Input: json.RawMessage(`{"n":42}`)}}},
-		{Role: "tool", Text: "saved", CallID: "a"}, {Role: "assistant", Text: "Saved."},
-	}}})
+	j.write(t, []event.Body{event.Message{Content: "count to 2"}, event.Supplied{Instructions: "The caller's.",
+		Messages: []event.SuppliedMessage{
+			{Role: "user", Text: "save 42"}, {Role: "assistant",
+				Calls: []event.ToolCall{{ID: "a", Tool: "save", Input: json.RawMessage(`{"n":42}`)}}},
+			{Role: "tool", Text: "saved", CallID: "a"}, {Role: "assistant", Text: "Saved."},
+		}}})
 	for budget, want := range map[int][]model.Role{
 		1000: {model.User, model.Assistant, model.User, model.Assistant, model.ToolRole, model.Assistant, model.User},
 		20:   {model.User}, // what does not fit begins with a message of the user
@@ -62,7 +65,8 @@ func TestSuppliedContext(t *testing.T) {
 		if diff := cmp.Diff(want, roles); diff != "" {
 			t.Errorf("with %d tokens: %s", budget, diff)
 		}
-		if at := strings.Index(got.System, "The workspace's."); at < 0 || strings.Index(got.System, "The caller's.") < at || got.MaxTokens != 77 || got.Effort != "high" || *got.Options.Temperature != temperature {
+		if at := strings.Index(got.System, "The workspace's."); at < 0 || strings.Index(got.System, "The caller's.") < at ||
+			got.MaxTokens != 77 || got.Effort != "high" || *got.Options.Temperature != temperature {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -73,7 +77,8 @@ func TestUnansweredCallsCanEndATurn(t *testing.T) {
 	t.Parallel()
 	for _, end := range []bool{true, false} {
 		var requests []model.Request
-		a := &agent.Agent{Model: recorder{builtin.New(), &requests}, Tools: []tool.Tool{own("mine")}, MaxTurns: 3, Log: slog.New(slog.DiscardHandler), MustCall: true, OneCall: true, EndUnanswered: end}
+		a := &agent.Agent{Model: recorder{builtin.New(), &requests}, Tools: []tool.Tool{own("mine")}, MaxTurns: 3,
+			Log: slog.New(slog.DiscardHandler), MustCall: true, OneCall: true, EndUnanswered: end}
 		j := &journal{}
 		j.write(t, []event.Body{event.Message{Content: "@call mine {} mine {}\n@say Done."}})
 		asked := 0

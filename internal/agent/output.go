@@ -49,7 +49,8 @@ func (r *run) finishAnswer() (done bool, err error) {
 			return true, r.emitEvents(event.Structured{Result: compactJSON(answer)})
 		}
 		if wrong++; wrong > maxRepairs {
-			return false, &Failure{Code: event.StructuredOutputInvalid, Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
+			return false, &Failure{Code: event.StructuredOutputInvalid,
+				Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
 		}
 	}
 	return false, nil
@@ -96,7 +97,8 @@ func trimFence(text string) string {
 // checkFinalAnswer returns the result of a final_answer call that did not end the turn. Only the
 // model sees it: neither the call nor the result is shown to users.
 func (r *run) checkFinalAnswer(s *step, c event.ToolCall) model.Message {
-	res := model.Message{Role: model.ToolRole, CallID: c.ID, Failed: true, Text: "Call final_answer alone, when the results of the other calls are there."}
+	res := model.Message{Role: model.ToolRole, CallID: c.ID, Failed: true,
+		Text: "Call final_answer alone, when the results of the other calls are there."}
 	if answer, given := s.structuredAnswer(); given {
 		problems := r.Output.Check(answer)
 		res.Failed, res.Text = problems != nil, repairPrompt(problems)

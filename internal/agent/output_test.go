@@ -25,7 +25,8 @@ func structured(t *testing.T, replies ...modeltest.Reply) (bodies []event.Body, 
 	}}
 	provider := modeltest.OpenAI(script)
 	defer provider.Close()
-	a := &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "k", BaseURL: provider.URL + "/v1", HTTPClient: provider.Client()}),
+	a := &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "k", BaseURL: provider.URL + "/v1",
+		HTTPClient: provider.Client()}),
 		MaxTurns: 10, Log: slog.New(slog.DiscardHandler),
 		Output: &agent.Output{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
 			Check: func(raw json.RawMessage) []string {
@@ -62,15 +63,17 @@ func TestStructuredAnswer(t *testing.T) {
 		requests int
 		text     string
 	}{
-		"called for at once":         {[]modeltest.Reply{final(`{"n": 3}`)}, 1, ""},
-		"forced after prose":         {[]modeltest.Reply{said("It is three."), said(`{"n":3}`)}, 2, "It is three."},
-		"written unasked":            {[]modeltest.Reply{said(` {"n":3}`)}, 1, ""},
-		"written as code":            {[]modeltest.Reply{said("```json\n{\"n\":3}\n```\n")}, 1, ""},
-		"written unasked, wrongly":   {[]modeltest.Reply{said(`{"n":[]}`), said(`{"n":3}`)}, 2, ""},
-		"written behind a sentence":  {[]modeltest.Reply{said("It is three: {\"n\":3}\nAnything else?"), said(`{"n":3}`)}, 2, "It is three: "},
-		"written as code, behind":    {[]modeltest.Reply{said("Here you are:\n```json\n{\"n\":3}\n```\n"), said(`{"n":3}`)}, 2, "Here you are:\n"},
-		"cut off":                    {[]modeltest.Reply{said("Here you are: {\"n\":"), said(`{"n":3}`)}, 2, "Here you are: "},
-		"brackets that are no JSON":  {[]modeltest.Reply{said("See [1], {name} and `map[int]`, ```x```."), said(`{"n":3}`)}, 2, "See [1], {name} and `map[int]`, ```x```."},
+		"called for at once":        {[]modeltest.Reply{final(`{"n": 3}`)}, 1, ""},
+		"forced after prose":        {[]modeltest.Reply{said("It is three."), said(`{"n":3}`)}, 2, "It is three."},
+		"written unasked":           {[]modeltest.Reply{said(` {"n":3}`)}, 1, ""},
+		"written as code":           {[]modeltest.Reply{said("```json\n{\"n\":3}\n```\n")}, 1, ""},
+		"written unasked, wrongly":  {[]modeltest.Reply{said(`{"n":[]}`), said(`{"n":3}`)}, 2, ""},
+		"written behind a sentence": {[]modeltest.Reply{said("It is three: {\"n\":3}\nAnything else?"), said(`{"n":3}`)}, 2, "It is three: "},
+		"written as code, behind": {[]modeltest.Reply{said("Here you are:\n```json\n{\"n\":3}\n```\n"), said(`{"n":3}`)}, 2,
+			"Here you are:\n"},
+		"cut off": {[]modeltest.Reply{said("Here you are: {\"n\":"), said(`{"n":3}`)}, 2, "Here you are: "},
+		"brackets that are no JSON": {[]modeltest.Reply{said("See [1], {name} and `map[int]`, ```x```."), said(`{"n":3}`)}, 2,
+			"See [1], {name} and `map[int]`, ```x```."},
 		"repaired by the tool":       {[]modeltest.Reply{final(`{"n":"x"}`), final(`{"n":3}`)}, 2, ""},
 		"repaired when it is forced": {[]modeltest.Reply{said("Three."), said(`{"n":"x"}`), said(`nonsense`), said(`{"n":3}`)}, 4, "Three."},
 	} {

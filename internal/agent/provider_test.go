@@ -30,7 +30,8 @@ type logLine struct {
 // detail of the configuration.
 func TestProviderFailureIsOneErrorForAdministrators(t *testing.T) {
 	t.Parallel()
-	for status, remedy := range map[int]string{401: "OPENAI_API_KEY", 402: "billing", 403: "OPENAI_API_KEY", 404: "OPENAI_BASE_URL", 400: "streams"} {
+	for status, remedy := range map[int]string{401: "OPENAI_API_KEY", 402: "billing", 403: "OPENAI_API_KEY", 404: "OPENAI_BASE_URL",
+		400: "streams"} {
 		srv := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Status: status, Header: http.Header{"X-Request-Id": {"req_42"}}}}})
 		defer srv.Close()
 		var out bytes.Buffer
@@ -49,7 +50,8 @@ func TestProviderFailureIsOneErrorForAdministrators(t *testing.T) {
 			t.Errorf("%d: logged %s", status, out.String())
 		}
 		line.Err = ""
-		if want := (logLine{Level: "ERROR", Msg: "the model failed", Provider: "openai", Model: "openai/gpt-5-mini", Status: status, RequestID: "req_42"}); line != want {
+		if want := (logLine{Level: "ERROR", Msg: "the model failed", Provider: "openai", Model: "openai/gpt-5-mini", Status: status,
+			RequestID: "req_42"}); line != want {
 			t.Errorf("%d: logged %+v", status, line)
 		}
 	}
@@ -88,7 +90,8 @@ func TestReasoningIsSealedInTheLog(t *testing.T) {
 		}
 		return out, nil
 	}
-	a := &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", BaseURL: srv.URL + "/v1", Responses: true}), MaxTurns: 3, Seal: flip, Open: flip,
+	a := &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", BaseURL: srv.URL + "/v1", Responses: true}), MaxTurns: 3,
+		Seal: flip, Open: flip,
 		Log: slog.New(slog.DiscardHandler), Tools: []tool.Tool{&counter{name: "once", output: "noon", runs: map[string]int{}}}}
 	j := &journal{}
 	all, err := finish(t, a, j, "Hi")

@@ -26,9 +26,10 @@ type readInput struct {
 }
 
 var readTool = model.Tool{
-	Name:        readResult,
-	Description: fmt.Sprintf("Return the result of an earlier tool call that is masked or shortened in this conversation, at most %d characters at a time.", maxRead),
-	Schema:      tool.SchemaOf[readInput](),
+	Name: readResult,
+	Description: fmt.Sprintf(
+		"Return the result of an earlier tool call that is masked or shortened in this conversation, at most %d characters at a time.", maxRead),
+	Schema: tool.SchemaOf[readInput](),
 }
 
 // resultReader is the tool that returns results. It only reads the conversation, so it needs no
@@ -51,7 +52,8 @@ func (t resultReader) Call(ctx context.Context, call tool.Call) (tool.Result, er
 		return tool.Result{}, err
 	}
 	if !ok {
-		return tool.Reject(fmt.Sprintf("No call %q has a result in this conversation. Use the id from the line that stands for the result.", in.ToolUseID)), nil
+		return tool.Reject(fmt.Sprintf("No call %q has a result in this conversation. Use the id from the line that stands for the result.",
+			in.ToolUseID)), nil
 	}
 	runes := []rune(text)
 	if in.Offset < 0 || in.Offset >= len(runes) {

@@ -32,7 +32,8 @@ func (r *run) assemble(n int, units []unit, masked *event.Place) model.Request {
 		System: r.system(), Tools: r.toolSpecs(), MaxTokens: r.Options.MaxTokens,
 		Effort: cmp.Or(r.Options.Effort, r.Effort), Options: r.Options, MustCall: r.MustCall, OneCall: r.OneCall,
 	}
-	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil || slices.ContainsFunc(units, unit.isShortened) {
+	if req.Messages = joinUnits(maskUnits(units, masked)); masked != nil || r.compaction != nil ||
+		slices.ContainsFunc(units, unit.isShortened) {
 		req.Tools = append([]model.Tool{readTool}, req.Tools...)
 	}
 	if n > 0 && r.correctionAfter(n) != "" {
@@ -115,7 +116,8 @@ func (r *run) currentUnits(n int) []unit {
 	for _, f := range r.c.Files {
 		text += "\n\n" + f
 	}
-	units := []unit{{at: event.Place{Turn: r.c.Turn}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images, Files: r.c.Documents}}}}
+	units := []unit{{at: event.Place{Turn: r.c.Turn}, messages: []model.Message{{Role: model.User, Text: text, Images: r.c.Images,
+		Files: r.c.Documents}}}}
 	for i, s := range r.state.steps[:n] {
 		u := unit{at: event.Place{Turn: r.c.Turn, Step: i + 1}}
 		u.add(s, r.stepMessages(s)...)

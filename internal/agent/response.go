@@ -54,7 +54,8 @@ func (p *pending) restoreSeen() {
 
 // noteResponse records a response that can be read again, before anything of it is shown.
 func (r *run) noteResponse(req model.Request, id string) error {
-	b := event.ModelResponse{Model: r.model.Name(), ResponseID: id, PromptSHA256: r.digestRequest(r.model.Name(), req), Partial: len(req.Partial), Reasoning: r.thought}
+	b := event.ModelResponse{Model: r.model.Name(), ResponseID: id, PromptSHA256: r.digestRequest(r.model.Name(), req),
+		Partial: len(req.Partial), Reasoning: r.thought}
 	r.state.response = &b
 	return r.emitEvents(b)
 }

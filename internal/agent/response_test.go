@@ -26,7 +26,8 @@ func background(t *testing.T, b *modeltest.Background, on modeltest.Reply) *agen
 	}
 	srv := b.Serve()
 	t.Cleanup(srv.Close)
-	return &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", APIKey: modeltest.Key, BaseURL: srv.URL + "/v1", Background: true}), MaxTurns: 2,
+	return &agent.Agent{Model: openai.New(openai.Config{Model: "gpt-5-mini", APIKey: modeltest.Key, BaseURL: srv.URL + "/v1",
+		Background: true}), MaxTurns: 2,
 		Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -55,7 +56,8 @@ func TestCutResponsesAreReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			begun, read, canceled := b.Counts()
-			if reply := replyOf(t, j.log); j.text != wholeResponse || reply.Text != wholeResponse || reply.Usage.OutputTokens != 5 || begun != 1 || read == 0 || canceled != nil {
+			if reply := replyOf(t, j.log); j.text != wholeResponse || reply.Text != wholeResponse || reply.Usage.OutputTokens != 5 ||
+				begun != 1 || read == 0 || canceled != nil {
 				t.Errorf("%q, %+v; %d responses, %d readings, canceled %v", j.text, reply, begun, read, canceled)
 			}
 		})
@@ -89,7 +91,8 @@ func TestKilledWorkersReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun, _, canceled := b.Counts()
-		if reply := replyOf(t, j.log); j.text != wholeResponse || reply.Text != wholeResponse || begun != 1 || canceled != nil || reply.PromptSHA256 != replyOf(t, whole.log).PromptSHA256 {
+		if reply := replyOf(t, j.log); j.text != wholeResponse || reply.Text != wholeResponse || begun != 1 || canceled != nil ||
+			reply.PromptSHA256 != replyOf(t, whole.log).PromptSHA256 {
 			t.Errorf("killed after event %d: %q, %+v; %d responses, canceled %v", n, j.text, reply, begun, canceled)
 		}
 	}
@@ -125,7 +128,8 @@ func TestLostResponseIsContinued(t *testing.T) {
 		}
 		begun, _, canceled := b.Counts()
 		reply := replyOf(t, j.log)
-		if j.text != reply.Text || !strings.HasPrefix(j.text, "Response 1: Response 2: grüße") || begun != 2 || fmt.Sprint(canceled) != c.canceled || reply.Sent.Partial != len("Response 1: ") {
+		if j.text != reply.Text || !strings.HasPrefix(j.text, "Response 1: Response 2: grüße") || begun != 2 ||
+			fmt.Sprint(canceled) != c.canceled || reply.Sent.Partial != len("Response 1: ") {
 			t.Errorf("%s: %q, %+v; %d responses, canceled %v", name, j.text, reply, begun, canceled)
 		}
 	}

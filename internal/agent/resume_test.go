@@ -99,7 +99,8 @@ func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodie
 func TestCrashAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "crashes at every event")
-	whole, _ := pass(t, started(t), -1, false, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true, runs: map[string]int{}})
+	whole, _ := pass(t, started(t), -1, false, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true,
+		runs: map[string]int{}})
 	if got, want := text(whole), "I look it up for you, one moment please.\n\nAnd more.\n\nThis was everything."; got != want {
 		t.Errorf("the steps are shown as %q, want %q", got, want)
 	}

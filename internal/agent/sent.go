@@ -170,7 +170,8 @@ func withoutText(files []model.File) []model.File {
 // of a skill. docs/internals/context.md describes the format.
 func (r *run) digestRequest(name string, req model.Request) string {
 	d := newDigest()
-	d.add(name, req.System, req.Partial, req.Effort, strconv.Itoa(req.MaxTokens), strconv.FormatBool(req.MustCall), strconv.FormatBool(req.OneCall))
+	d.add(name, req.System, req.Partial, req.Effort, strconv.Itoa(req.MaxTokens), strconv.FormatBool(req.MustCall),
+		strconv.FormatBool(req.OneCall))
 	options, _ := json.Marshal(req.Options) // of numbers and strings
 	d.addBytes(options)
 	if req.Output != nil {

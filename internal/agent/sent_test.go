@@ -65,7 +65,8 @@ func (m *gambler) Generate(_ context.Context, req model.Request) iter.Seq2[model
 					size += 9000
 				}
 				input := fmt.Sprintf(`{"size":%d, "html":"<i>&\u2028"}`, size)
-				c := event.ToolCall{ID: fmt.Sprint("call_", m.IntN(20)), Tool: []string{"grow", "own", "unknown", "final_answer"}[m.IntN(4)], Input: json.RawMessage(input)}
+				c := event.ToolCall{ID: fmt.Sprint("call_", m.IntN(20)), Tool: []string{"grow", "own", "unknown",
+					"final_answer"}[m.IntN(4)], Input: json.RawMessage(input)}
 				if c.Tool != "own" && !yield(model.Chunk{Call: &c}, nil) {
 					return
 				} else if i == 0 {
@@ -104,7 +105,8 @@ type game struct {
 // agent returns the agent of a turn; a new one has the same configuration.
 func (g *game) agent(window int, schema bool) *agent.Agent {
 	plain := func(b []byte) ([]byte, error) { return b, nil }
-	a := &agent.Agent{Model: g.model, Tools: []tool.Tool{grow{}, grow{true}}, Instructions: "Be <brief>.", Effort: "low", MaxTurns: 12, Window: window,
+	a := &agent.Agent{Model: g.model, Tools: []tool.Tool{grow{}, grow{true}}, Instructions: "Be <brief>.", Effort: "low", MaxTurns: 12,
+		Window:  window,
 		Version: new(event.AgentVersion(3)), Log: slog.New(slog.DiscardHandler), Options: model.Options{Seed: new(int64(7))},
 		Seal: plain, Open: plain,
 		KeepResult: func(_ context.Context, call tool.Call, output string) (string, error) {
@@ -137,7 +139,8 @@ func (g *game) play(t *testing.T, seen map[string]int) {
 	message := event.Message{Content: fmt.Sprint("message ", len(g.history), strings.Repeat(" please", g.IntN(300)))}
 	first := []event.Body{message}
 	if len(g.history) == 0 && g.IntN(2) == 0 {
-		first = append(first, event.Supplied{Instructions: "Be kind.", Messages: []event.SuppliedMessage{{Role: "user", Text: strings.Repeat("before ", g.IntN(500))}, {Role: "assistant", Text: "Yes."}}})
+		first = append(first, event.Supplied{Instructions: "Be kind.",
+			Messages: []event.SuppliedMessage{{Role: "user", Text: strings.Repeat("before ", g.IntN(500))}, {Role: "assistant", Text: "Yes."}}})
 	}
 	j.write(t, first)
 	switch g.IntN(4) {
@@ -236,12 +239,14 @@ func (g *game) check(t *testing.T, c agent.Conversation, j *journal, schema bool
 			t.Fatalf("step %d cannot be rebuilt: %v", i+1, err)
 		}
 		if b.SHA256 != reply.PromptSHA256 || *reply.AgentVersion != 3 || b.Reply.Usage.Model != "test/gambler" {
-			t.Fatalf("step %d of turn %d: the rebuilt request has the hash %s, the recorded one %s; it was sent with %+v", i+1, len(g.history), b.SHA256, reply.PromptSHA256, reply.Sent)
+			t.Fatalf("step %d of turn %d: the rebuilt request has the hash %s, the recorded one %s; it was sent with %+v", i+1,
+				len(g.history), b.SHA256, reply.PromptSHA256, reply.Sent)
 		}
 		if sealed != "" && strings.Contains(fmt.Sprint(b.Request), "s3cret") {
 			t.Fatal("the rebuilt request has the prompt of a skill")
 		}
-		for name, is := range map[string]bool{"requests": true, "masked": reply.Sent.Masked != nil, "with summary": b.Compacted != nil, "partial": reply.Sent.Partial > 0, "cut": reply.Sent.From != nil, "limited": reply.Sent.Window > 0} {
+		for name, is := range map[string]bool{"requests": true, "masked": reply.Sent.Masked != nil, "with summary": b.Compacted != nil,
+			"partial": reply.Sent.Partial > 0, "cut": reply.Sent.From != nil, "limited": reply.Sent.Window > 0} {
 			if is {
 				seen[name]++
 			}
@@ -273,7 +278,8 @@ func TestRebuiltRequestsAreThoseSent(t *testing.T) {
 			t.Fatalf("%d setups", len(g.setups))
 		}
 	}
-	for name, least := range map[string]int{"requests": 2000, "takeover": 300, "compacted": 100, "masked": 100, "with summary": 100, "partial": 50, "cut": 50, "limited": 50, "structured": 20} {
+	for name, least := range map[string]int{"requests": 2000, "takeover": 300, "compacted": 100, "masked": 100, "with summary": 100,
+		"partial": 50, "cut": 50, "limited": 50, "structured": 20} {
 		if seen[name] < least*enough/1000 {
 			t.Errorf("%s: only %d", name, seen[name])
 		}

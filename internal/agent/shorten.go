@@ -41,7 +41,8 @@ func (r *run) shortenOutput(ctx context.Context, c event.ToolCall, output string
 	if file == "" {
 		where = "It is not in a file: " + refused
 	}
-	out.Preview = fmt.Sprintf("%s\n[…]\n%s\n[This result has %d bytes in %d lines. Its beginning and its end are above. %s]", text.Prefix(output, previewHead),
+	out.Preview = fmt.Sprintf("%s\n[…]\n%s\n[This result has %d bytes in %d lines. Its beginning and its end are above. %s]",
+		text.Prefix(output, previewHead),
 		suffix(output, previewTail), len(output), strings.Count(strings.TrimSuffix(output, "\n"), "\n")+1, where)
 	return out, nil
 }

@@ -80,7 +80,8 @@ func TestLongResultsAreShortened(t *testing.T) {
 				m := &reader{calls: []event.ToolCall{{ID: "a", Tool: "once", Input: json.RawMessage(`{}`)},
 					{ID: "b", Tool: "read_tool_result", Input: json.RawMessage(`{"tool_use_id":"a","offset":48000}`)}}}
 				runs[i] = m
-				a := &agent.Agent{Model: m, Tools: []tool.Tool{&counter{name: "once", output: whole, idempotent: true, runs: map[string]int{}}}, MaxTurns: 9,
+				a := &agent.Agent{Model: m, Tools: []tool.Tool{&counter{name: "once", output: whole, idempotent: true,
+					runs: map[string]int{}}}, MaxTurns: 9,
 					KeepResult: c.keep, ReadResult: c.read, Log: slog.New(slog.DiscardHandler)}
 				j := &journal{}
 				j.write(t, []event.Body{event.Message{Content: "go"}})
@@ -111,7 +112,8 @@ func checkLong(t *testing.T, a *agent.Agent, m *reader, j *journal, whole, previ
 		t.Fatalf("%d requests, tools %v", n, m.requests[1].Tools)
 	}
 	got := m.requests[1].Messages[2].Text
-	if len(got) > 4600 || !strings.HasPrefix(got, whole[:3000]+"\n[…]\n"+whole[len(whole)-1000:]+"\n[This result has 99008 bytes in 9001 lines. Its beginning and its end are above. ") ||
+	if len(got) > 4600 || !strings.HasPrefix(got, whole[:3000]+"\n[…]\n"+whole[len(whole)-1000:]+
+		"\n[This result has 99008 bytes in 9001 lines. Its beginning and its end are above. ") ||
 		!strings.HasSuffix(got, preview+"\n[read_tool_result with the tool_use_id \"a\" returns it in parts.]") {
 		t.Errorf("the model reads %d bytes, ending in %q", len(got), got[max(len(got)-300, 0):])
 	}
@@ -119,7 +121,8 @@ func checkLong(t *testing.T, a *agent.Agent, m *reader, j *journal, whole, previ
 		t.Errorf("%d bytes are read: %.200q", len(got), got)
 	}
 	logged := bodiesOf[event.ToolOutput](t, j.log)
-	if o := logged[0]; len(logged) != 2 || logged[1].Preview != "" || o.Size != len(whole) || !strings.HasPrefix(whole, o.Output[:48<<10]) || !strings.HasSuffix(whole, o.Output[len(o.Output)-16<<10:]) {
+	if o := logged[0]; len(logged) != 2 || logged[1].Preview != "" || o.Size != len(whole) ||
+		!strings.HasPrefix(whole, o.Output[:48<<10]) || !strings.HasSuffix(whole, o.Output[len(o.Output)-16<<10:]) {
 		t.Errorf("the log has %d outputs, the first of %d bytes", len(logged), len(o.Output))
 	}
 	if shown := bodiesOf[event.ToolResult](t, j.log)[0]; shown.Output != whole[:4000] || !shown.Truncated {
@@ -141,7 +144,8 @@ func TestResultsAtTheLimit(t *testing.T) {
 		m := &reader{calls: []event.ToolCall{{ID: "a", Tool: "once", Input: json.RawMessage(`{}`)},
 			{ID: "b", Tool: "read_tool_result", Input: json.RawMessage(fmt.Sprintf(`{"tool_use_id":"a","offset":%d}`, 10))}}}
 		whole := "x" + strings.Repeat("本", bytes/3)
-		a := &agent.Agent{Model: m, Tools: []tool.Tool{&counter{name: "once", output: whole, runs: map[string]int{}}}, MaxTurns: 9, Log: slog.New(slog.DiscardHandler)}
+		a := &agent.Agent{Model: m, Tools: []tool.Tool{&counter{name: "once", output: whole, runs: map[string]int{}}}, MaxTurns: 9,
+			Log: slog.New(slog.DiscardHandler)}
 		j := &journal{}
 		if _, err := finish(t, a, j, "go"); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 
 // stepAgent has a tool that needs approval, one that does not and one that is denied.
 func stepAgent(once, free *counter) *agent.Agent {
-	return &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once, free, &counter{name: "never", runs: map[string]int{}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+	return &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once, free, &counter{name: "never", runs: map[string]int{}}}, MaxTurns: 5,
+		Log:     slog.New(slog.DiscardHandler),
 		Secrets: func(context.Context, string) (string, error) { return "", nil },
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			v := agent.Verdict{Ask: name == "once"}
@@ -35,7 +36,8 @@ func TestAnApprovalShowsItsWholeStep(t *testing.T) {
 	t.Parallel()
 	once, free := &counter{name: "once", runs: map[string]int{}}, &counter{name: "free", runs: map[string]int{}}
 	j := &journal{}
-	j.write(t, []event.Body{event.Message{Content: `@call free {"write":"run.sh"} never {"n":1} once {"run":"run.sh"} unknown {"n":2} request_secret {"key_name":"KEY","reason":"r"} free {"n":3}`}})
+	j.write(t, []event.Body{event.Message{Content: `@call free {"write":"run.sh"} never {"n":1} once {"run":"run.sh"} unknown {"n":2} ` +
+		`request_secret {"key_name":"KEY","reason":"r"} free {"n":3}`}})
 	var ask event.InputRequired
 	for group, err := range stepAgent(once, free).Run(t.Context(), agent.Conversation{Log: j.log}) {
 		if err != nil {
@@ -75,13 +77,15 @@ func TestACallThatWasNotShownDoesNotRun(t *testing.T) {
 	for _, shown := range []bool{false, true} {
 		once, free := &counter{name: "once", output: "ok", runs: map[string]int{}}, &counter{name: "free", output: "ok", runs: map[string]int{}}
 		id, j := uuid.New(), &journal{}
-		ask := event.InputRequired{What: event.InputApproval, ApprovalID: id, Operations: []event.Operation{{Position: 2, ToolUseID: "b", Tool: "once", Input: json.RawMessage(`{}`)}}}
+		ask := event.InputRequired{What: event.InputApproval, ApprovalID: id, Operations: []event.Operation{{Position: 2, ToolUseID: "b",
+			Tool: "once", Input: json.RawMessage(`{}`)}}}
 		if shown {
 			ask.OtherCalls = []event.Operation{{Position: 1, ToolUseID: "a", Tool: "free", Input: json.RawMessage(`{}`)}}
 		}
 		j.write(t, []event.Body{
 			event.Message{Content: "@call free {} once {}"},
-			event.Reply{Calls: []event.ToolCall{{ID: "a", Tool: "free", Input: json.RawMessage(`{}`)}, {ID: "b", Tool: "once", Input: json.RawMessage(`{}`)}}},
+			event.Reply{Calls: []event.ToolCall{{ID: "a", Tool: "free", Input: json.RawMessage(`{}`)},
+				{ID: "b", Tool: "once", Input: json.RawMessage(`{}`)}}},
 			ask,
 			event.Decision{ApprovalID: id, What: event.InputApproval, Outcome: event.Allowed},
 		})

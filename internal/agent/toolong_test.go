@@ -17,7 +17,8 @@ import (
 )
 
 // tooLong is the rejection of a request by the provider.
-var tooLong = modeltest.Reply{Status: 400, Body: `{"error":{"code":"context_length_exceeded","message":"Your input exceeds the context window."}}`}
+var tooLong = modeltest.Reply{Status: 400,
+	Body: `{"error":{"code":"context_length_exceeded","message":"Your input exceeds the context window."}}`}
 
 // fetches returns replies that each call the tool fetch.
 func fetches(n int) (replies []modeltest.Reply) {
@@ -89,7 +90,8 @@ func TestTooLongMessageEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	a, script := scripted(t, []modeltest.Reply{tooLong})
 	_, err := finish(t, a, &journal{}, "read")
-	if f, ok := errors.AsType[*agent.Failure](err); !ok || !strings.Contains(f.Message, "Start a new session.") || len(script.Requests()) != 1 {
+	if f, ok := errors.AsType[*agent.Failure](err); !ok || !strings.Contains(f.Message, "Start a new session.") ||
+		len(script.Requests()) != 1 {
 		t.Errorf("after %d requests the turn ends with %v", len(script.Requests()), err)
 	}
 }

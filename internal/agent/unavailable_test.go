@@ -66,7 +66,8 @@ func TestUnavailableToolsAreAnsweredAndNobodyIsAsked(t *testing.T) {
 	}
 	_, results := calls(all)
 	said := fmt.Sprint(results)
-	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "absent: there is no sandbox.") || !strings.Contains(said, "Use another tool.") {
+	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "absent: there is no sandbox.") ||
+		!strings.Contains(said, "Use another tool.") {
 		t.Errorf("%v", all)
 	}
 	if l.offered["gone"] || !l.offered["no"] || len(gone.runs) > 0 {
@@ -86,7 +87,8 @@ func (s *strict) Spec() tool.Spec {
 // A call with input that its tool would reject is answered without an approval.
 func TestUnknownMembersNeedNoApproval(t *testing.T) {
 	t.Parallel()
-	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5,
+		Log: slog.New(slog.DiscardHandler),
 		Permit: func(context.Context, string, json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: true}, nil
 		}}

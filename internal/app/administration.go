@@ -46,7 +46,10 @@ func (s *Stores) administration(by string, secrets *vault.Store, callbacks *call
 		Callbacks: callbacks, Vault: secrets, Version: ThisBuild().Version, Timeout: commandTimeout,
 	}, by)
 	return srv.NewRouter(admin.New(srv, admin.Stores{
-		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner, Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner, httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: modelCheck{s.config, s.Modelset, false}.Check, Modelset: s.Modelset, TestModel: s.modelsFor(secrets).testModel, Catalog: s.config.catalog,
+		Log: adminlog.New(s.pool), Budgets: s.Budgets, Toolset: s.Toolset, Permissions: s.Permissions, Vault: secrets, Runner: runner,
+		Probe: probeOf(runner, connector), Connector: connector, HTTPProbe: httpProbeOf(runner,
+			httptool.Sender{Sign: callbacks.SignRequest}), Wiki: s.Wiki, Folders: s.Folders, CheckModel: modelCheck{s.config, s.Modelset,
+			false}.Check, Modelset: s.Modelset, TestModel: s.modelsFor(secrets).testModel, Catalog: s.config.catalog,
 		DeleteWorkspace: s.DeleteWorkspace, Rehearse: replan.RehearseOn(s.pool),
 		Tools: func() []tool.Spec { return nil }, Activity: describeActivity(s.pool),
 		System: func(context.Context) (admin.System, error) {
@@ -93,7 +96,8 @@ func needsMasterKeys(r *http.Request) bool {
 	case http.MethodPut:
 		return strings.Contains(r.URL.Path, "/credentials/")
 	case http.MethodPost:
-		return strings.HasSuffix(r.URL.Path, "/callback-secret") || strings.HasSuffix(r.URL.Path, "/callback-secret/roll") || strings.HasSuffix(r.URL.Path, "/tool-servers") ||
+		return strings.HasSuffix(r.URL.Path, "/callback-secret") || strings.HasSuffix(r.URL.Path, "/callback-secret/roll") ||
+			strings.HasSuffix(r.URL.Path, "/tool-servers") ||
 			strings.HasSuffix(r.URL.Path, "/models/test") || strings.HasSuffix(r.URL.Path, "/config/check") && checksSealed(r) ||
 			strings.Contains(r.URL.Path, "/tool-servers/") && (strings.HasSuffix(r.URL.Path, "/refresh") || strings.HasSuffix(r.URL.Path, "/test"))
 	}
@@ -112,7 +116,8 @@ func checksSealed(r *http.Request) bool {
 		return false
 	}
 	return slices.ContainsFunc(in.Changes, func(c struct{ Method, Path string }) bool {
-		return c.Method == http.MethodPut && strings.HasPrefix(c.Path, "/credentials/") || c.Method == http.MethodPost && c.Path == "/tool-servers"
+		return c.Method == http.MethodPut && strings.HasPrefix(c.Path, "/credentials/") ||
+			c.Method == http.MethodPost && c.Path == "/tool-servers"
 	})
 }
 

@@ -101,7 +101,8 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.chain = chain.New(s.pool, s.secrets.Keyring(), chain.Options{Log: s.Log, Pulse: s.pulse, Heads: heads})
 	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse, Metrics: s.metrics, Dropped: s.chain.NoteDrop})
 	kept := cfg.sessionOptions()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase, s.chain.Erase}
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase, s.toolset.Erase,
+		s.chain.Erase}
 	kept.Late = s.chain.NoteLate
 	s.sessions = session.New(s.pool, s.events, kept)
 	if err := s.retryStep(ctx, s.events.Prepare); err != nil {
@@ -128,7 +129,9 @@ func (s *service) baseURL() string {
 // buildTurns creates the parts that run turns.
 func (s *service) buildTurns() (err error) {
 	cfg := s.Config
-	s.models = newModels(cfg, func() (model.Model, error) { return builtin.New(), nil }, s.workspaces, ownProviders{s.modelset, s.secrets, s.guard})
+	s.models = newModels(cfg, func() (model.Model, error) {
+		return builtin.New(), nil
+	}, s.workspaces, ownProviders{s.modelset, s.secrets, s.guard})
 	name, because := cfg.DefaultModel()
 	if _, err := s.models.ofServer(name); err != nil {
 		return &ConfigError{[]string{sentenceOf(err)}}
@@ -139,10 +142,13 @@ func (s *service) buildTurns() (err error) {
 	}
 
 	turns := turn.Config{
-		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog, Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: s.models.Model, DefaultModel: name, Catalog: cfg.catalog,
+		Tools: s.agentTools, OwnTools: s.ownTools, CheckNames: s.toolset.CheckNames, Toolset: s.toolset, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.baseURL(), Reports: a2a.Reports(s.baseURL()),
-		Log: s.Log, Metrics: s.metrics, Tracer: s.tracer, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: max(cfg.Drain, 1), // 0 would be the default
+		// 0 would be the default
+		Log: s.Log, Metrics: s.metrics, Tracer: s.tracer, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue,
+		ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: max(cfg.Drain, 1),
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)

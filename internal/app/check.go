@@ -67,7 +67,8 @@ func (c Config) listProblems() []string {
 		name  string
 		value int
 	}{
-		{"PARLEY_MESSAGES_PER_MINUTE", c.MessagesPerMinute}, {"PARLEY_CALLS_PER_MINUTE", c.CallsPerMinute}, {"PARLEY_OPEN_STREAMS", c.OpenStreams},
+		{"PARLEY_MESSAGES_PER_MINUTE", c.MessagesPerMinute}, {"PARLEY_CALLS_PER_MINUTE", c.CallsPerMinute},
+		{"PARLEY_OPEN_STREAMS", c.OpenStreams},
 		{"PARLEY_FAILED_KEYS_PER_MINUTE", c.FailedKeysPerMinute},
 	} {
 		if n.value < 0 || n.value > 1_000_000 {
@@ -112,7 +113,8 @@ func (c Config) listProblems() []string {
 	}
 	for _, origin := range c.CORSOrigins {
 		if !isOrigin(origin) {
-			bad("PARLEY_CORS_ORIGINS", origin, "origins as browsers send them, such as https://app.example or http://localhost:3000: lower case, no path, no * and no usual port")
+			bad("PARLEY_CORS_ORIGINS", origin, "origins as browsers send them, such as https://app.example or http://localhost:3000: "+
+				"lower case, no path, no * and no usual port")
 		}
 	}
 	if c.VaultKey != "" {

@@ -76,6 +76,8 @@ func (m modelCheck) violation(param, full string, own []string) (v fault.Violati
 	for _, name := range own {
 		others += " and " + name + "/NAME"
 	}
-	v.Message = fmt.Sprintf("Neither this server nor the workspace has a provider %s, so %q cannot be called. The models are %s%s. parley models set adds a provider.", name.provider, full, strings.Join(m.cfg.OfferedModels(), ", "), others)
+	v.Message = fmt.Sprintf(
+		"Neither this server nor the workspace has a provider %s, so %q cannot be called. The models are %s%s. parley models set adds "+
+			"a provider.", name.provider, full, strings.Join(m.cfg.OfferedModels(), ", "), others)
 	return v, true
 }

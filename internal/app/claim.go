@@ -34,5 +34,6 @@ func (s *service) claimDirectory() (release func(), err error) {
 	if env.URL != "" {
 		why += ", at " + env.URL
 	}
-	return nil, &StartError{Why: why + ".", Do: "Use that one: source " + DevDir + "/dev.env. Or stop it first, or start another next to it with --listen 127.0.0.1:0."}
+	return nil, &StartError{Why: why + ".", Do: "Use that one: source " + DevDir +
+		"/dev.env. Or stop it first, or start another next to it with --listen 127.0.0.1:0."}
 }

@@ -62,7 +62,11 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	_, err := app.Load(app.Sources{Environ: []string{
 		"PARLEY_LISTNE=:1", "PARLEY_FOO=1", "PARLEY_LISTEN=8080", "PARLEY_WORKERS=many", "PARLEY_MIGRATE=maybe", "PARLEY_TURN_LEASE=1ms",
 		"PARLEY_REPLAY_WINDOW=2d", "PARLEY_AUDIT_RETENTION=1d",
-		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33", "PARLEY_TRUSTED_PROXIES=10.0.0.1,proxy.corp", "PARLEY_CORS_ORIGINS=https://app.example,http://localhost:3000,*,https://b.example/,https://c.example:443,https://*.d.example,HTTPS://e.example,null", "PARLEY_POSTGRES_REPOSITORY=mirror.corp", "PARLEY_AUDIT_HEADS=heads.jsonl",
+		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33",
+		"PARLEY_TRUSTED_PROXIES=10.0.0.1,proxy.corp",
+		"PARLEY_CORS_ORIGINS=https://app.example,http://localhost:3000,*,https://b.example/,https://c.example:443," +
+			"https://*.d.example,HTTPS://e.example,null",
+		"PARLEY_POSTGRES_REPOSITORY=mirror.corp", "PARLEY_AUDIT_HEADS=heads.jsonl",
 		"PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
 	}})
 	problems, ok := errors.AsType[*app.ConfigError](err)
@@ -80,8 +84,10 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		`PARLEY_AUDIT_RETENTION is "1d": it takes 2d to 36500d.`,
 		"did you mean openai/gpt-5?",
 		`PARLEY_EGRESS_ALLOW: "https://a.corp": it`, `; "10.0.0.0/33": it`,
-		`PARLEY_TRUSTED_PROXIES: "proxy.corp" is not an address or a range`, "PARLEY_POSTGRES_REPOSITORY takes an address", `PARLEY_AUDIT_HEADS: the path "heads.jsonl" is not absolute`,
-		`PARLEY_CORS_ORIGINS is "*": it takes origins`, `"https://b.example/"`, `"https://c.example:443"`, `"https://*.d.example"`, `"HTTPS://e.example"`, `"null"`,
+		`PARLEY_TRUSTED_PROXIES: "proxy.corp" is not an address or a range`, "PARLEY_POSTGRES_REPOSITORY takes an address",
+		`PARLEY_AUDIT_HEADS: the path "heads.jsonl" is not absolute`,
+		`PARLEY_CORS_ORIGINS is "*": it takes origins`, `"https://b.example/"`, `"https://c.example:443"`, `"https://*.d.example"`,
+		`"HTTPS://e.example"`, `"null"`,
 		"PARLEY_API_KEY and PARLEY_API_KEY_FILE are both set",
 		"DATABASE_URL_FILE (environment): open /does/not/exist",
 	} {

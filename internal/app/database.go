@@ -96,7 +96,8 @@ func isTemporary(err error) bool {
 // unreachableError returns why a connection failed, without pgx's repetitions.
 func unreachableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}
+		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".",
+			Do: "Check the user, the password and the database in DATABASE_URL."}
 	}
 	if errors.Is(err, pgerr.ErrNoStandby) {
 		return &StartError{Why: "PostgreSQL waits for its synchronous standbys.", Do: "Start a standby, or change synchronous_standby_names."}

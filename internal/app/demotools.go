@@ -47,10 +47,12 @@ func (s *service) demoTools(ctx context.Context, w workspace.Workspace) error {
 	if _, err = s.toolset.SetTool(ctx, w.ID, e.Name, "list", &label, nil); err != nil {
 		return err
 	}
-	_, err = s.toolset.AddHTTP(ctx, w.ID, toolset.Entry{Name: "order_supplies", URL: demo.APIURL}, []toolset.HTTPTool{{Definition: toolset.Definition{
-		Description: "Order office supplies. The result is the number of the order.",
-		Schema:      json.RawMessage(`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"],"additionalProperties":false}`),
-		Annotations: toolset.Annotations{Idempotent: true}, HTTP: &toolset.Request{Method: http.MethodPost, Path: "/orders", Later: true},
-	}}})
+	_, err = s.toolset.AddHTTP(ctx, w.ID, toolset.Entry{Name: "order_supplies", URL: demo.APIURL},
+		[]toolset.HTTPTool{{Definition: toolset.Definition{
+			Description: "Order office supplies. The result is the number of the order.",
+			Schema: json.RawMessage(
+				`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"],"additionalProperties":false}`),
+			Annotations: toolset.Annotations{Idempotent: true}, HTTP: &toolset.Request{Method: http.MethodPost, Path: "/orders", Later: true},
+		}}})
 	return err
 }

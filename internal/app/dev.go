@@ -28,7 +28,8 @@ func (s *service) openDatabase(ctx context.Context) (dsn Secret, release func(),
 	}
 	server, err := devdb.Start(ctx, s.Config.devOptions(s.DevDir, s.banner.printProgress))
 	if err != nil {
-		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
+		return "", nil, &StartError{Why: "The private PostgreSQL does not start:",
+			Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
 	}
 	release = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

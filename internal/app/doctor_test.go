@@ -63,9 +63,11 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	heads := filepath.Join(t.TempDir(), "heads.jsonl")
-	found := examine(t, "PARLEY_AUDIT_HEADS="+heads, "DATABASE_URL="+dbtest.DSN(t), "OPENAI_BASE_URL="+provider.URL+"/v1", "PARLEY_BASE_URL=https://parley.example",
+	found := examine(t, "PARLEY_AUDIT_HEADS="+heads, "DATABASE_URL="+dbtest.DSN(t), "OPENAI_BASE_URL="+provider.URL+"/v1",
+		"PARLEY_BASE_URL=https://parley.example",
 		"PARLEY_VAULT_KEY=", "PARLEY_VAULT_KEY_FILE="+key)
-	for _, name := range []string{"settings", "database", "pooler", "listen", "migrations", "vault", "clock", "disk", "heads", "sandbox", "model"} {
+	for _, name := range []string{"settings", "database", "pooler", "listen", "migrations", "vault", "clock", "disk", "heads",
+		"sandbox", "model"} {
 		expectFinding(t, found[name], app.GradeOK, "")
 	}
 	expectFinding(t, found["model"], app.GradeOK, "openai/gpt-5-mini answers")
@@ -128,9 +130,15 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			exec(t, dsn, "ALTER DATABASE "+strings.TrimPrefix(mustParse(t, dsn).Path, "/")+" SET synchronous_commit = off")
 			return []string{"DATABASE_URL=" + dsn}
 		}},
-		{"an encoding that lacks characters", "database", app.GradeFail, "is SQL_ASCII, not UTF8", func(t *testing.T) []string { return []string{"DATABASE_URL=" + encoded(t, good, "SQL_ASCII")} }},
-		{"an encoding with conversions", "database", app.GradeFail, "is LATIN1, not UTF8", func(t *testing.T) []string { return []string{"DATABASE_URL=" + encoded(t, good, "LATIN1")} }},
-		{"no notifications", "listen", app.GradeFail, "session mode", func(t *testing.T) []string { return []string{"DATABASE_URL=" + deaf(t, good)} }},
+		{"an encoding that lacks characters", "database", app.GradeFail, "is SQL_ASCII, not UTF8", func(t *testing.T) []string {
+			return []string{"DATABASE_URL=" + encoded(t, good, "SQL_ASCII")}
+		}},
+		{"an encoding with conversions", "database", app.GradeFail, "is LATIN1, not UTF8", func(t *testing.T) []string {
+			return []string{"DATABASE_URL=" + encoded(t, good, "LATIN1")}
+		}},
+		{"no notifications", "listen", app.GradeFail, "session mode", func(t *testing.T) []string {
+			return []string{"DATABASE_URL=" + deaf(t, good)}
+		}},
 		{"no migrations", "migrations", app.GradeFail, "parley migrate up", func(t *testing.T) []string {
 			return []string{"DATABASE_URL=" + dbtest.Empty(t), "PARLEY_MIGRATE=check"}
 		}},
@@ -151,18 +159,28 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		{"no master key", "vault", app.GradeFail, "parley vault key", func(*testing.T) []string {
 			return []string{"DATABASE_URL=" + good, "PARLEY_VAULT_KEY="}
 		}},
-		{"a key in the environment", "vault", app.GradeWarn, "PARLEY_VAULT_KEY_FILE", func(*testing.T) []string { return []string{"DATABASE_URL=" + good} }},
-		{"no directory", "disk", app.GradeFail, "PARLEY_RUNNER_DIR", func(*testing.T) []string { return []string{"PARLEY_RUNNER_DIR=/nonexistent"} }},
+		{"a key in the environment", "vault", app.GradeWarn, "PARLEY_VAULT_KEY_FILE", func(*testing.T) []string {
+			return []string{"DATABASE_URL=" + good}
+		}},
+		{"no directory", "disk", app.GradeFail, "PARLEY_RUNNER_DIR", func(*testing.T) []string {
+			return []string{"PARLEY_RUNNER_DIR=/nonexistent"}
+		}},
 		{"no place for heads", "heads", app.GradeWarn, "can rewrite the log", func(*testing.T) []string { return nil }},
-		{"no directory for heads", "heads", app.GradeFail, "/nonexistent/heads.jsonl failed: the directory /nonexistent does not exist.\n" + present + " can be created.", func(*testing.T) []string {
+		{"no directory for heads", "heads", app.GradeFail, "/nonexistent/heads.jsonl failed: the directory /nonexistent does not exist.\n" +
+			present + " can be created.", func(*testing.T) []string {
 			return []string{"PARLEY_AUDIT_HEADS=" + present + ",/nonexistent/heads.jsonl"}
 		}},
-		{"a silent place for heads", "heads", app.GradeFail, "http://" + silent.Addr().String() + " failed: No answer in time.", func(*testing.T) []string {
-			return []string{"PARLEY_AUDIT_HEADS=http://" + silent.Addr().String() + "/hush"}
-		}},
+		{"a silent place for heads", "heads", app.GradeFail, "http://" + silent.Addr().String() + " failed: No answer in time.",
+			func(*testing.T) []string {
+				return []string{"PARLEY_AUDIT_HEADS=http://" + silent.Addr().String() + "/hush"}
+			}},
 		{"no provider", "model", app.GradeWarn, "PARLEY_MODEL", func(*testing.T) []string { return nil }},
-		{"a provider that is down", "model", app.GradeFail, "openai/gpt-5-mini", func(*testing.T) []string { return []string{"OPENAI_BASE_URL=" + closed.URL + "/v1"} }},
-		{"no public address", "settings", app.GradeWarn, "PARLEY_BASE_URL", func(*testing.T) []string { return []string{"DATABASE_URL=" + good} }},
+		{"a provider that is down", "model", app.GradeFail, "openai/gpt-5-mini", func(*testing.T) []string {
+			return []string{"OPENAI_BASE_URL=" + closed.URL + "/v1"}
+		}},
+		{"no public address", "settings", app.GradeWarn, "PARLEY_BASE_URL", func(*testing.T) []string {
+			return []string{"DATABASE_URL=" + good}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -257,8 +275,9 @@ func TestDoctorFindsTheBufferingProxy(t *testing.T) {
 	passing := nginx(t, at, "proxy_http_version 1.1;")
 	expectFinding(t, examineURLs(t, passing)[0], app.GradeOK, "nginx")
 	for name, settings := range map[string]string{
-		"buffers":    "proxy_ignore_headers X-Accel-Buffering; proxy_buffering on;",
-		"compresses": "proxy_ignore_headers X-Accel-Buffering; proxy_buffering on; gzip on; gzip_proxied any; gzip_types text/event-stream; gzip_http_version 1.0; gzip_min_length 1;",
+		"buffers": "proxy_ignore_headers X-Accel-Buffering; proxy_buffering on;",
+		"compresses": "proxy_ignore_headers X-Accel-Buffering; proxy_buffering on; gzip on; gzip_proxied any; " +
+			"gzip_types text/event-stream; gzip_http_version 1.0; gzip_min_length 1;",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,8 @@ func checkDatabase(ctx context.Context, d *doctor) (f Finding, err error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	var number int
 	var version, name, user string
-	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_database(), current_user").
+	err = conn.QueryRow(ctx,
+		"SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_database(), current_user").
 		Scan(&number, &version, &name, &user)
 	if err != nil {
 		return f, unreachableError(err)
@@ -70,12 +71,14 @@ func checkDatabase(ctx context.Context, d *doctor) (f Finding, err error) {
 		return f, err
 	}
 	d.cannot = ""
-	return versionFinding(number, fmt.Sprintf("PostgreSQL %s, database %s, role %s, reached in %s.", strings.Fields(version)[0], name, user, took.Round(100*time.Microsecond))), nil
+	return versionFinding(number, fmt.Sprintf("PostgreSQL %s, database %s, role %s, reached in %s.", strings.Fields(version)[0], name, user,
+		took.Round(100*time.Microsecond))), nil
 }
 
 func versionFinding(number int, result string) Finding {
 	if number/10000 < minPostgres {
-		return Finding{Grade: GradeWarn, Result: result, Remedy: fmt.Sprintf("Parley is tested with PostgreSQL %d and later. Upgrade PostgreSQL.", minPostgres)}
+		return Finding{Grade: GradeWarn, Result: result,
+			Remedy: fmt.Sprintf("Parley is tested with PostgreSQL %d and later. Upgrade PostgreSQL.", minPostgres)}
 	}
 	return okFinding("%s", result)
 }
@@ -90,7 +93,9 @@ func checkPooler(ctx context.Context, d *doctor) (f Finding, err error) {
 	defer first.Close(context.WithoutCancel(ctx))
 	var backend int
 	var name, at string
-	err = first.QueryRow(ctx, "SELECT pg_backend_pid(), current_database(), coalesce(host(inet_server_addr()), '') || ' ' || coalesce(inet_server_port(), 0)").Scan(&backend, &name, &at)
+	err = first.QueryRow(ctx,
+		"SELECT pg_backend_pid(), current_database(), coalesce(host(inet_server_addr()), '') || ' ' || "+
+			"coalesce(inet_server_port(), 0)").Scan(&backend, &name, &at)
 	if err != nil {
 		return f, err
 	}
@@ -102,7 +107,9 @@ func checkPooler(ctx context.Context, d *doctor) (f Finding, err error) {
 		return f, err
 	}
 	if mode == "session" {
-		return okFinding("A pooler in session mode. It must have a connection to PostgreSQL for each connection of each server: PARLEY_DATABASE_CONNECTIONS and 3, %d.",
+		return okFinding(
+			"A pooler in session mode. It must have a connection to PostgreSQL for each connection of each server: "+
+				"PARLEY_DATABASE_CONNECTIONS and 3, %d.",
 			d.stores.config.Connections+3), nil
 	}
 	d.cannot = "The pooler is in " + mode + " mode."
@@ -111,8 +118,9 @@ func checkPooler(ctx context.Context, d *doctor) (f Finding, err error) {
 		place = "host=" + host + " port=" + port
 	}
 	return Finding{Grade: GradeFail, Result: "A pooler in " + mode + " mode, which passes no notifications and keeps no settings.",
-		Remedy: fmt.Sprintf("Let DATABASE_URL name PostgreSQL itself, or give this database a pool in session mode. PgBouncer: in pgbouncer.ini below [databases]\n"+
-			"%s = %s dbname=%s pool_mode=session\nand RELOAD.", name, place, name)}, nil
+		Remedy: fmt.Sprintf(
+			"Let DATABASE_URL name PostgreSQL itself, or give this database a pool in session mode. PgBouncer: in pgbouncer.ini below [databases]\n"+
+				"%s = %s dbname=%s pool_mode=session\nand RELOAD.", name, place, name)}, nil
 }
 
 // poolMode occupies a connection to PostgreSQL with a transaction. In session mode, it is not the
@@ -154,7 +162,8 @@ func checkRights(ctx context.Context, d *doctor) (f Finding, err error) {
 	var lacks []string
 	err = d.stores.pool.QueryRow(ctx, `SELECT rolsuper, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
        (SELECT coalesce(array_agg(relname::text ORDER BY relname), '{}') FROM pg_class
-        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')))
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT (has_table_privilege(oid, 'SELECT')
+            AND has_table_privilege(oid, 'INSERT')))
 FROM pg_roles WHERE rolname = current_user`).Scan(&super, &creates, &lacks)
 	switch {
 	case err != nil:
@@ -166,7 +175,8 @@ FROM pg_roles WHERE rolname = current_user`).Scan(&super, &creates, &lacks)
 		return Finding{Grade: GradeWarn, Result: "The role can read and write, but not migrate: it has no CREATE on the schema.",
 			Remedy: "Grant it, or run parley migrate up as another role and set PARLEY_MIGRATE=check."}, nil
 	case super && d.stores.dev == nil:
-		return Finding{Grade: GradeWarn, Result: "The role is a superuser.", Remedy: "Let the server use a role of its own that owns its database."}, nil
+		return Finding{Grade: GradeWarn, Result: "The role is a superuser.",
+			Remedy: "Let the server use a role of its own that owns its database."}, nil
 	}
 	return okFinding("The role can read, write and migrate."), nil
 }
@@ -217,10 +227,12 @@ func checkMigrations(ctx context.Context, d *doctor) (f Finding, err error) {
 	case pending == 0:
 		return okFinding("The database has all %d.", len(steps)), nil
 	case d.stores.config.Migrate == "check":
-		return Finding{Grade: GradeFail, Result: fmt.Sprintf("The database lacks %d migrations of this release.", pending), Remedy: "Run parley migrate up."}, nil
+		return Finding{Grade: GradeFail, Result: fmt.Sprintf("The database lacks %d migrations of this release.", pending),
+			Remedy: "Run parley migrate up."}, nil
 	}
 	d.cannot = "The database lacks migrations."
-	return Finding{Grade: GradeWarn, Result: fmt.Sprintf("The database lacks %d migrations of this release.", pending), Remedy: "parley serve applies them at its start, and parley migrate up does now."}, nil
+	return Finding{Grade: GradeWarn, Result: fmt.Sprintf("The database lacks %d migrations of this release.", pending),
+		Remedy: "parley serve applies them at its start, and parley migrate up does now."}, nil
 }
 
 func checkVault(ctx context.Context, d *doctor) (f Finding, err error) {
@@ -231,7 +243,9 @@ func checkVault(ctx context.Context, d *doctor) (f Finding, err error) {
 		return f, err
 	}
 	if d.stores.config.Source("PARLEY_VAULT_KEY") == "environment" {
-		return Finding{Grade: GradeWarn, Result: "The master keys fit the database, but are in the environment, where they are easily seen.", Remedy: "Put them into a file that only the service can read, and name it in PARLEY_VAULT_KEY_FILE."}, nil
+		return Finding{Grade: GradeWarn,
+			Result: "The master keys fit the database, but are in the environment, where they are easily seen.",
+			Remedy: "Put them into a file that only the service can read, and name it in PARLEY_VAULT_KEY_FILE."}, nil
 	}
 	return okFinding("The master keys fit the database."), nil
 }
@@ -253,9 +267,11 @@ func checkClock(ctx context.Context, d *doctor) (f Finding, err error) {
 }
 
 func skewFinding(skew, trip time.Duration) Finding {
-	result := fmt.Sprintf("This machine and the database differ by %s; a query takes %s.", skew.Abs().Round(time.Millisecond), trip.Round(10*time.Microsecond))
+	result := fmt.Sprintf("This machine and the database differ by %s; a query takes %s.", skew.Abs().Round(time.Millisecond),
+		trip.Round(10*time.Microsecond))
 	if skew.Abs() > maxSkew {
-		return Finding{Grade: GradeFail, Result: result, Remedy: "Synchronize the clocks, with NTP for example. Signatures, certificates and sign-in depend on them."}
+		return Finding{Grade: GradeFail, Result: result,
+			Remedy: "Synchronize the clocks, with NTP for example. Signatures, certificates and sign-in depend on them."}
 	}
 	return okFinding("%s", result)
 }

@@ -22,7 +22,9 @@ func checkSettings(_ context.Context, d *doctor) (Finding, error) {
 		}
 	}
 	if d.stores.config.BaseURL == "" && d.stores.config.DatabaseURL != "" {
-		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("Settings that are set: %d. The addresses in events and callbacks have no host.", set), Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
+		return Finding{Grade: GradeWarn, Result: fmt.Sprintf(
+			"Settings that are set: %d. The addresses in events and callbacks have no host.", set),
+			Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
 	}
 	return okFinding("Settings that are set: %d.", set), nil
 }
@@ -68,7 +70,8 @@ func checkDisk(_ context.Context, d *doctor) (Finding, error) {
 	dir := cmp.Or(d.stores.config.RunnerDir, os.TempDir())
 	probe, err := os.MkdirTemp(dir, "parley-doctor-")
 	if err != nil {
-		return Finding{Grade: GradeFail, Result: "The files of sessions cannot be stored: " + sentenceOf(err), Remedy: "Let PARLEY_RUNNER_DIR name a directory that the server can write to."}, nil
+		return Finding{Grade: GradeFail, Result: "The files of sessions cannot be stored: " + sentenceOf(err),
+			Remedy: "Let PARLEY_RUNNER_DIR name a directory that the server can write to."}, nil
 	}
 	if err := os.Remove(probe); err != nil {
 		return Finding{}, err
@@ -118,7 +121,8 @@ func checkSandbox(ctx context.Context, d *doctor) (Finding, error) {
 		return Finding{}, err
 	}
 	if unlimited, ok := errors.AsType[*sandbox.Unavailable](limited); ok {
-		f := Finding{Grade: GradeWarn, Result: "Commands are contained. The server watches their memory. " + unlimited.Reason, Remedy: unlimited.Remedy}
+		f := Finding{Grade: GradeWarn, Result: "Commands are contained. The server watches their memory. " + unlimited.Reason,
+			Remedy: unlimited.Remedy}
 		if cfg.Sandbox == "require-limits" {
 			f.Grade = GradeFail
 		}
@@ -131,14 +135,16 @@ func checkSandbox(ctx context.Context, d *doctor) (Finding, error) {
 func checkServerModel(ctx context.Context, d *doctor) (Finding, error) {
 	name, because := d.stores.config.DefaultModel()
 	if name == builtinGuide {
-		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("%s answers, which is not a language model (%s).", name, because), Remedy: "Set PARLEY_MODEL, and the key of its provider."}, nil
+		return Finding{Grade: GradeWarn, Result: fmt.Sprintf("%s answers, which is not a language model (%s).", name, because),
+			Remedy: "Set PARLEY_MODEL, and the key of its provider."}, nil
 	}
 	opened, err := newModels(d.stores.config, func() (model.Model, error) { return builtin.New(), nil }, nil, ownProviders{}).ofServer(name)
 	if err != nil {
 		return Finding{Grade: GradeFail, Result: sentenceOf(err), Remedy: "Correct PARLEY_MODEL or the settings of its provider."}, nil
 	}
 	if err := askModel(ctx, opened); err != nil {
-		return Finding{Grade: GradeFail, Result: name + ": " + describeModelError(err), Remedy: "Check the key and the address of the provider, and that this machine reaches it."}, nil
+		return Finding{Grade: GradeFail, Result: name + ": " + describeModelError(err),
+			Remedy: "Check the key and the address of the provider, and that this machine reaches it."}, nil
 	}
 	return okFinding("%s answers.", name), nil
 }

@@ -49,7 +49,8 @@ func checkAddress(ctx context.Context, base string) address {
 	fail := func(remedy, format string, args ...any) address {
 		return address{finding: Finding{"url", GradeFail, base + ": " + fmt.Sprintf(format, args...), remedy}}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: checkTimeout, ForceAttemptHTTP2: true}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: checkTimeout,
+		ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
@@ -75,7 +76,8 @@ func checkAddress(ctx context.Context, base string) address {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fail("Let the proxy pass /healthz/stream, and upgrade servers of earlier releases.", "GET /healthz/stream is answered %s.", res.Status)
+		return fail("Let the proxy pass /healthz/stream, and upgrade servers of earlier releases.", "GET /healthz/stream is answered %s.",
+			res.Status)
 	}
 	p, err := measureStream(res, began)
 	if err != nil {
@@ -151,7 +153,8 @@ func bufferRemedy(res *http.Response) string {
 	server := strings.ToLower(res.Header.Get("Server"))
 	switch {
 	case strings.Contains(server, "nginx") || strings.Contains(server, "openresty"):
-		do = append(do, "nginx: set proxy_buffering off, gzip off and proxy_http_version 1.1 in the location, and remove proxy_ignore_headers X-Accel-Buffering.")
+		do = append(do, "nginx: set proxy_buffering off, gzip off and proxy_http_version 1.1 in the location, and remove "+
+			"proxy_ignore_headers X-Accel-Buffering.")
 	case strings.Contains(server, "cloudflare"):
 		do = append(do, "Cloudflare: switch off the features that change responses on this host.")
 	default:

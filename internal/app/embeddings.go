@@ -21,13 +21,15 @@ func (c Config) newEmbedder(client *http.Client) (model.Embedder, error) {
 	case name.provider == "openai" && c.OpenAIKey == "" && c.OpenAIBaseURL == "":
 		return nil, fmt.Errorf("the model %s needs OPENAI_API_KEY", name)
 	case name.provider == "openai":
-		return openai.NewEmbedder(openai.Config{Model: name.name, APIKey: c.OpenAIKey.Reveal(), BaseURL: c.OpenAIBaseURL, HTTPClient: client}), nil
+		return openai.NewEmbedder(openai.Config{Model: name.name, APIKey: c.OpenAIKey.Reveal(), BaseURL: c.OpenAIBaseURL,
+			HTTPClient: client}), nil
 	case name.provider == "ollama":
 		base, err := ollamaURL(c.OllamaHost)
 		if err != nil {
 			return nil, err
 		}
-		return openai.NewEmbedder(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: client, KeyName: ollamaKey, URLName: "OLLAMA_HOST"}), nil
+		return openai.NewEmbedder(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: client, KeyName: ollamaKey,
+			URLName: "OLLAMA_HOST"}), nil
 	}
 	return nil, fmt.Errorf("%s has no models of embeddings; use openai/NAME or ollama/NAME", name.provider)
 }
@@ -60,7 +62,8 @@ func checkEmbeddings(ctx context.Context, d *doctor) (Finding, error) {
 	case err != nil:
 		return Finding{}, err
 	case lacks == "absent":
-		return Finding{Grade: GradeWarn, Result: "The knowledge is searched by words: PostgreSQL has no pgvector 0.8 or later.", Remedy: "Install pgvector in the server of the database."}, nil
+		return Finding{Grade: GradeWarn, Result: "The knowledge is searched by words: PostgreSQL has no pgvector 0.8 or later.",
+			Remedy: "Install pgvector in the server of the database."}, nil
 	}
 	list, _, err := embedder.Embed(ctx, []string{"Do you answer?"})
 	if err != nil {
@@ -68,7 +71,9 @@ func checkEmbeddings(ctx context.Context, d *doctor) (Finding, error) {
 		if known, ok := errors.AsType[*model.Error](err); ok {
 			why = describeModelError(known)
 		}
-		return Finding{Grade: GradeFail, Result: embedder.Name() + ": " + why, Remedy: "Check the key and the address of the provider, and that this machine reaches it. Until then the knowledge is searched by words."}, nil
+		return Finding{Grade: GradeFail, Result: embedder.Name() + ": " + why,
+			Remedy: "Check the key and the address of the provider, and that this machine reaches it. Until then the knowledge is " +
+				"searched by words."}, nil
 	}
 	result := fmt.Sprintf("%s answers with vectors of %d dimensions.", embedder.Name(), len(list[0]))
 	if lacks != "" {

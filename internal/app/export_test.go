@@ -14,5 +14,7 @@ var (
 
 // PerformCheck runs one check of Doctor.
 func PerformCheck(ctx context.Context, limit time.Duration, run func(context.Context) error) Finding {
-	return (&doctor{}).perform(ctx, doctorCheck{name: "test", limit: limit, run: func(ctx context.Context, _ *doctor) (Finding, error) { return okFinding("done"), run(ctx) }})
+	return (&doctor{}).perform(ctx, doctorCheck{name: "test", limit: limit, run: func(ctx context.Context, _ *doctor) (Finding, error) {
+		return okFinding("done"), run(ctx)
+	}})
 }

@@ -57,7 +57,8 @@ func newBridge(t *testing.T, dsn string) *bridge {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	if _, b.key, err = apikey.New(b.pool, log).Create(t.Context(), apikey.Grant{Workspace: w.ID, Name: "test", Scopes: apikey.All}); err != nil {
+	if _, b.key, err = apikey.New(b.pool, log).Create(t.Context(), apikey.Grant{Workspace: w.ID, Name: "test",
+		Scopes: apikey.All}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -218,7 +219,8 @@ func TestHalfOpenReplicaTakesOverTheTurnsOfADeadOne(t *testing.T) {
 	b := newBridge(t, dbtest.DSN(t))
 	b.send(t, b.replica(t, b.through), talk, func() {
 		b.halfOpen()
-		if _, err := b.pool.Exec(t.Context(), `UPDATE turns SET node = 4711, lease_until = now() + interval '1 hour' WHERE state = 'running'`); err != nil {
+		if _, err := b.pool.Exec(t.Context(),
+			`UPDATE turns SET node = 4711, lease_until = now() + interval '1 hour' WHERE state = 'running'`); err != nil {
 			t.Error(err)
 		}
 	}).check(t, said())
@@ -285,7 +287,8 @@ func TestReadyNamesWhatIsLacking(t *testing.T) {
 		}
 		return faultproxy.Forward
 	})
-	if _, err := b.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
+	if _, err := b.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley `+
+		`listener' AND datname = current_database()`); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitReady(t, at, http.StatusServiceUnavailable, "it receives no notifications from the other replicas")

@@ -36,7 +36,8 @@ func (s *service) listenPort(ctx context.Context) (net.Listener, error) {
 			return l, nil
 		}
 		if tries--; !errors.Is(err, syscall.EADDRINUSE) || tries == 0 {
-			return nil, &StartError{Why: "The address " + address + " cannot be listened on:", Do: "Choose another with --listen or PARLEY_LISTEN.", Err: err}
+			return nil, &StartError{Why: "The address " + address + " cannot be listened on:",
+				Do: "Choose another with --listen or PARLEY_LISTEN.", Err: err}
 		}
 		taken := address
 		if address, err = nextPort(taken); err != nil {

@@ -19,7 +19,8 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var log bytes.Buffer
-	at, stop, err := serve(t, app.Options{DevDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
+	at, stop, err := serve(t, app.Options{DevDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}, "DATABASE_URL="+dbtest.DSN(t),
+		"PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/api/v1/openapi", "/healthz", "/.well-known/agent-card.json", "/openai/v1/models", "/api/v1/workspaces/demo/sessions", "/nothing"} {
+	for _, path := range []string{"/api/v1/openapi", "/healthz", "/.well-known/agent-card.json", "/openai/v1/models",
+		"/api/v1/workspaces/demo/sessions", "/nothing"} {
 		for name, foreign := range map[string]string{"Host": "evil.example:8080", "Origin": "https://evil.example"} {
 			if code := ask(t, at+path, env.APIKey, name, foreign); code != http.StatusForbidden {
 				t.Errorf("GET %s with %s %s: %d", path, name, foreign, code)

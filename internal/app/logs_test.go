@@ -105,7 +105,8 @@ func TestLogFollowsAMessage(t *testing.T) {
 	provider := modeltest.OpenAI(modeltest.Say("canary-", "answer"))
 	t.Cleanup(provider.Close)
 	dsn, log := dbtest.DSN(t), &lines{}
-	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_BASE_URL=https://parley.example",
+	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0",
+		"PARLEY_BASE_URL=https://parley.example",
 		"OPENAI_API_KEY=canary-provider-key", "OPENAI_BASE_URL="+provider.URL+"/v1", "PARLEY_MODEL=openai/gpt-5-mini")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func TestLogFollowsAMessage(t *testing.T) {
 	until(t, func() bool { return len(log.find("request", "request", "req-stream")) == 1 })
 	turn, request := log.find("turn finished", "request", "req-stream")[0], log.find("request", "request", "req-stream")[0]
 	for field, want := range map[string]any{
-		"level": "INFO", "method": "POST", "route": "/api/v1/workspaces/{id}/messages", "status": 200.0, "key": keyID, "bytes": float64(len(answer)),
+		"level": "INFO", "method": "POST", "route": "/api/v1/workspaces/{id}/messages", "status": 200.0, "key": keyID,
+		"bytes":   float64(len(answer)),
 		"session": turn["session"], "turn": turn["turn"],
 	} {
 		if request[field] != want {
@@ -133,7 +135,8 @@ func TestLogFollowsAMessage(t *testing.T) {
 		}
 	}
 	for field, want := range map[string]any{
-		"level": "INFO", "state": "completed", "steps": 1.0, "tools": 0.0, "attempts": 1.0, "model": "openai/gpt-5-mini", "input_tokens": 10.0, "output_tokens": 5.0, "key": keyID,
+		"level": "INFO", "state": "completed", "steps": 1.0, "tools": 0.0, "attempts": 1.0, "model": "openai/gpt-5-mini",
+		"input_tokens": 10.0, "output_tokens": 5.0, "key": keyID,
 	} {
 		if turn[field] != want {
 			t.Errorf("the turn's %s is %v, not %v", field, turn[field], want)
@@ -145,7 +148,8 @@ func TestLogFollowsAMessage(t *testing.T) {
 		t.Errorf("first text after %v of %v, cost %v", first, whole, turn["cost_usd"])
 	}
 	for _, want := range []struct{ id, route, level string }{
-		{"req-missing", "/api/v1/workspaces/{id}/sessions/{sessionId}", "INFO"}, {"req-denied", "/api/v1/workspaces/{id}/sessions", "INFO"}, {"req-nowhere", "/", "INFO"},
+		{"req-missing", "/api/v1/workspaces/{id}/sessions/{sessionId}", "INFO"}, {"req-denied", "/api/v1/workspaces/{id}/sessions", "INFO"},
+		{"req-nowhere", "/", "INFO"},
 	} {
 		if n := len(log.find("request", "request", want.id, "route", want.route, "level", want.level)); n != 1 {
 			t.Errorf("%s has %d lines with the route %s", want.id, n, want.route)
@@ -172,7 +176,8 @@ func TestLogFollowsAMessage(t *testing.T) {
 // the code of the failure, and an error line has the provider.
 func TestFailingProviderIsLogged(t *testing.T) {
 	t.Parallel()
-	provider := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Status: 401, Body: `{"error":{"message":"bad key","code":"invalid_api_key"}}`}}})
+	provider := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Status: 401,
+		Body: `{"error":{"message":"bad key","code":"invalid_api_key"}}`}}})
 	t.Cleanup(provider.Close)
 	dsn, log := dbtest.DSN(t), &lines{}
 	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0",

@@ -43,13 +43,15 @@ func TestMetricsOfAMessage(t *testing.T) {
 	t.Cleanup(provider.Close)
 	dsn, log := dbtest.DSN(t), &lines{}
 	b := newBridge(t, dsn)
-	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_METRICS_LISTEN=127.0.0.1:0",
+	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0",
+		"PARLEY_METRICS_LISTEN=127.0.0.1:0",
 		"OPENAI_API_KEY=canary-provider-key", "OPENAI_BASE_URL="+provider.URL+"/v1", "PARLEY_MODEL=openai/gpt-5-mini")
 	if err != nil {
 		t.Fatal(err)
 	}
 	slug, _, key := newKey(t, dsn)
-	if status, answer := call(t, key, "req-1", "POST", at+"/api/v1/workspaces/"+slug+"/messages", `{"command":"canary-message"}`); status != 200 {
+	if status, answer := call(t, key, "req-1", "POST", at+"/api/v1/workspaces/"+slug+"/messages",
+		`{"command":"canary-message"}`); status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
 	until(t, func() bool { return len(log.find("request", "request", "req-1")) == 1 })
@@ -62,10 +64,14 @@ func TestMetricsOfAMessage(t *testing.T) {
 	}
 	for _, want := range []string{
 		`parley_http_requests_total{method="POST",route="/api/v1/workspaces/{id}/messages",status="200"} 1`,
-		`parley_turns_started_total 1`, `parley_turns_finished_total{error="none",state="completed"} 1`, `parley_turn_first_text_seconds_count 1`, `parley_turns_running 0`,
-		`parley_model_calls_total{outcome="ok",provider="openai"} 1`, `parley_model_tokens_total{kind="input",provider="openai"} 10`, `parley_model_calls_running 0`,
-		`parley_streams 0`, `parley_streams_closed_total{reason="finished"} 1`, `parley_text_deltas_total`, `parley_append_duration_seconds_count`, `parley_delivery_lag_seconds_count`,
-		`parley_database_up 1`, `parley_database_turns{state="queued"} 0`, `parley_replicas 1`, `parley_listening 1`, `parley_river_jobs{state="discarded"} 0`, `go_goroutines`, `parley_build_info{`,
+		`parley_turns_started_total 1`, `parley_turns_finished_total{error="none",state="completed"} 1`,
+		`parley_turn_first_text_seconds_count 1`, `parley_turns_running 0`,
+		`parley_model_calls_total{outcome="ok",provider="openai"} 1`, `parley_model_tokens_total{kind="input",provider="openai"} 10`,
+		`parley_model_calls_running 0`,
+		`parley_streams 0`, `parley_streams_closed_total{reason="finished"} 1`, `parley_text_deltas_total`,
+		`parley_append_duration_seconds_count`, `parley_delivery_lag_seconds_count`,
+		`parley_database_up 1`, `parley_database_turns{state="queued"} 0`, `parley_replicas 1`, `parley_listening 1`,
+		`parley_river_jobs{state="discarded"} 0`, `go_goroutines`, `parley_build_info{`,
 		`parley_chain_lag_seconds `, `parley_audit_head_lag_seconds 0`,
 	} {
 		if !strings.Contains(text, "\n"+want) {
@@ -96,13 +102,15 @@ func TestMetricsOfAMessage(t *testing.T) {
 	}
 	b.proxy.Refuse(true)
 	b.proxy.Cut()
-	if status, text := fetch(t, observer+"/metrics"); status != 200 || !strings.Contains(text, "\nparley_database_up 0") || !strings.Contains(text, "\nparley_turns_started_total 1") {
+	if status, text := fetch(t, observer+"/metrics"); status != 200 || !strings.Contains(text, "\nparley_database_up 0") ||
+		!strings.Contains(text, "\nparley_turns_started_total 1") {
 		t.Errorf("during an outage: %d", status)
 	}
 	b.proxy.Refuse(false)
 }
 
-var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
+var description = regexp.MustCompile(
+	`^Desc\{fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
 
 // registered returns the metrics of the service with their help and labels, by name.
 func registered(t *testing.T) map[string][2]string {
@@ -197,7 +205,8 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 		t.Errorf("%d alerts", len(names))
 	}
 	for _, alert := range names {
-		if !strings.Contains(string(alerts), "docs/runbooks.md#"+strings.ToLower(alert[1])+"\n") || !strings.Contains(string(page), "\n## "+alert[1]+"\n") {
+		if !strings.Contains(string(alerts), "docs/runbooks.md#"+strings.ToLower(alert[1])+"\n") || !strings.Contains(string(page),
+			"\n## "+alert[1]+"\n") {
 			t.Errorf("%s has no runbook", alert[1])
 		}
 	}

@@ -72,7 +72,8 @@ func parseModel(full string, own ...string) (modelName, error) {
 			forms = append([]string{form}, forms...)
 		}
 	}
-	return m, fmt.Errorf("unknown model %q; a model's name is %s or builtin/guide. parley models set adds a provider", full, strings.Join(forms, ", "))
+	return m, fmt.Errorf("unknown model %q; a model's name is %s or builtin/guide. parley models set adds a provider", full,
+		strings.Join(forms, ", "))
 }
 
 // DefaultModel returns the model of workspaces that name none, and the reason for it.
@@ -162,18 +163,21 @@ func (m *models) makeModel(full string, own ...string) (model.Model, error) {
 		if m.cfg.OpenAIKey == "" && m.cfg.OpenAIBaseURL == "" {
 			return nil, fmt.Errorf("the model %s needs OPENAI_API_KEY", full)
 		}
-		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL, HTTPClient: m.client, Background: m.cfg.OpenAIBackground}), nil
+		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL,
+			HTTPClient: m.client, Background: m.cfg.OpenAIBackground}), nil
 	case "anthropic":
 		if m.cfg.AnthropicKey == "" && m.cfg.AnthropicBase == "" {
 			return nil, fmt.Errorf("the model %s needs ANTHROPIC_API_KEY", full)
 		}
-		return anthropic.New(anthropic.Config{Model: name.name, APIKey: m.cfg.AnthropicKey.Reveal(), BaseURL: m.cfg.AnthropicBase, HTTPClient: m.client}), nil
+		return anthropic.New(anthropic.Config{Model: name.name, APIKey: m.cfg.AnthropicKey.Reveal(), BaseURL: m.cfg.AnthropicBase,
+			HTTPClient: m.client}), nil
 	case "ollama":
 		base, err := ollamaURL(m.cfg.OllamaHost)
 		if err != nil {
 			return nil, err
 		}
-		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: m.client, KeyName: ollamaKey, URLName: "OLLAMA_HOST"}), nil
+		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama", HTTPClient: m.client, KeyName: ollamaKey,
+			URLName: "OLLAMA_HOST"}), nil
 	}
 	return m.guide()
 }

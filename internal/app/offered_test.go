@@ -26,10 +26,12 @@ func TestModelsOfOtherProvidersAreRejected(t *testing.T) {
 		}
 	}
 	problem := fault.From(check(t.Context(), uuid.Nil, workspace.Change{Model: new("openai/gpt-5-mini"), MaxTurns: new(0)}))
-	if vs := problem.Detail.Violations; len(vs) != 2 || len(vs[0].Allowed) < 3 || !strings.Contains(vs[0].Message, "builtin/guide, ollama/llama3.2.") {
+	if vs := problem.Detail.Violations; len(vs) != 2 || len(vs[0].Allowed) < 3 || !strings.Contains(vs[0].Message,
+		"builtin/guide, ollama/llama3.2.") {
 		t.Errorf("the violations are %+v", vs)
 	}
-	if list := strings.Join(cfg.OfferedModels(), " "); strings.Contains(list, "openai/") || !strings.Contains(list, "anthropic/claude-sonnet-4-5") {
+	if list := strings.Join(cfg.OfferedModels(), " "); strings.Contains(list, "openai/") ||
+		!strings.Contains(list, "anthropic/claude-sonnet-4-5") {
 		t.Errorf("the models are %s", list)
 	}
 }

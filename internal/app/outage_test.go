@@ -63,7 +63,8 @@ func TestOutageFillsNoLog(t *testing.T) {
 	t.Parallel()
 	b := newBridge(t, dbtest.DSN(t))
 	j := &journal{lines: make(map[string]int)}
-	at, _, err := serve(t, app.Options{Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))}, "DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0")
+	at, _, err := serve(t, app.Options{Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		"DATABASE_URL="+b.through, "PARLEY_LISTEN=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

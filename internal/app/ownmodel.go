@@ -47,9 +47,11 @@ func (o ownProviders) open(workspace uuid.UUID, p modelset.Provider, name string
 		keyName = "parley models set, because the provider has no credential"
 	}
 	if p.Kind == modelset.Anthropic {
-		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name, KeyName: keyName, URLName: urlName})
+		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name,
+			KeyName: keyName, URLName: urlName})
 	}
-	return openai.New(openai.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name, KeyName: keyName, URLName: urlName})
+	return openai.New(openai.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name, KeyName: keyName,
+		URLName: urlName})
 }
 
 // providerTransport sends the requests of one provider. It reads the key for each request, so that a
@@ -92,7 +94,8 @@ func (t timedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // sendTimed sends a request, and cancels it after a silence before or within the response. It calls
 // end when the response is closed, or failed.
-func sendTimed(req *http.Request, most time.Duration, send func(*http.Request) (*http.Response, error), end func()) (*http.Response, error) {
+func sendTimed(req *http.Request, most time.Duration, send func(*http.Request) (*http.Response, error),
+	end func()) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	quiet := time.AfterFunc(most, cancel)
 	done := sync.OnceFunc(func() { quiet.Stop(); cancel(); end() })
@@ -114,14 +117,18 @@ func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Ru
 			return nil, fmt.Errorf("open the key of the provider %s: %w", t.provider.Name, err)
 		}
 		if err != nil || len(opened[0].Value.Reveal()) == 0 {
-			return nil, notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s %[3]s", t.provider.Name, name, vault.HostFlags(to))
+			return nil,
+				notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s %[3]s",
+					t.provider.Name, name, vault.HostFlags(to))
 		}
 		c := opened[0]
 		if !c.MayReach(to) {
-			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s %[3]s", t.provider.Name, name, vault.HostFlags(to))
+			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s %[3]s",
+				t.provider.Name, name, vault.HostFlags(to))
 		}
 		cfg.Redact = redact.New(redact.Secret{Name: c.Name, Value: c.Value.Reveal()})
-		cfg.Credentials = []egress.Credential{{Name: c.Name, Version: c.Version, Placeholder: keyStand, Value: c.Value, Hosts: c.Hosts, AllowHTTP: c.AllowHTTP}}
+		cfg.Credentials = []egress.Credential{{Name: c.Name, Version: c.Version, Placeholder: keyStand, Value: c.Value, Hosts: c.Hosts,
+			AllowHTTP: c.AllowHTTP}}
 	}
 	return t.guard.Run(cfg)
 }

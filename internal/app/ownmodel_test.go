@@ -53,7 +53,9 @@ func TestWorkspacesHaveOwnProviders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newModels(Config{}, func() (model.Model, error) { return builtin.New(), nil }, workspace.New(pool), ownProviders{own, secrets, guard})
+		return newModels(Config{}, func() (model.Model, error) {
+			return builtin.New(), nil
+		}, workspace.New(pool), ownProviders{own, secrets, guard})
 	}
 	register := func(value string, hosts ...string) {
 		t.Helper()
@@ -82,7 +84,8 @@ func TestWorkspacesHaveOwnProviders(t *testing.T) {
 	if failed := ask(open(allowed), "house/llama"); !strings.Contains(failed, "unknown model") {
 		t.Errorf("before the provider exists: %s", failed)
 	}
-	if _, err := own.Set(t.Context(), ws.ID, modelset.Provider{Name: "house", BaseURL: "http://" + host + "/v1", Credential: "HOUSE_KEY"}); err != nil {
+	if _, err := own.Set(t.Context(), ws.ID, modelset.Provider{Name: "house", BaseURL: "http://" + host + "/v1",
+		Credential: "HOUSE_KEY"}); err != nil {
 		t.Fatal(err)
 	}
 	if failed := ask(open(allowed), "house/llama"); !strings.Contains(failed, "parley secrets set HOUSE_KEY --host "+host) {

@@ -29,7 +29,8 @@ const (
 // openPool prepares connections to the database, which does not need to be available yet. It opens
 // at most size connections, unless the address has pool_max_conns. A new connection is used after the
 // checks; programs that write need eventlog.CheckLineage.
-func openPool(ctx context.Context, dsn Secret, name string, size int, checks ...func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, dsn Secret, name string, size int, checks ...func(context.Context, *pgx.Conn) error) (*pgxpool.Pool,
+	error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
 		return nil, &ConfigError{[]string{"DATABASE_URL cannot be read; it is like postgres://user:password@host:5432/database."}}

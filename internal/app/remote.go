@@ -34,7 +34,8 @@ func (c Config) listRunnerProblems() []string {
 		}
 	}
 	if n := len(c.RunnerToken); n > 0 && n < minRunnerToken {
-		list = append(list, fmt.Sprintf("PARLEY_RUNNER_TOKEN has %d characters, and at least %d are required. openssl rand -hex 32 makes one.", n, minRunnerToken))
+		list = append(list,
+			fmt.Sprintf("PARLEY_RUNNER_TOKEN has %d characters, and at least %d are required. openssl rand -hex 32 makes one.", n, minRunnerToken))
 	}
 	if _, ok := strings.CutPrefix(c.RunnerListen, "unix:///"); !ok {
 		if _, port, err := net.SplitHostPort(c.RunnerListen); err != nil || port == "" || strings.HasPrefix(port, "/") {
@@ -64,7 +65,8 @@ func (c Config) newRemote() (*remote.Client, error) {
 }
 
 // runnerRemedy is the remedy for a runner that runs no command.
-const runnerRemedy = "Check that parley runner runs there, that its log has no error, and that PARLEY_RUNNER and PARLEY_RUNNER_TOKEN are right."
+const runnerRemedy = "Check that parley runner runs there, that its log has no error, " +
+	"and that PARLEY_RUNNER and PARLEY_RUNNER_TOKEN are right."
 
 // buildRemote uses the runner in place of a sandbox. It may start later than the server.
 func (s *service) buildRemote(ctx context.Context) error {
@@ -79,7 +81,8 @@ func (s *service) buildRemote(ctx context.Context) error {
 	case err != nil && s.Config.Sandbox != "auto":
 		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and no command can run:", Do: runnerRemedy, Err: err}
 	case err == nil && !info.Limited && s.Config.Sandbox == "require-limits":
-		return &StartError{Why: "PARLEY_SANDBOX is require-limits, and the kernel does not limit commands on the runner.", Do: "Run parley sandbox check there."}
+		return &StartError{Why: "PARLEY_SANDBOX is require-limits, and the kernel does not limit commands on the runner.",
+			Do: "Run parley sandbox check there."}
 	case err != nil:
 		s.Log.WarnContext(ctx, "commands fail until the runner can be used", "runner", s.Config.Runner, "err", err)
 	default:
@@ -102,7 +105,8 @@ func checkRunner(ctx context.Context, cfg Config) (Finding, error) {
 	}
 	f := okFinding("Commands run on %s (%s), and the kernel limits them.", cfg.Runner, info.Version)
 	if !info.Limited {
-		f = Finding{Grade: GradeWarn, Result: fmt.Sprintf("Commands run on %s (%s). The runner watches their memory; the kernel does not limit it.", cfg.Runner, info.Version),
+		f = Finding{Grade: GradeWarn, Result: fmt.Sprintf(
+			"Commands run on %s (%s). The runner watches their memory; the kernel does not limit it.", cfg.Runner, info.Version),
 			Remedy: "Run parley sandbox check there."}
 		if cfg.Sandbox == "require-limits" {
 			f.Grade = GradeFail
@@ -134,10 +138,13 @@ func ServeRunner(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	l, err := cfg.listenRunner(ctx)
 	if err != nil {
-		return &StartError{Why: "The address " + cfg.RunnerListen + " cannot be listened on:", Do: "Choose another with --listen or PARLEY_RUNNER_LISTEN.", Err: err}
+		return &StartError{Why: "The address " + cfg.RunnerListen + " cannot be listened on:",
+			Do: "Choose another with --listen or PARLEY_RUNNER_LISTEN.", Err: err}
 	}
-	log.InfoContext(ctx, "ready", "address", cfg.RunnerListen, "tls", cfg.RunnerCert != "", "limited", !ok, "commands", cfg.Commands, "protocol", remote.Protocol, "version", ThisBuild().Version)
-	err = remote.NewRunner(remote.RunnerConfig{Sandbox: box, Token: cfg.RunnerToken.Reveal(), Commands: cfg.Commands, Version: ThisBuild().Version, Log: log}).Serve(ctx, l, cfg.Drain)
+	log.InfoContext(ctx, "ready", "address", cfg.RunnerListen, "tls", cfg.RunnerCert != "", "limited", !ok, "commands", cfg.Commands,
+		"protocol", remote.Protocol, "version", ThisBuild().Version)
+	err = remote.NewRunner(remote.RunnerConfig{Sandbox: box, Token: cfg.RunnerToken.Reveal(), Commands: cfg.Commands,
+		Version: ThisBuild().Version, Log: log}).Serve(ctx, l, cfg.Drain)
 	log.Info("stopped")
 	return err
 }
@@ -146,12 +153,14 @@ func ServeRunner(ctx context.Context, cfg Config, log *slog.Logger) error {
 func (c Config) missingOfRunner() []string {
 	var list []string
 	if c.RunnerToken == "" {
-		list = append(list, "PARLEY_RUNNER_TOKEN is not set. It is the token that the servers send, for example of openssl rand -hex 32, best in a file that PARLEY_RUNNER_TOKEN_FILE names.")
+		list = append(list, "PARLEY_RUNNER_TOKEN is not set. It is the token that the servers send, for example of openssl rand -hex "+
+			"32, best in a file that PARLEY_RUNNER_TOKEN_FILE names.")
 	}
 	host, _, err := net.SplitHostPort(c.RunnerListen)
 	socket := strings.HasPrefix(c.RunnerListen, "unix://")
 	if err == nil && !socket && !loopback.IsHost(host) && c.RunnerCert == "" && !c.RunnerPlain {
-		list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q, which other machines reach, and no certificate is set. Set PARLEY_RUNNER_CERT and PARLEY_RUNNER_KEY, or PARLEY_RUNNER_PLAIN=true where the network encrypts.", c.RunnerListen))
+		list = append(list, fmt.Sprintf("PARLEY_RUNNER_LISTEN is %q, which other machines reach, and no certificate is set. "+
+			"Set PARLEY_RUNNER_CERT and PARLEY_RUNNER_KEY, or PARLEY_RUNNER_PLAIN=true where the network encrypts.", c.RunnerListen))
 	}
 	return list
 }

@@ -89,7 +89,8 @@ func TestDoctorChecksTheRunner(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for want, environ := range map[string]string{
-		"does not accept the token": "PARLEY_RUNNER_TOKEN=" + strings.Repeat("x", 40), "certificate": "PARLEY_RUNNER_CA=", "cannot be reached": "PARLEY_RUNNER=https://127.0.0.1:1",
+		"does not accept the token": "PARLEY_RUNNER_TOKEN=" + strings.Repeat("x", 40), "certificate": "PARLEY_RUNNER_CA=",
+		"cannot be reached": "PARLEY_RUNNER=https://127.0.0.1:1",
 	} {
 		expectFinding(t, examine(t, append(right, environ)...)["sandbox"], app.GradeFail, want)
 	}
@@ -101,7 +102,8 @@ func TestLostRunnerIsReported(t *testing.T) {
 	slow.Test(t, "runs commands")
 	address, ca, halt := runRunner(t)
 	log := &lines{}
-	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_METRICS_LISTEN=127.0.0.1:0",
+	at, _, err := serve(t, app.Options{Log: log.logger()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0",
+		"PARLEY_METRICS_LISTEN=127.0.0.1:0",
 		"PARLEY_SANDBOX=require", "PARLEY_RUNNER="+address, "PARLEY_RUNNER_TOKEN="+runnerToken, "PARLEY_RUNNER_CA="+ca)
 	if err != nil {
 		t.Fatal(err)
@@ -133,9 +135,10 @@ func TestRunnerDoesNotStart(t *testing.T) {
 		"it takes host:port":                {token, "PARLEY_RUNNER_LISTEN=unix://x"},
 		"contained here: PARLEY_SANDBOX_RO": {token, "PARLEY_SANDBOX_UID=64001", "PARLEY_SANDBOX_ROOT=" + filepath.Join(t.TempDir(), "none")},
 		// A socket needs no certificate: the runner gets as far as its sandbox.
-		"contained here: PARLEY_SANDBOX_ROOT": {token, "PARLEY_RUNNER_LISTEN=unix:///run/s", "PARLEY_SANDBOX_UID=64001", "PARLEY_SANDBOX_ROOT=" + filepath.Join(t.TempDir(), "none")},
-		"PARLEY_RUNNER_TOKEN is not. ":        {"PARLEY_RUNNER=unix:///s"},
-		"without encryption":                  {token, "PARLEY_RUNNER=http://runner:8090"},
+		"contained here: PARLEY_SANDBOX_ROOT": {token, "PARLEY_RUNNER_LISTEN=unix:///run/s", "PARLEY_SANDBOX_UID=64001",
+			"PARLEY_SANDBOX_ROOT=" + filepath.Join(t.TempDir(), "none")},
+		"PARLEY_RUNNER_TOKEN is not. ": {"PARLEY_RUNNER=unix:///s"},
+		"without encryption":           {token, "PARLEY_RUNNER=http://runner:8090"},
 	} {
 		cfg, err := app.Load(app.Sources{Environ: environ})
 		if err == nil {

@@ -24,7 +24,8 @@ func (s *service) logReady(ctx context.Context) {
 	case s.remote != nil:
 		sandbox = s.Config.Runner
 	}
-	s.Log.InfoContext(ctx, "ready", "url", s.url, "base_url", s.baseURL(), "model", s.defaultModel(), "database", databaseName(s.pool.Config().ConnConfig.Config),
+	s.Log.InfoContext(ctx, "ready", "url", s.url, "base_url", s.baseURL(), "model", s.defaultModel(), "database",
+		databaseName(s.pool.Config().ConnConfig.Config),
 		"sandbox", sandbox, "workers", s.Config.Workers, "version", ThisBuild().Version)
 }
 

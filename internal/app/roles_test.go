@@ -45,11 +45,13 @@ func TestLimitedRoleRunsTheService(t *testing.T) {
 	})
 	refuseChanges(t, pool, "42501")
 	for _, sql := range []string{
-		"SET parley.erasing = 'on'; UPDATE events SET data = '{}'", "SET session_replication_role = replica", "ALTER TABLE events DISABLE TRIGGER ALL",
+		"SET parley.erasing = 'on'; UPDATE events SET data = '{}'", "SET session_replication_role = replica",
+		"ALTER TABLE events DISABLE TRIGGER ALL",
 		"ALTER TABLE events_record DISABLE TRIGGER events_keep", "DROP TRIGGER events_keep ON events", "DROP TABLE events_record",
 		"CREATE OR REPLACE FUNCTION events_keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 		"UPDATE admin_log SET actor_name = 'x'", "DELETE FROM admin_log", "TRUNCATE admin_log", "ALTER TABLE admin_log DISABLE TRIGGER ALL",
-		"ALTER TABLE events DISABLE TRIGGER events_keep", "ALTER TABLE events_record DETACH PARTITION events_record_203001", "CREATE RULE r AS ON INSERT TO events DO INSTEAD NOTHING",
+		"ALTER TABLE events DISABLE TRIGGER events_keep", "ALTER TABLE events_record DETACH PARTITION events_record_203001",
+		"CREATE RULE r AS ON INSERT TO events DO INSTEAD NOTHING",
 		"CREATE TABLE own (LIKE events); ALTER TABLE events_record ATTACH PARTITION own FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
 		"CREATE TRIGGER t BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION events_keep()", "ALTER TABLE events OWNER TO CURRENT_USER",
 		"SELECT 1 FROM events FOR UPDATE", "SET parley.erasing = 'on'; DELETE FROM events_delta",
@@ -71,7 +73,8 @@ func TestLimitedRoleRunsTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE session_id = $1 AND data::text <> '{}'`, started.Session).Scan(&left); err != nil || left != 0 {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE session_id = $1 AND data::text <> '{}'`,
+		started.Session).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d events have their content after an erasure: %v", left, err)
 	}
 }
@@ -125,10 +128,12 @@ func TestUpGrantsNewTables(t *testing.T) {
 func refuseChanges(t *testing.T, pool *pgxpool.Pool, code string) {
 	t.Helper()
 	if code != "42501" { // a trigger for each row needs one
-		must(t, pool, `INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data) SELECT gen_random_uuid(), gen_random_uuid(), now(), d, 1, 'text', '{}' FROM (VALUES (true), (false)) v (d)`)
+		must(t, pool, `INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data) SELECT gen_random_uuid(), gen_random_uuid(),`+
+			` now(), d, 1, 'text', '{}' FROM (VALUES (true), (false)) v (d)`)
 	}
 	var parts []string
-	if err := pool.QueryRow(t.Context(), `SELECT array_agg(DISTINCT p) FROM (SELECT tableoid::regclass::text AS p FROM events UNION SELECT 'events' UNION SELECT 'events_record' UNION SELECT 'events_delta') x`).Scan(&parts); err != nil {
+	if err := pool.QueryRow(t.Context(), `SELECT array_agg(DISTINCT p) FROM (SELECT tableoid::regclass::text AS p FROM events UNION `+
+		`SELECT 'events' UNION SELECT 'events_record' UNION SELECT 'events_delta') x`).Scan(&parts); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range parts {
@@ -138,7 +143,8 @@ func refuseChanges(t *testing.T, pool *pgxpool.Pool, code string) {
 	}
 	for _, sql := range []string{
 		"INSERT INTO events SELECT * FROM events ON CONFLICT (session_id, seq, at, delta) DO UPDATE SET kind = 'x'",
-		"MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN UPDATE SET kind = 'x'", "MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN DELETE",
+		"MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN UPDATE SET kind = 'x'",
+		"MERGE INTO events e USING events o ON e.seq = o.seq WHEN MATCHED THEN DELETE",
 		"COPY (DELETE FROM events RETURNING seq) TO STDOUT", "WITH gone AS (DELETE FROM events RETURNING seq) SELECT count(*) FROM gone",
 		"UPDATE admin_log SET actor_name = 'x'", "DELETE FROM admin_log", "TRUNCATE admin_log",
 	} {

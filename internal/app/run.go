@@ -86,7 +86,8 @@ func (s *service) runParts(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stopTask(time.Second))
 	}
-	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime), runner.stopTask(storeTime), knowledge.stopTask(storeTime),
+	err = errors.Join(err, keys.stopTask(storeTime), accounts.stopTask(storeTime), files.stopTask(storeTime), folders.stopTask(storeTime),
+		runner.stopTask(storeTime), knowledge.stopTask(storeTime),
 		links.stopTask(storeTime), sessions.stopTask(storeTime), events.stopTask(storeTime), watch.stopTask(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())

@@ -73,7 +73,8 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
 	switch {
 	case ok && s.Config.Sandbox != "auto":
-		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
+		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and commands cannot be contained here: " + unavailable.Reason,
+			Do: unavailable.Remedy}
 	case ok:
 		if s.DevDir == "" { // otherwise the banner reports it
 			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
@@ -101,7 +102,8 @@ func (s *service) reportLimits(ctx context.Context) error {
 		return &StartError{Why: "PARLEY_SANDBOX is require-limits. " + unlimited.Reason, Do: unlimited.Remedy}
 	}
 	if s.DevDir == "" { // otherwise the banner reports it
-		s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy", unlimited.Remedy)
+		s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy",
+			unlimited.Remedy)
 	}
 	s.banner.printStep("", "their memory is watched, not limited by the kernel; see parley sandbox check", 0)
 	return nil

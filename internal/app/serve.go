@@ -138,7 +138,8 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer release()
-	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections, eventlog.CheckLineage(s.Log), eventlog.CheckStandbys(s.Log)); err != nil {
+	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections, eventlog.CheckLineage(s.Log),
+		eventlog.CheckStandbys(s.Log)); err != nil {
 		return err
 	}
 	defer closePool(s.pool, time.Second)
@@ -176,7 +177,8 @@ func (opt Options) missingSettings() []string {
 		list = append(list, noKey)
 	}
 	if opt.Config.Runner != "" && opt.Config.Sandbox == "off" {
-		list = append(list, "PARLEY_RUNNER is set, but PARLEY_SANDBOX is off, as the image without tools sets it. Set PARLEY_SANDBOX to auto or require.")
+		list = append(list, "PARLEY_RUNNER is set, but PARLEY_SANDBOX is off, as the image without tools sets it. Set PARLEY_SANDBOX to "+
+			"auto or require.")
 	}
 	return list
 }
@@ -221,7 +223,8 @@ func (s *service) migrateDatabase(ctx context.Context, dsn Secret) error {
 			return err
 		}
 		if n := len(migrations.Pending(steps)); n > 0 {
-			return &StartError{Why: fmt.Sprintf("The database lacks %d migrations of this release.", n), Do: "Run parley migrate up, or set PARLEY_MIGRATE=auto."}
+			return &StartError{Why: fmt.Sprintf("The database lacks %d migrations of this release.", n),
+				Do: "Run parley migrate up, or set PARLEY_MIGRATE=auto."}
 		}
 		return nil
 	}

@@ -243,7 +243,8 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "dev.env")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("dev.env: %v, %v", info.Mode(), err)
 	}
-	for _, want := range []string{"dev mode", "builtin/guide", "demo: 3 skills, 5 wiki pages, 2 files", "written to .parley/dev.env", at, "curl -N", "ready in"} {
+	for _, want := range []string{"dev mode", "builtin/guide", "demo: 3 skills, 5 wiki pages, 2 files", "written to .parley/dev.env", at,
+		"curl -N", "ready in"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -294,12 +295,14 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	}
 
 	sourced, _ := app.Load(app.Sources{Environ: []string{"PARLEY_" + environ[0]}})
-	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir(), slog.New(slog.DiscardHandler)) // like a shell with dev.env in another folder
+	// like a shell with dev.env in another folder
+	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	if _, err := elsewhere.OpenVault(t.Context()); err == nil || !strings.Contains(err.Error(), "Run the command there, or set PARLEY_VAULT_KEY_FILE") {
+	if _, err := elsewhere.OpenVault(t.Context()); err == nil || !strings.Contains(err.Error(),
+		"Run the command there, or set PARLEY_VAULT_KEY_FILE") {
 		t.Errorf("the vault opened elsewhere: %v", err)
 	}
 }
@@ -312,7 +315,8 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 		need.Missing(t, "bubblewrap is not installed")
 	}
 	environ := []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_SANDBOX=require"}
-	if _, _, err := serve(t, app.Options{}, environ...); err == nil || !strings.Contains(err.Error(), "the service is root") && !strings.Contains(err.Error(), "The service is root") {
+	if _, _, err := serve(t, app.Options{}, environ...); err == nil || !strings.Contains(err.Error(),
+		"the service is root") && !strings.Contains(err.Error(), "The service is root") {
 		t.Errorf("outside of development mode: %v", err)
 	}
 	var out strings.Builder
@@ -321,7 +325,8 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 	}
 	watched := strings.Contains(out.String(), "their memory is watched, not limited by the kernel")
 	_, _, err := serve(t, app.Options{DevDir: filepath.Join(t.TempDir(), ".parley")}, append(environ, "PARLEY_SANDBOX=require-limits")...)
-	if refused := err != nil && strings.Contains(err.Error(), "PARLEY_SANDBOX is require-limits. The kernel does not limit the memory"); refused != watched {
+	if refused := err != nil && strings.Contains(err.Error(),
+		"PARLEY_SANDBOX is require-limits. The kernel does not limit the memory"); refused != watched {
 		t.Errorf("the start prints\n%s\nand with require-limits it ends with %v", &out, err)
 	}
 	if !strings.Contains(out.String(), "the agent can run commands") {

@@ -35,7 +35,9 @@ func TestCommitsThatWaitForStandbysAreLogged(t *testing.T) {
 			for range messages {
 				sent.Go(func() { send(t, at+"/api/v1/workspaces/"+slug+"/messages", key) })
 			}
-			wait.For(t, "the log has the reason", func() bool { return len(log.find("commits wait for synchronous standbys", "level", "ERROR")) == 1 })
+			wait.For(t, "the log has the reason", func() bool {
+				return len(log.find("commits wait for synchronous standbys", "level", "ERROR")) == 1
+			})
 			sent.Wait()
 			if n := len(log.find("commits no longer wait for standbys")); n > 0 {
 				t.Error("the end was logged without a standby")

@@ -14,9 +14,11 @@ import (
 func (s *service) describe(ctx context.Context) (admin.System, error) {
 	build, use := ThisBuild(), s.pool.Stat()
 	v := admin.System{
-		Version: build.Version, Commit: build.Commit, Platform: build.Platform, Listening: s.events.IsListening(), Working: s.turns.Working() == nil,
+		Version: build.Version, Commit: build.Commit, Platform: build.Platform, Listening: s.events.IsListening(),
+		Working:    s.turns.Working() == nil,
 		Pool:       admin.Pool{Max: use.MaxConns(), Open: use.TotalConns(), InUse: use.AcquiredConns(), Waits: use.EmptyAcquireCount()},
-		Migrations: admin.Migrations{Pending: []string{}}, Sandbox: s.describeSandbox(), LogLevel: s.Config.LogLevel.String(), Settings: []admin.Setting{},
+		Migrations: admin.Migrations{Pending: []string{}}, Sandbox: s.describeSandbox(), LogLevel: s.Config.LogLevel.String(),
+		Settings: []admin.Setting{},
 	}
 	for _, set := range s.Config.Settings() {
 		v.Settings = append(v.Settings, admin.Setting{Name: set.Name, Value: set.Value, Source: set.Source})
@@ -69,7 +71,8 @@ const failedJobs = 20
 
 // queuesQuery is the beginning of the query for admin.Queue. Jobs that are due at once can have a
 // time before their creation. The table follows.
-const queuesQuery = `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(greatest(scheduled_at, created_at))), 0)::float8 FROM `
+const queuesQuery = `SELECT queue, state::text, count(*), greatest(extract(epoch FROM now() - min(greatest(scheduled_at, created_at))), ` +
+	`0)::float8 FROM `
 
 func (s *service) describeJobs(ctx context.Context, v *admin.System) error {
 	rows, err := s.pool.Query(ctx, queuesQuery+`river_job GROUP BY queue, state ORDER BY queue, state`)

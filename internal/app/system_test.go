@@ -50,8 +50,10 @@ func TestServerDescribesItself(t *testing.T) {
 		text, v = system(t, at, key)
 		return v.Replicas == 2 && v.Listeners == 2 && v.Listening
 	})
-	if v.PostgreSQL == "" || v.Migrations.Applied == 0 || len(v.Migrations.Pending) != 0 || v.Migrations.Version == 0 || !v.Working || v.Pool.Open == 0 || v.Queues == nil ||
-		v.Database.Size == 0 || v.Database.Connections < 2 || v.Database.MaxConnections < v.Database.Connections || v.Listeners != 2 || v.LogLevel == "" {
+	if v.PostgreSQL == "" || v.Migrations.Applied == 0 || len(v.Migrations.Pending) != 0 || v.Migrations.Version == 0 || !v.Working ||
+		v.Pool.Open == 0 || v.Queues == nil ||
+		v.Database.Size == 0 || v.Database.Connections < 2 || v.Database.MaxConnections < v.Database.Connections || v.Listeners != 2 ||
+		v.LogLevel == "" {
 		t.Errorf("the state is %s", text)
 	}
 	if v.Sandbox.Available || v.Sandbox.Reason == nil {

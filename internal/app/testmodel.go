@@ -62,5 +62,7 @@ func describeModelError(err error) string {
 
 // modelsFor returns the models of workspaces for a command.
 func (s *Stores) modelsFor(secrets *vault.Store) *models {
-	return newModels(s.config, func() (model.Model, error) { return builtin.New(), nil }, s.Workspaces, ownProviders{s.Modelset, secrets, s.guard})
+	return newModels(s.config, func() (model.Model, error) {
+		return builtin.New(), nil
+	}, s.Workspaces, ownProviders{s.Modelset, secrets, s.guard})
 }

@@ -41,16 +41,20 @@ func TestDevelopmentModeHasATicketSystem(t *testing.T) {
 		}
 		return string(text)
 	}
-	if got := send(`{"command":"@call tickets__list {\"state\":\"open\"}"}`); !strings.Contains(got, `"ok":true`) || !strings.Contains(got, "wobbles") || strings.Contains(got, "Coffee") {
+	if got := send(`{"command":"@call tickets__list {\"state\":\"open\"}"}`); !strings.Contains(got, `"ok":true`) ||
+		!strings.Contains(got, "wobbles") || strings.Contains(got, "Coffee") {
 		t.Errorf("list: %s", got)
 	}
-	if got := send(`{"command":"@call tickets__create {\"title\":\"New chairs\"}","stream":false}`); !strings.Contains(got, `"error":"input_required"`) || !strings.Contains(got, "tickets__create") {
+	if got := send(`{"command":"@call tickets__create {\"title\":\"New chairs\"}","stream":false}`); !strings.Contains(got,
+		`"error":"input_required"`) || !strings.Contains(got, "tickets__create") {
 		t.Errorf("create: %s", got)
 	}
-	if got := send(`{"command":"@call order_supplies {\"item\":\"chairs\"}","stream":false}`); !strings.Contains(got, `"error":"input_required"`) || !strings.Contains(got, "order_supplies") {
+	if got := send(`{"command":"@call order_supplies {\"item\":\"chairs\"}","stream":false}`); !strings.Contains(got,
+		`"error":"input_required"`) || !strings.Contains(got, "order_supplies") {
 		t.Errorf("order_supplies: %s", got)
 	}
-	if got := send(`{"command":"@call http_request {\"url\":\"http://tickets.demo.internal/mcp\"}"}`); !strings.Contains(got, "is not on the list of hosts") {
+	if got := send(`{"command":"@call http_request {\"url\":\"http://tickets.demo.internal/mcp\"}"}`); !strings.Contains(got,
+		"is not on the list of hosts") {
 		t.Errorf("http_request: %s", got)
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -23,12 +23,14 @@ func TestUUIDsGoThroughUnchanged(t *testing.T) {
 	var gotPointer, gotNone *uuid.UUID
 	var gotList []uuid.UUID
 	var text string
-	err = pool.QueryRow(t.Context(), `SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid[], $6::text`, one, two, &one, none, []uuid.UUID{one, two}, one).
+	err = pool.QueryRow(t.Context(), `SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid[], $6::text`, one, two, &one, none,
+		[]uuid.UUID{one, two}, one).
 		Scan(&gotOne, &gotTwo, &gotPointer, &gotNone, &gotList, &text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gotOne != one || gotTwo != two || gotPointer == nil || *gotPointer != one || gotNone != nil || !slices.Equal(gotList, []uuid.UUID{one, two}) || text != one.String() {
+	if gotOne != one || gotTwo != two || gotPointer == nil || *gotPointer != one || gotNone != nil ||
+		!slices.Equal(gotList, []uuid.UUID{one, two}) || text != one.String() {
 		t.Errorf("got %v %v %v %v %v %q for %v and %v", gotOne, gotTwo, gotPointer, gotNone, gotList, text, one, two)
 	}
 }

@@ -16,7 +16,8 @@ import (
 func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 
 // noKey explains how to create a master key.
-const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
+const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > " +
+	"vault.key), and keep a copy apart from the database."
 
 // openVault opens the vault with the configured keys, or with those of development mode, which it
 // creates for a database without a key.
@@ -30,7 +31,8 @@ func (s *service) openVault(ctx context.Context) (*vault.Store, error) {
 				return nil, err
 			}
 			if used {
-				return nil, &StartError{Why: "The database holds secrets under a master key, and " + file + " is not there.", Do: "Bring the file back, name the key in PARLEY_VAULT_KEY_FILE, or begin anew with parley dev reset."}
+				return nil, &StartError{Why: "The database holds secrets under a master key, and " + file + " is not there.",
+					Do: "Bring the file back, name the key in PARLEY_VAULT_KEY_FILE, or begin anew with parley dev reset."}
 			}
 			if err := vault.MakeKeyFile(file); err != nil {
 				return nil, err

@@ -33,7 +33,8 @@ func TestServeWantsTheKeysThatTheDatabaseKnows(t *testing.T) {
 	dsn := dbtest.DSN(t)
 	first, second := vault.GenerateKey(), vault.GenerateKey()
 	start := func(keys ...string) error {
-		_, stop, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_VAULT_KEY=", "PARLEY_VAULT_KEY_FILE="+keyFile(t, 0o600, keys...))
+		_, stop, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_VAULT_KEY=",
+			"PARLEY_VAULT_KEY_FILE="+keyFile(t, 0o600, keys...))
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,8 @@ func TestAKeyFileThatOthersMayReadIsRefused(t *testing.T) {
 	t.Parallel()
 	key := vault.GenerateKey()
 	_, text, _ := strings.Cut(key, ":")
-	for mode, ok := range map[fs.FileMode]bool{0o400: true, 0o600: true, 0o640: true, 0o440: true, 0o644: false, 0o660: false, 0o604: false, 0o601: false} {
+	for mode, ok := range map[fs.FileMode]bool{0o400: true, 0o600: true, 0o640: true, 0o440: true, 0o644: false, 0o660: false, 0o604: false,
+		0o601: false} {
 		_, err := app.Load(app.Sources{Environ: []string{"PARLEY_VAULT_KEY_FILE=" + keyFile(t, mode, key)}})
 		if ok != (err == nil) || !ok && (!strings.Contains(err.Error(), "chmod 600") || strings.Contains(err.Error(), text)) {
 			t.Errorf("mode %04o: %v", mode, err)
@@ -76,16 +78,19 @@ func TestAKeyFileThatOthersMayReadIsRefused(t *testing.T) {
 
 func TestAKeyInTheEnvironmentIsWarnedAbout(t *testing.T) {
 	t.Parallel()
-	for environ, warned := range map[string]bool{"PARLEY_VAULT_KEY=" + vaultKey: true, "PARLEY_VAULT_KEY= PARLEY_VAULT_KEY_FILE=" + keyFile(t, 0o600, vaultKey): false} {
+	for environ, warned := range map[string]bool{"PARLEY_VAULT_KEY=" + vaultKey: true, "PARLEY_VAULT_KEY= PARLEY_VAULT_KEY_FILE=" +
+		keyFile(t, 0o600, vaultKey): false} {
 		var log bytes.Buffer
-		_, stop, err := serve(t, app.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, append(strings.Fields(environ), "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")...)
+		_, stop, err := serve(t, app.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, append(strings.Fields(environ),
+			"DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(log.String(), "PARLEY_VAULT_KEY is in the environment"); got != warned || strings.Contains(log.String(), vaultKey[10:]) {
+		if got := strings.Contains(log.String(), "PARLEY_VAULT_KEY is in the environment"); got != warned || strings.Contains(log.String(),
+			vaultKey[10:]) {
 			t.Errorf("%.18s: %s", environ, &log)
 		}
 	}

@@ -92,7 +92,8 @@ func (b *bridge) insist(t *testing.T, replica, key string) {
 func (b *bridge) post(ctx context.Context, replica, key string) (status int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, linkLimit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, replica+"/api/v1/workspaces/w/messages", strings.NewReader(`{"command":"hello"}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, replica+"/api/v1/workspaces/w/messages",
+		strings.NewReader(`{"command":"hello"}`))
 	if err != nil {
 		return 0, "", err
 	}
@@ -116,7 +117,8 @@ func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBridge(t, dbtest.DSN(t))
 	at := b.replica(t, b.dsn)
-	exec(t, b.dsn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$;
+	exec(t, b.dsn,
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$;
 		CREATE TRIGGER refuse BEFORE INSERT ON turns FOR EACH ROW EXECUTE FUNCTION refuse()`)
 	status, text, err := b.post(t.Context(), at, "refused")
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(text, "no disk space left") {

@@ -37,7 +37,8 @@ func TestActorIsOnRecord(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
-	if _, errs, code := sh.run("approvals", "allow", ask(writes), "--actor", strings.Repeat("x", 256)); code != 2 || !strings.Contains(errs, "255") {
+	if _, errs, code := sh.run("approvals", "allow", ask(writes), "--actor", strings.Repeat("x", 256)); code != 2 ||
+		!strings.Contains(errs, "255") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
@@ -50,7 +51,8 @@ func TestWorkspaceRequiresAnotherApprover(t *testing.T) {
 	if got := sh.must("workspace", "list"); !strings.Contains(got, "  yes  ") {
 		t.Errorf("the list does not show the approval rules:\n%s", got)
 	}
-	if got := sh.must("workspace", "list", "--json"); !strings.Contains(got, `"separate_approver": true`) || !strings.Contains(got, `"admin_patterns": true`) {
+	if got := sh.must("workspace", "list", "--json"); !strings.Contains(got, `"separate_approver": true`) ||
+		!strings.Contains(got, `"admin_patterns": true`) {
 		t.Fatalf("%s", got)
 	}
 	sender := sh.scoped("chat")
@@ -64,7 +66,8 @@ func TestWorkspaceRequiresAnotherApprover(t *testing.T) {
 	if _, errs, code := sh.run("approvals", "allow", mine); code != 4 || !strings.Contains(errs, "Use another key") {
 		t.Errorf("the sender: exit code %d, %s", code, errs)
 	}
-	if _, errs, code := sh.run("approvals", "allow", id, "--pattern", "wiki_write(tea)"); code == 0 || !strings.Contains(errs, "administrators") {
+	if _, errs, code := sh.run("approvals", "allow", id, "--pattern", "wiki_write(tea)"); code == 0 ||
+		!strings.Contains(errs, "administrators") {
 		t.Errorf("a pattern: exit code %d, %s", code, errs)
 	}
 	sh.must("approvals", "allow", id)

@@ -70,15 +70,17 @@ func selectWorkspace(ctx context.Context, a *admin) (workspace.Workspace, error)
 	case 1:
 		return all[0], nil
 	case 0:
-		return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "No workspace exists.", Why: "None has been created in this database.",
-			Do: "Create one: parley workspace create NAME"}
+		return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "No workspace exists.",
+			Why: "None has been created in this database.",
+			Do:  "Create one: parley workspace create NAME"}
 	}
 	names := make([]string, len(all))
 	for i, w := range all {
 		names[i] = w.Slug
 	}
-	return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "There are several: " + strings.Join(names, ", ") + ".",
-		Do: "Name one with --workspace or PARLEY_WORKSPACE."}
+	return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?",
+		Why: "There are several: " + strings.Join(names, ", ") + ".",
+		Do:  "Name one with --workspace or PARLEY_WORKSPACE."}
 }
 
 // withWorkspace is workspaceFlag for a command without other flags.

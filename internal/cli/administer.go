@@ -41,7 +41,9 @@ func (c *command) administerServer(work administerWork) func(*cobra.Command, []s
 // administerOutside is administer for a command that may call a tool server or a model: where a server
 // of Parley is known, it makes the calls, with its own settings and the hosts that only it reaches.
 func (c *command) administerOutside(work administerWork) func(*cobra.Command, []string) error {
-	return c.administerOn(c.openOutsideTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) { return on.chosenWorkspace(ctx) }, work)
+	return c.administerOn(c.openOutsideTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) {
+		return on.chosenWorkspace(ctx)
+	}, work)
 }
 
 // openTarget finds the target of a command.
@@ -115,7 +117,8 @@ func (c *command) openOutsideTarget(ctx context.Context, cmd *cobra.Command) (*a
 		return c.openAdminTarget(ctx, cmd)
 	}
 	dev, err := app.ReadDevEnv(c.devDir())
-	if err != nil || cfg.DatabaseURL != "" || dev.APIKey == "" || dev.CheckURL() != nil || cfg.Workspace != "" && cfg.Workspace != dev.Workspace {
+	if err != nil || cfg.DatabaseURL != "" || dev.APIKey == "" || dev.CheckURL() != nil ||
+		cfg.Workspace != "" && cfg.Workspace != dev.Workspace {
 		return c.openAdminTarget(ctx, cmd)
 	}
 	cfg.URL, cfg.APIKey, cfg.Workspace = dev.URL, app.Secret(dev.APIKey), dev.Workspace
@@ -129,7 +132,8 @@ func (on *adminTarget) close() {
 }
 
 func (on *adminTarget) options(workspace string) client.Options {
-	opt := client.Options{URL: on.config.URL, Key: on.config.APIKey.Reveal(), Workspace: workspace, UserAgent: "parley/" + app.ThisBuild().Version}
+	opt := client.Options{URL: on.config.URL, Key: on.config.APIKey.Reveal(), Workspace: workspace,
+		UserAgent: "parley/" + app.ThisBuild().Version}
 	if on.stores != nil {
 		opt.URL, opt.Key, opt.HTTP = app.AdministrationURL, "", on.stores.Administration(on.by)
 	}
@@ -144,7 +148,8 @@ func (on *adminTarget) chosenWorkspace(ctx context.Context) (string, error) {
 		return w.Slug, err
 	}
 	if on.config.Workspace == "" {
-		return "", &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
+		return "", &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.",
+			Do: "Set it, or name one with --workspace."}
 	}
 	return on.config.Workspace, nil
 }
@@ -162,7 +167,8 @@ func explainAdminError(err error) error {
 	case http.StatusInternalServerError:
 		return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: e.Message, RequestID: e.RequestID}
 	case http.StatusServiceUnavailable:
-		return &problem{Exit: exitUnavailable, Code: e.Code, What: strings.TrimSuffix(e.Message, " "+tryAgain), Do: tryAgain, RequestID: e.RequestID}
+		return &problem{Exit: exitUnavailable, Code: e.Code, What: strings.TrimSuffix(e.Message, " "+tryAgain), Do: tryAgain,
+			RequestID: e.RequestID}
 	}
 	p := &problem{Exit: exitUsage, Code: e.Code, What: e.Message, Do: "Correct the command and run it again."}
 	if len(e.Violations) > 1 {

@@ -162,7 +162,8 @@ func TestAdministrationIsEqualOverTheAPI(t *testing.T) {
 	}
 	printed := make(map[string][]string)
 	for mode, ws := range map[string]string{"database": "zulu", "server": "yoke"} {
-		base := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=" + ws, "PARLEY_VAULT_KEY=" + vaultKey, "USER=anna", reach}}
+		base := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=" + ws,
+			"PARLEY_VAULT_KEY=" + vaultKey, "USER=anna", reach}}
 		fileOf(t, base, "page.md", "# A page\n")
 		base.must("workspace", "create", ws)
 		key := base.must("keys", "create", "--name", "admin", "--scope", "all", "--scope", "admin", "--scope", "server:admin")
@@ -222,7 +223,8 @@ func TestAdministrationNeedsTheScope(t *testing.T) {
 	}
 	remote := sh
 	remote.environ = append([]string{}, sh.environ[1:]...)
-	if _, errs, code := remote.run("vault", "rotate"); code != 2 || !strings.Contains(errs, "`parley vault rotate` works on the database only.") {
+	if _, errs, code := remote.run("vault", "rotate"); code != 2 ||
+		!strings.Contains(errs, "`parley vault rotate` works on the database only.") {
 		t.Errorf("a command of the database: exit code %d, %s", code, errs)
 	}
 	sh.environ = append(sh.environ, "PARLEY_DATABASE_URL="+dsn)

@@ -21,7 +21,8 @@ func TestCommandsAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var changes, mine int
-	err = dbtest.Pool(t, dsn).QueryRow(context.Background(), `SELECT count(*), count(*) FILTER (WHERE actor_kind = 'command' AND actor_name = $1)
+	err = dbtest.Pool(t, dsn).QueryRow(context.Background(),
+		`SELECT count(*), count(*) FILTER (WHERE actor_kind = 'command' AND actor_name = $1)
 		FROM admin_log WHERE object IN ('workspaces', 'tool_rules')`, me.Username).Scan(&changes, &mine)
 	if err != nil || changes != 2 || mine != 2 {
 		t.Errorf("%d of %d changes are recorded as the user's: %v", mine, changes, err)

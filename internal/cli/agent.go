@@ -57,10 +57,12 @@ func (c *command) agentList() *cobra.Command {
 			for i, e := range list {
 				shown[i] = agentShown{e.Name, e.Default, e.Published, e.Newest, e.Draft, e.Revision, e.Model, e.Author, e.Note, e.UpdatedAt}
 			}
-			return c.printList(shown, len(shown), "", []string{"NAME", "DEFAULT", "VERSION", "DRAFT", "MODEL", "BY", "CHANGED", "NOTE"}, func(i int) []string {
-				e := shown[i]
-				return []string{e.Name, yesNo(e.Default), strconv.Itoa(e.Published), yesNo(e.Draft), orDefault(e.Model), e.Author, formatDay(&e.UpdatedAt), shortText(e.Note, 40)}
-			})
+			return c.printList(shown, len(shown), "", []string{"NAME", "DEFAULT", "VERSION", "DRAFT", "MODEL", "BY", "CHANGED", "NOTE"},
+				func(i int) []string {
+					e := shown[i]
+					return []string{e.Name, yesNo(e.Default), strconv.Itoa(e.Published), yesNo(e.Draft), orDefault(e.Model), e.Author,
+						formatDay(&e.UpdatedAt), shortText(e.Note, 40)}
+				})
 		}),
 	})
 }
@@ -103,7 +105,8 @@ func definitionOf(d client.AgentDefinition) agent.Definition {
 
 // changeOf is the reverse of definitionOf.
 func changeOf(d agent.Definition) client.AgentDefinition {
-	out := client.AgentDefinition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Fallbacks: d.Fallbacks, Rules: d.Rules, Limits: new(client.AgentLimits(d.Limits))}
+	out := client.AgentDefinition{Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, Fallbacks: d.Fallbacks, Rules: d.Rules,
+		Limits: new(client.AgentLimits(d.Limits))}
 	if d.Tools != nil {
 		out.Tools = make(map[string]string, len(d.Tools))
 		for tool, label := range d.Tools {
@@ -153,7 +156,8 @@ func (c *command) agentShow() *cobra.Command {
 			if c.json {
 				return c.printData(shown)
 			}
-			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: shown.Model, Effort: shown.Effort, Fallbacks: shown.Fallbacks, Tools: shown.Tools, Rules: shown.Rules, Limits: shown.Limits}) {
+			for _, line := range agent.Diff(agent.Definition{}, agent.Definition{Model: shown.Model, Effort: shown.Effort,
+				Fallbacks: shown.Fallbacks, Tools: shown.Tools, Rules: shown.Rules, Limits: shown.Limits}) {
 				if line.Op == '+' {
 					fmt.Fprintln(c.Stdout, plainLine(line.Text))
 				}
@@ -188,7 +192,8 @@ func (c *command) agentHistory(ctx context.Context, a *administration, name stri
 // versionOf returns the version that a flag names.
 func versionOf(ctx context.Context, a *administration, name, flag string) (client.VersionOfAgent, error) {
 	if _, ok := agent.ParseWhich(flag); !ok {
-		return client.VersionOfAgent{}, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a version.", flag), Do: "Use published, draft or a number from 1."}
+		return client.VersionOfAgent{}, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a version.", flag),
+			Do: "Use published, draft or a number from 1."}
 	}
 	return a.AgentVersion(ctx, name, flag)
 }

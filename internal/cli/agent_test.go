@@ -23,7 +23,8 @@ func TestAgentIsEditedTriedAndPublished(t *testing.T) {
 	edited := sh
 	edited.environ = append([]string{"VISUAL=" + editor}, sh.environ...)
 	edited.must("agent", "edit")
-	want := "-tools: null\n+tools: {\"bash\":\"changes\",\"read\":\"read_only\"}\n-rules: null\n+rules: {\"bash\":\"deny\"}\n+Be kind.Be quick.\n"
+	want := "-tools: null\n+tools: {\"bash\":\"changes\",\"read\":\"read_only\"}\n-rules: null\n+rules: {\"bash\":\"deny\"}\n+Be " +
+		"kind.Be quick.\n"
 	if out := sh.must("agent", "diff"); out != want {
 		t.Errorf("the difference is %q, want %q", out, want)
 	}

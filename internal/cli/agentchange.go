@@ -29,7 +29,8 @@ func (c *command) agentCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.printNamed(made.Name, object{"agent": made.Name, "version": made.Newest}, "Created the agent %s. Next: parley send --agent %[1]s MESSAGE", made.Name)
+		return c.printNamed(made.Name, object{"agent": made.Name, "version": made.Newest},
+			"Created the agent %s. Next: parley send --agent %[1]s MESSAGE", made.Name)
 	})
 	workspaceFlag(cmd)
 	return cmd
@@ -87,7 +88,8 @@ func (c *command) agentEdit() *cobra.Command {
 		if saved.ETag == found.ETag {
 			return c.printDone(object{"agent": found.Name, "draft": found.Draft}, "Nothing has changed.")
 		}
-		return c.printDone(object{"agent": found.Name, "draft": true}, "Saved the draft of %s. Try it: parley send --agent %[1]s --agent-version draft MESSAGE. Then: parley agent publish %[1]s", found.Name)
+		return c.printDone(object{"agent": found.Name, "draft": true},
+			"Saved the draft of %s. Try it: parley send --agent %[1]s --agent-version draft MESSAGE. Then: parley agent publish %[1]s", found.Name)
 	})
 	workspaceFlag(cmd)
 	return cmd
@@ -110,7 +112,8 @@ func (c *command) agentPublish() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printDone(object{"agent": published.Name, "version": published.Newest}, "Published version %d of %s.", published.Newest, published.Name)
+			return c.printDone(object{"agent": published.Name, "version": published.Newest}, "Published version %d of %s.",
+				published.Newest, published.Name)
 		}),
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why, for the history")
@@ -136,7 +139,8 @@ func (c *command) agentRollback() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printDone(object{"agent": published.Name, "version": published.Newest, "of": to}, "Published version %d of %s again, as version %d.", to, published.Name, published.Newest)
+			return c.printDone(object{"agent": published.Name, "version": published.Newest, "of": to},
+				"Published version %d of %s again, as version %d.", to, published.Name, published.Newest)
 		}),
 	}
 	cmd.Flags().IntVar(&to, "to", 0, "number of the earlier version")

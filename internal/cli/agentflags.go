@@ -16,7 +16,8 @@ import (
 )
 
 // agentFlagged names the flags that change a version of an agent.
-var agentFlagged = []string{"instructions", "model", "effort", "fallback", "tool", "rule", "max-response-seconds", "max-turns", "history-tokens", "max-cost"}
+var agentFlagged = []string{"instructions", "model", "effort", "fallback", "tool", "rule", "max-response-seconds", "max-turns",
+	"history-tokens", "max-cost"}
 
 // isAgentFlagged reports whether one of these flags is given.
 func isAgentFlagged(cmd *cobra.Command) bool {
@@ -33,7 +34,8 @@ func (c *command) agentFlags(cmd *cobra.Command) (change func(agent.Definition) 
 	instructions := f.String("instructions", "", "instructions for the agent; @FILE reads a file")
 	model := f.String("model", "", "openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide; \"\" is the server's own")
 	effort := f.String("effort", "", "effort of the model: minimal, low, medium or high; \"\" is the model's own")
-	fallbacks := f.StringSlice("fallback", nil, "a model that answers if the agent's fails; may be repeated; none is no model, \"\" those of the workspace")
+	fallbacks := f.StringSlice("fallback", nil,
+		"a model that answers if the agent's fails; may be repeated; none is no model, \"\" those of the workspace")
 	tools := f.StringSlice("tool", nil, "an offered tool with its label, such as bash=changes; may be repeated; all offers every tool")
 	rules := f.StringSlice("rule", nil, "the rule of a tool: TOOL=allow, ask or deny; TOOL= removes it; may be repeated")
 	seconds := f.Int("max-response-seconds", 600, "longest duration of a turn, 1 to 3600")
@@ -136,7 +138,8 @@ func (c *command) editInstructions(ctx context.Context, v client.VersionOfAgent)
 		editor = c.envValue("EDITOR")
 	}
 	if editor == "" {
-		return "", &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to change.", Why: "No flag is set, and neither is VISUAL or EDITOR.", Do: "Set one, or use --instructions @FILE."}
+		return "", &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to change.",
+			Why: "No flag is set, and neither is VISUAL or EDITOR.", Do: "Set one, or use --instructions @FILE."}
 	}
 	file, err := os.CreateTemp("", "parley-"+v.Agent+"-*.md")
 	if err != nil {

@@ -46,7 +46,8 @@ func (c *command) allowlistList() *cobra.Command {
 					if e.ApprovalID != nil {
 						approval = *e.ApprovalID
 					}
-					return []string{e.ID, e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), formatDay(e.LastHitAt), formatDay(&e.CreatedAt)}
+					return []string{e.ID, e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), formatDay(e.LastHitAt),
+						formatDay(&e.CreatedAt)}
 				})
 		}),
 	}

@@ -92,12 +92,15 @@ func (c *command) applyFile(ctx context.Context, a *administration, f applyFlags
 		return c.printDone(result, "%s to %s. Nothing was changed.", count, a.slug)
 	}
 	if f.file == "-" && !f.yes {
-		return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was changed.", Why: "The file is on stdin, so the command cannot ask.", Do: "Use --yes."}
+		return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was changed.",
+			Why: "The file is on stdin, so the command cannot ask.", Do: "Use --yes."}
 	}
 	if err := c.requireConsent(f.yes, fmt.Sprintf("Make %s to the workspace %s?", count, a.slug), "Nothing was changed."); err != nil {
 		return err
 	}
-	if err := plan.Apply(ctx, a.Admin, func(ch manifest.Change) { c.printNote("%s %s", pastAction[ch.Action], plainLine(ch.Title())) }); err != nil {
+	if err := plan.Apply(ctx, a.Admin, func(ch manifest.Change) {
+		c.printNote("%s %s", pastAction[ch.Action], plainLine(ch.Title()))
+	}); err != nil {
 		return explainApply(err)
 	}
 	result["applied"] = true
@@ -115,7 +118,8 @@ func rejectedPlan(rejected []manifest.Rejection, count string) error {
 		lines[i] = r.At.Title() + ": " + what
 	}
 	return &problem{Exit: exitUsage, Code: "REJECTED", What: strings.Join(lines, "\n"),
-		Why: fmt.Sprintf("Nothing was changed: %d of %s would be rejected.", len(rejected), count), Do: "Correct the file and run parley apply again."}
+		Why: fmt.Sprintf("Nothing was changed: %d of %s would be rejected.", len(rejected), count),
+		Do:  "Correct the file and run parley apply again."}
 }
 
 var pastAction = map[manifest.Action]string{manifest.Create: "Created", manifest.Update: "Updated", manifest.Delete: "Deleted"}
@@ -131,7 +135,8 @@ func (c *command) printPlan(a *administration, plan *manifest.Plan) {
 		}
 	}
 	if plan.Unmanaged > 0 {
-		c.printNote("The workspace has %d %s that the file lacks; --prune deletes what can be deleted.", plan.Unmanaged, pluralize(plan.Unmanaged, "object", "objects"))
+		c.printNote("The workspace has %d %s that the file lacks; --prune deletes what can be deleted.", plan.Unmanaged,
+			pluralize(plan.Unmanaged, "object", "objects"))
 	}
 	for _, name := range plan.Unset {
 		host := " --host HOST"
@@ -196,7 +201,8 @@ func (c *command) readManifest(name string) (manifest.File, error) {
 	var err error
 	if name == "-" {
 		if !isFed(c.Stdin) {
-			return manifest.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The file is missing.", Why: "-f - reads stdin, and nothing is piped in.", Do: "Name a file: parley apply -f parley.yaml"}
+			return manifest.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The file is missing.",
+				Why: "-f - reads stdin, and nothing is piped in.", Do: "Name a file: parley apply -f parley.yaml"}
 		}
 		source, err = io.ReadAll(c.Stdin)
 	} else {
@@ -213,7 +219,8 @@ func (c *command) readManifest(name string) (manifest.File, error) {
 	defer root.Close()
 	f, err := manifest.Parse(source, root.ReadFile, func(folder string) ([]string, error) { return filesBelow(root, folder) })
 	if wrong, ok := errors.AsType[*manifest.Error](err); ok {
-		return f, &problem{Exit: exitUsage, Code: "INVALID_FILE", What: plainLine(name) + " is not a configuration.", Why: wrong.Message, Do: "Correct it; parley apply --schema prints its JSON Schema."}
+		return f, &problem{Exit: exitUsage, Code: "INVALID_FILE", What: plainLine(name) + " is not a configuration.", Why: wrong.Message,
+			Do: "Correct it; parley apply --schema prints its JSON Schema."}
 	}
 	return f, err
 }

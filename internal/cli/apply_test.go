@@ -85,12 +85,14 @@ func TestApplyMakesTheWorkspaceEqual(t *testing.T) {
 		first := in(mode + "-one")
 		empty, before := first.must("export", "config", "--documents"), changes()
 		out, errs, code := first.run("apply", "-f", "parley.yaml", "--dry-run")
-		for _, want := range []string{"+++ agent support\n@@ -0,0 +1,", "\n-name: " + mode + "-one\n", "+# Tea", "+You help the sales team.", "+  You answer customers."} {
+		for _, want := range []string{"+++ agent support\n@@ -0,0 +1,", "\n-name: " + mode + "-one\n", "+# Tea",
+			"+You help the sales team.", "+  You answer customers."} {
 			if code != 0 || !strings.Contains(strings.ReplaceAll(out, "+instructions: You", "+You"), want) {
 				t.Fatalf("%s: the plan lacks %q: exit code %d\n%s%s", mode, want, code, out, errs)
 			}
 		}
-		if strings.Contains(out, "\x1b") || strings.Contains(out, "hidden") || !strings.Contains(errs, "LATER_KEY is to be set") || !strings.Contains(errs, "CRM_KEY is to be set") {
+		if strings.Contains(out, "\x1b") || strings.Contains(out, "hidden") || !strings.Contains(errs, "LATER_KEY is to be set") ||
+			!strings.Contains(errs, "CRM_KEY is to be set") {
 			t.Errorf("%s: the plan is\n%s%s", mode, out, errs)
 		}
 		if after := first.must("export", "config", "--documents"); after != empty || changes() != before {
@@ -103,11 +105,13 @@ func TestApplyMakesTheWorkspaceEqual(t *testing.T) {
 		first.must("permissions", "update", "wiki_write", "allow")
 		first.must("wiki", "delete", "policies/travel.txt", "--yes")
 		first.must("egress", "create", "c.example.com")
-		if out, errs, code := first.run("apply", "-f", "parley.yaml", "--yes"); code != 0 || !strings.Contains(out, "-allow\n+ask\n") || !strings.Contains(errs, "Made 2 changes") {
+		if out, errs, code := first.run("apply", "-f", "parley.yaml", "--yes"); code != 0 || !strings.Contains(out, "-allow\n+ask\n") ||
+			!strings.Contains(errs, "Made 2 changes") {
 			t.Errorf("%s: the changed workspace: exit code %d\n%s%s", mode, code, out, errs)
 		}
 		first.settled(mode, changes)
-		if out, errs, code := first.run("apply", "-f", "parley.yaml", "--yes", "--prune"); code != 0 || !strings.Contains(out, "-  - c.example.com\n") || !strings.Contains(errs, "Deleted tool rule bash") {
+		if out, errs, code := first.run("apply", "-f", "parley.yaml", "--yes", "--prune"); code != 0 ||
+			!strings.Contains(out, "-  - c.example.com\n") || !strings.Contains(errs, "Deleted tool rule bash") {
 			t.Errorf("%s: pruned with exit code %d\n%s%s", mode, code, out, errs)
 		}
 		first.settled(mode, changes)
@@ -162,7 +166,8 @@ func (s shell) refusesStale(mode string) {
 	s.must("permissions", "update", "wiki_write", "allow")
 	fmt.Fprintln(write, "y")
 	_ = write.Close()
-	if got := wait.Receive(s.t, "the end of apply", done); got.code != 1 || !strings.Contains(got.errs, "Another administrator has changed the configuration.") {
+	if got := wait.Receive(s.t, "the end of apply", done); got.code != 1 || !strings.Contains(got.errs,
+		"Another administrator has changed the configuration.") {
 		s.t.Errorf("%s: exit code %d, %s", mode, got.code, got.errs)
 	}
 	if rules := s.must("permissions", "list", "--json"); !strings.Contains(rules, `"rule": "allow"`) {
@@ -273,7 +278,8 @@ func TestApplyChecksBeforeItWrites(t *testing.T) {
 		if mode == "database" {
 			sh.writes("secrets.yaml", "parley: 1\ntool_rules: {bash: deny}\nsecrets: {CRM_KEY: {hosts: [crm.example]}}\n")
 			before := changes()
-			if _, errs, code := sh.run("apply", "-f", "secrets.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "PARLEY_VAULT_KEY_FILE is not set") || changes() != before {
+			if _, errs, code := sh.run("apply", "-f", "secrets.yaml", "--dry-run"); code != 2 ||
+				!strings.Contains(errs, "PARLEY_VAULT_KEY_FILE is not set") || changes() != before {
 				t.Errorf("without a master key: exit code %d, %d changes, %s", code, changes()-before, errs)
 			}
 			sh.environ = append(sh.environ, reach, "PARLEY_VAULT_KEY="+vaultKey)
@@ -284,8 +290,10 @@ func TestApplyChecksBeforeItWrites(t *testing.T) {
 		before := changes()
 		for _, flag := range []string{"--dry-run", "--yes"} {
 			_, errs, code := sh.run("apply", "-f", "parley.yaml", flag)
-			for _, want := range []string{"workspace: ", "agent default: ", "agent Support: ", "agent analyst: ", "skill triage: ", "tool rule bsh: ", "tool rule tickets__open: ",
-				"secret lower_case: ", "tool server Upper: ", "tool server away: ", "tool server crm: The secret CRM_KEY", "budget team: ", "budget user: ", "document /etc/passwd: ",
+			for _, want := range []string{"workspace: ", "agent default: ", "agent Support: ", "agent analyst: ", "skill triage: ",
+				"tool rule bsh: ", "tool rule tickets__open: ",
+				"secret lower_case: ", "tool server Upper: ", "tool server away: ", "tool server crm: The secret CRM_KEY", "budget team: ",
+				"budget user: ", "document /etc/passwd: ",
 				"14 of 19 changes would be rejected"} {
 				if !strings.Contains(errs, want) {
 					t.Errorf("%s %s: the rejections lack %q", mode, flag, want)
@@ -295,21 +303,26 @@ func TestApplyChecksBeforeItWrites(t *testing.T) {
 				t.Errorf("%s %s: exit code %d, %d changes\n%s", mode, flag, code, changes()-before, errs)
 			}
 		}
-		const corrected = "parley: 1\ntool_rules: {tickets__list: ask}\nagents: {good: {instructions: \"Help 💬.\\nBe \\U0001F9ED.\\n\", tools: {tickets__list: read_only}}}\n" +
-			"tool_servers: {tickets: {url: \"http://tickets.demo.internal/mcp\", allow: [list, create], timeout_seconds: 60, tools: {list: {label: read_only}, create: {disabled: true}}}}\n"
+		const corrected = "parley: 1\ntool_rules: {tickets__list: ask}\nagents: {good: {instructions: \"Help 💬.\\nBe \\U0001F9ED.\\n\", " +
+			"tools: {tickets__list: read_only}}}\n" +
+			"tool_servers: {tickets: {url: \"http://tickets.demo.internal/mcp\", allow: [list, create], timeout_seconds: 60, tools: " +
+			"{list: {label: read_only}, create: {disabled: true}}}}\n"
 		sh.writes("parley.yaml", corrected)
 		if out := sh.must("apply", "-f", "parley.yaml", "--yes"); !strings.Contains(out, "\n+  Help 💬.\n+  Be 🧭.\n") {
 			t.Errorf("%s: the differences are\n%s", mode, out)
 		}
 		sh.settled(mode, changes)
-		if out := sh.must("export", "config"); !strings.Contains(out, "tool_servers:\n  tickets:\n    url: http://tickets.demo.internal/mcp\n    allow:\n      - create\n      - list\n    tools:\n      create:\n        disabled: true\n      list:\n        label: read_only\n") {
+		if out := sh.must("export", "config"); !strings.Contains(out,
+			"tool_servers:\n  tickets:\n    url: http://tickets.demo.internal/mcp\n    allow:\n      - create\n      - list\n    "+
+				"tools:\n      create:\n        disabled: true\n      list:\n        label: read_only\n") {
 			t.Errorf("%s: exported\n%s", mode, out)
 		}
 		sh.must("tools", "label", "tickets", "list", "changes")
 		sh.must("apply", "-f", "parley.yaml", "--yes")
 		sh.settled(mode, changes)
 		sh.writes("parley.yaml", strings.ReplaceAll(corrected, "60", "61"))
-		if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "parley tools remove tickets") {
+		if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 ||
+			!strings.Contains(errs, "parley tools remove tickets") {
 			t.Errorf("%s: another timeout: exit code %d, %s", mode, code, errs)
 		}
 		sh.appliesHTTP(mode, changes)
@@ -346,7 +359,8 @@ func TestApplyContinuesAfterAFailure(t *testing.T) {
 	}
 	sh.writes("parley.yaml", "parley: 1\ntool_rules: {bash: deny, read: deny, write: deny}\n")
 	_, errs, code := sh.run("apply", "-f", "parley.yaml", "--yes")
-	if code != 1 || !strings.Contains(errs, "1 of 3 changes were made: tool rule bash.") || !strings.Contains(errs, "Run parley apply again: it continues with the rest.") {
+	if code != 1 || !strings.Contains(errs, "1 of 3 changes were made: tool rule bash.") ||
+		!strings.Contains(errs, "Run parley apply again: it continues with the rest.") {
 		t.Errorf("the first run: exit code %d, %s", code, errs)
 	}
 	if _, errs, code := sh.run("apply", "-f", "parley.yaml", "--yes"); code != 0 || !strings.Contains(errs, "Made 2 changes") {
@@ -371,22 +385,26 @@ tool_servers:
       note: {disabled: true, description: Write a note., http: {method: POST, path: /notes, timeout_seconds: 5}}
 `
 	s.writes("parley.yaml", strings.ReplaceAll(file, "method: POST", "method: POKE"))
-	if _, errs, code := s.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 || !strings.Contains(errs, "tool server erp: The method of a request is one of") {
+	if _, errs, code := s.run("apply", "-f", "parley.yaml", "--dry-run"); code != 2 ||
+		!strings.Contains(errs, "tool server erp: The method of a request is one of") {
 		s.t.Errorf("%s: a wrong method: exit code %d, %s", mode, code, errs)
 	}
 	s.writes("parley.yaml", file)
 	s.must("apply", "-f", "parley.yaml", "--yes")
 	s.settled(mode, changes)
 	exported := s.must("export", "config")
-	for _, want := range []string{"    kind: http\n    url: https://erp.example.com/v1\n", "            fields: query\n            id: path\n", "          path: /customers/{id}\n"} {
+	for _, want := range []string{"    kind: http\n    url: https://erp.example.com/v1\n",
+		"            fields: query\n            id: path\n", "          path: /customers/{id}\n"} {
 		if !strings.Contains(exported, want) {
 			s.t.Errorf("%s: the export lacks %q:\n%s", mode, want, exported)
 		}
 	}
-	s.writes("parley.yaml", strings.NewReplacer("Get a customer.", "Find a customer.", "disabled: true, ", "label: read_only, ", "note:", "memo:").Replace(file))
+	s.writes("parley.yaml", strings.NewReplacer("Get a customer.", "Find a customer.", "disabled: true, ", "label: read_only, ", "note:",
+		"memo:").Replace(file))
 	s.must("apply", "-f", "parley.yaml", "--yes")
 	s.settled(mode, changes)
-	s.writes("parley.yaml", "parley: 1\ntool_servers: {drive: {url: 'https://drive.example.com/mcp', auth: oauth, scopes: [files], tools: {list: {label: read_only}}}}\n")
+	s.writes("parley.yaml", "parley: 1\ntool_servers: {drive: {url: 'https://drive.example.com/mcp', auth: oauth, scopes: [files], "+
+		"tools: {list: {label: read_only}}}}\n")
 	s.must("apply", "-f", "parley.yaml", "--yes") // it has no tools before it is connected
 	s.settled(mode, changes)
 	if out := s.must("export", "config"); !strings.Contains(out, "    auth: oauth\n    auth_per: workspace\n    scopes:\n      - files\n") {

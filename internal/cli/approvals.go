@@ -46,9 +46,11 @@ func (c *command) approvalsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "BY", "WHAT", "SESSION", "ASKED"}, func(a client.Approval) []string {
-			return []string{a.ApprovalID, a.Kind, a.Status, timeLeft(a), shortText(deciderName(a), 40), shortText(briefQuestion(questionOf(a)), 60), a.SessionID, formatDay(&a.CreatedAt)}
-		})
+		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "BY", "WHAT", "SESSION", "ASKED"},
+			func(a client.Approval) []string {
+				return []string{a.ApprovalID, a.Kind, a.Status, timeLeft(a), shortText(deciderName(a), 40),
+					shortText(briefQuestion(questionOf(a)), 60), a.SessionID, formatDay(&a.CreatedAt)}
+			})
 	})
 	c.addPageFlags(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Status, "status", "pending", "pending, allowed, denied, provided, skipped, expired, canceled or all")
@@ -149,7 +151,8 @@ func (c *command) approvalsAllow() *cobra.Command {
 		}),
 	}
 	c.decisionFlags(cmd)
-	cmd.Flags().StringVar(&pattern, "pattern", "", "also allow calls that this pattern covers from now on; it must cover an operation of the approval")
+	cmd.Flags().StringVar(&pattern, "pattern", "",
+		"also allow calls that this pattern covers from now on; it must cover an operation of the approval")
 	return cmd
 }
 

@@ -84,7 +84,8 @@ func checkLeast(cmd *cobra.Command, least int64, names ...string) error {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
 		if n, err := strconv.ParseInt(f.Value.String(), 10, 64); f.Changed && err == nil && n < least {
-			return usageError(cmd, fmt.Sprintf("--%s cannot be %d.", name, n), "It takes "+numberOf(f, fmt.Sprintf("a whole number from %d", least))+".")
+			return usageError(cmd, fmt.Sprintf("--%s cannot be %d.", name, n), "It takes "+numberOf(f, fmt.Sprintf("a whole number from %d",
+				least))+".")
 		}
 	}
 	return nil

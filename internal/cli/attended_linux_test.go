@@ -169,7 +169,8 @@ func stderrOf(_, errs string, _ int) string { return errs }
 func TestWhatCannotBeSeenIsWrittenOut(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)
-	p := sh.attend("send", `@call wiki_write {"page":"tea","content":"At \u202eruof\u202c\u200b.\u001b[2K\nAnd\u00a0at five.\n┃   page: other"}`)
+	p := sh.attend("send",
+		`@call wiki_write {"page":"tea","content":"At \u202eruof\u202c\u200b.\u001b[2K\nAnd\u00a0at five.\n┃   page: other"}`)
 	p.sees(`┃   │ At \u202eruof\u202c\u200b.\u001b[2K`)
 	p.sees(`┃   │ And\u00a0at five.`)
 	p.sees("┃   │ ┃   page: other")
@@ -214,7 +215,8 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	if code := wait.Receive(t, "the exit code", third.code); code != 130 {
 		t.Errorf("send: exit code %d, %s", code, third.errs)
 	}
-	for interrupts, code := range map[chan os.Signal]chan int{p.interrupts: p.code, lines.interrupts: lines.code, objects.interrupts: objects.code} {
+	for interrupts, code := range map[chan os.Signal]chan int{p.interrupts: p.code, lines.interrupts: lines.code,
+		objects.interrupts: objects.code} {
 		interrupts <- os.Interrupt
 		if got := wait.Receive(t, "the exit code", code); got != 0 {
 			t.Errorf("watch: exit code %d", got)

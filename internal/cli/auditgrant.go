@@ -52,7 +52,8 @@ func explainGrant(err error, role string) error {
 			Do: "Run this SQL as an administrator of the database:\n" + denied.SQL}
 	}
 	if errors.Is(err, migrations.ErrNoRole) {
-		return &problem{Exit: exitFailed, Code: "DATABASE_ROLE", What: fmt.Sprintf("PostgreSQL has no role %q.", role), Do: fmt.Sprintf("Create it first: CREATE ROLE %q LOGIN", role)}
+		return &problem{Exit: exitFailed, Code: "DATABASE_ROLE", What: fmt.Sprintf("PostgreSQL has no role %q.", role),
+			Do: fmt.Sprintf("Create it first: CREATE ROLE %q LOGIN", role)}
 	}
 	return err
 }

@@ -20,7 +20,8 @@ func TestAuditorReadsViewsAlone(t *testing.T) {
 	if _, err := migrations.Up(t.Context(), owner, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if denied, ok := errors.AsType[*migrations.NotAllowed](migrations.GrantAudit(t.Context(), owner, role)); !ok || !strings.Contains(denied.SQL, "GRANT parley_auditor TO") {
+	if denied, ok := errors.AsType[*migrations.NotAllowed](migrations.GrantAudit(t.Context(), owner, role)); !ok ||
+		!strings.Contains(denied.SQL, "GRANT parley_auditor TO") {
 		t.Errorf("the owner may not make roles: %v", denied)
 	}
 	refuse(t, auditor, "SELECT * FROM audit.events")
@@ -42,8 +43,10 @@ func TestAuditorReadsViewsAlone(t *testing.T) {
 			t.Errorf("%s: %v", v, err)
 		}
 	}
-	for _, sql := range []string{"SELECT * FROM events", "SELECT * FROM sessions", "SELECT secret_hash FROM api_keys", "SELECT value FROM credentials",
-		"SET default_transaction_read_only = off; SELECT events_erase(gen_random_uuid(), 1)", "SET default_transaction_read_only = off; SELECT events_partitions(4)",
+	for _, sql := range []string{"SELECT * FROM events", "SELECT * FROM sessions", "SELECT secret_hash FROM api_keys",
+		"SELECT value FROM credentials",
+		"SET default_transaction_read_only = off; SELECT events_erase(gen_random_uuid(), 1)",
+		"SET default_transaction_read_only = off; SELECT events_partitions(4)",
 		"SET default_transaction_read_only = off; INSERT INTO audit.admin_log (object) VALUES ('x')"} {
 		refuse(t, auditor, sql)
 	}

@@ -37,8 +37,9 @@ itself.`,
 				return err
 			}
 			if !ok {
-				return &problem{Exit: exitFailed, Code: "FAILED", What: "The log has no links yet.", Why: "No turn has ended since the database has the chain, or no server runs.",
-					Do: "Run it again some seconds after the end of a turn."}
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The log has no links yet.",
+					Why: "No turn has ended since the database has the chain, or no server runs.",
+					Do:  "Run it again some seconds after the end of a turn."}
 			}
 			line, err := json.Marshal(head)
 			if err != nil {
@@ -119,7 +120,8 @@ the digests cover.`,
 			at, err := time.Parse(time.RFC3339, since)
 			if err != nil {
 				if at, err = time.Parse(time.DateOnly, since); err != nil {
-					return usageError(cmd, fmt.Sprintf("%q is not a time.", since), "--since takes a day such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z.")
+					return usageError(cmd, fmt.Sprintf("%q is not a time.", since),
+						"--since takes a day such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z.")
 				}
 			}
 			v.Since = &at
@@ -258,7 +260,8 @@ func (c *command) verifyLog(ctx context.Context, a *admin, v chain.Verification,
 func notVerified(v chain.Verification) *problem {
 	p := &problem{Exit: exitFailed, Code: "NOT_VERIFIED", What: "Nothing was verified: no link of the log was compared.",
 		Why: "No turn has ended since the database has the chain, no server runs, or all links were removed.",
-		Do:  "A running server makes links a few seconds after the end of each turn. Verify with heads that are stored elsewhere: parley audit verify --heads FILE."}
+		Do: "A running server makes links a few seconds after the end of each turn. Verify with heads that are stored elsewhere: " +
+			"parley audit verify --heads FILE."}
 	switch {
 	case v.Session != nil:
 		p.What = "Nothing was verified: no link covers the session " + v.Session.String() + "."
@@ -287,7 +290,8 @@ func describeVerification(s chain.Summary, heads []chain.Head, listed int) strin
 		text += "\nWithout --heads this does not show whether links were removed at the end, or all of them: a server makes new ones."
 	} else {
 		newest := slices.MaxFunc(heads, func(a, b chain.Head) int { return cmp.Compare(a.Number, b.Number) })
-		text += fmt.Sprintf("\nCompared with %d %s. The newest is of link %d, from %s: this does not show whether later links were removed or rewritten.",
+		text += fmt.Sprintf(
+			"\nCompared with %d %s. The newest is of link %d, from %s: this does not show whether later links were removed or rewritten.",
 			len(heads), pluralize(len(heads), "head", "heads"), newest.Number, newest.At.Format(time.RFC3339))
 	}
 	if s.Findings > listed {

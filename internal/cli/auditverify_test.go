@@ -49,7 +49,8 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(public, []byte(sh.must("audit", "public-key")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if errs, code := verify("--public-key", "@"+public, "--since", "2020-01-01", "--workspace", "test"); code != 0 || shown.Data.Summary.Events == 0 {
+	if errs, code := verify("--public-key", "@"+public, "--since", "2020-01-01", "--workspace", "test"); code != 0 ||
+		shown.Data.Summary.Events == 0 {
 		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
 	}
 	for line, want := range map[string]string{
@@ -65,8 +66,10 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", line, code, errs)
 		}
 	}
-	for _, line := range []string{"--since 2999-01-01", "--since 2999-01-01 --json", "--session 0192f0aa-0000-7000-8000-000000000001", "--workspace other"} {
-		if out, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 1 || out != "" || !strings.Contains(errs, "Nothing was verified: no link") {
+	for _, line := range []string{"--since 2999-01-01", "--since 2999-01-01 --json", "--session 0192f0aa-0000-7000-8000-000000000001",
+		"--workspace other"} {
+		if out, errs, code := sh.run(append([]string{"audit", "verify"}, strings.Fields(line)...)...); code != 1 || out != "" ||
+			!strings.Contains(errs, "Nothing was verified: no link") {
 			t.Errorf("%s: exit code %d: %s%s", line, code, out, errs)
 		}
 	}
@@ -83,7 +86,8 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 			t.Errorf("exit code %d: %s, %+v", code, errs, shown)
 		}
 	}
-	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 || !strings.Contains(errs, "Compared with 1 head. The newest is of link ") {
+	if out, errs, code := sh.pipe(strings.NewReader(sh.must("audit", "head")), "audit", "verify", "--heads", "-"); code != 0 ||
+		!strings.Contains(errs, "Compared with 1 head. The newest is of link ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	whole, err := os.ReadFile(heads)
@@ -94,13 +98,16 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(torn, slices.Concat(whole[:50], []byte("\n"), whole, whole[:70]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if errs, code := verify("--heads", objects); code != 0 || shown.Data.Summary.Heads != 2 || len(shown.Data.Ignored) != 2 || shown.Data.Ignored[1].Line != 3 || shown.Data.Ignored[1].File != torn {
+	if errs, code := verify("--heads", objects); code != 0 || shown.Data.Summary.Heads != 2 || len(shown.Data.Ignored) != 2 ||
+		shown.Data.Ignored[1].Line != 3 || shown.Data.Ignored[1].File != torn {
 		t.Errorf("exit code %d: %s, %+v", code, errs, shown)
 	}
-	if _, errs, code := sh.run("audit", "verify", "--heads", torn); code != 0 || !strings.Contains(errs, "Ignored the head in line 1 of "+torn+": its end is missing.\nIgnored the head in line 3") {
+	if _, errs, code := sh.run("audit", "verify", "--heads", torn); code != 0 ||
+		!strings.Contains(errs, "Ignored the head in line 1 of "+torn+": its end is missing.\nIgnored the head in line 3") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.pipe(bytes.NewReader(whole[:50]), "audit", "verify", "--heads", "-"); code != 2 || !strings.Contains(errs, "Ignored the head in line 1 of stdin") {
+	if _, errs, code := sh.pipe(bytes.NewReader(whole[:50]), "audit", "verify", "--heads", "-"); code != 2 ||
+		!strings.Contains(errs, "Ignored the head in line 1 of stdin") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	db, err := pgx.Connect(t.Context(), dsn)
@@ -108,13 +115,16 @@ func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(t.Context())
-	if _, err := db.Exec(t.Context(), `SET session_replication_role = replica; UPDATE events SET data = '{"v":1,"text":"forged"}' WHERE kind = 'text'`); err != nil {
+	if _,
+		err := db.Exec(t.Context(),
+		`SET session_replication_role = replica; UPDATE events SET data = '{"v":1,"text":"forged"}' WHERE kind = 'text'`); err != nil {
 		t.Fatal(err)
 	}
 	if _, code := verify(); code != 1 || len(shown.Data.Findings) != 1 || shown.Data.Findings[0].Kind != "changed" {
 		t.Errorf("exit code %d: %+v", code, shown)
 	}
-	if out, errs, code := sh.run("audit", "verify"); code != 1 || !strings.Contains(out, "(text) was changed") || !strings.Contains(errs, "1 difference.") {
+	if out, errs, code := sh.run("audit", "verify"); code != 1 || !strings.Contains(out, "(text) was changed") ||
+		!strings.Contains(errs, "1 difference.") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

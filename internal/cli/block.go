@@ -147,6 +147,9 @@ func (s *sending) submitMessage(ctx context.Context) error {
 	if s.output == "json" {
 		return s.printAnswer(q.Raw, nil, false)
 	}
-	s.printNote(fmt.Sprintf("The message is queued; %s is called when the turn ends.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
+	s.printNote(
+		fmt.Sprintf(
+			"The message is queued; %s is called when the turn ends.\nSee parley callbacks show %s, or watch it: parley "+
+				"sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
 	return nil
 }

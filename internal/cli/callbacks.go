@@ -83,7 +83,8 @@ func (c *command) callbacksShow() *cobra.Command {
 			if cb.Disabled {
 				status += ", disabled by its receiver"
 			}
-			for _, line := range [][2]string{{"callback", cb.CallbackID}, {"url", cb.URL}, {"status", status}, {"session", cb.SessionID}, {"turn", cb.TurnID}} {
+			for _, line := range [][2]string{{"callback", cb.CallbackID}, {"url", cb.URL}, {"status", status}, {"session", cb.SessionID},
+				{"turn", cb.TurnID}} {
 				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], plainLine(line[1]))
 			}
 			rows := [][]string{{"TYPE", "STATUS", "ATTEMPT", "AT", "RESULT", "LATENCY"}}
@@ -118,8 +119,9 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 				return err
 			}
 			if !r.Redelivering {
-				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "The callback has no report to deliver.", Why: "The turn of this callback still runs.",
-					Do: "See parley callbacks show " + args[0] + "."}
+				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "The callback has no report to deliver.",
+					Why: "The turn of this callback still runs.",
+					Do:  "See parley callbacks show " + args[0] + "."}
 			}
 			return c.printDone(r, "The report is sent again with the webhook-id %s.", plainLine(r.WebhookID))
 		}),

@@ -70,7 +70,8 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 	id := sh.callback(srv, "https://listen.invalid/new")
 	line := "   <-- [202] POST " + local.URL + "/hooks [turn.completed]\n"
 	k.out.wait(t, line)
-	if body := wait.Receive(t, "a callback", bodies); !strings.Contains(body, `"type":"turn.completed"`) || !strings.Contains(body, `"output":"hi"`) || !strings.Contains(body, `"metadata":{"order":"17"}`) {
+	if body := wait.Receive(t, "a callback", bodies); !strings.Contains(body, `"type":"turn.completed"`) ||
+		!strings.Contains(body, `"output":"hi"`) || !strings.Contains(body, `"metadata":{"order":"17"}`) {
 		t.Errorf("%s", body)
 	}
 	sh.must("callbacks", "redeliver", old)
@@ -100,7 +101,8 @@ func TestCallbacksAreShown(t *testing.T) {
 	id := sh.callback(srv, "https://listen.invalid/?token=hush")
 	for _, args := range [][]string{{"list"}, {"list", "--status", "failed"}, {"show", id}} {
 		out := sh.must(append([]string{"callbacks"}, args...)...)
-		if !strings.Contains(out, id) || !strings.Contains(out, "turn.completed") || !strings.Contains(out, "not_sent") || strings.Contains(out, "hush") {
+		if !strings.Contains(out, id) || !strings.Contains(out, "turn.completed") || !strings.Contains(out, "not_sent") ||
+			strings.Contains(out, "hush") {
 			t.Errorf("%v: %s", args, out)
 		}
 	}

@@ -40,7 +40,8 @@ after the other.`,
 				return err
 			}
 			if stay == nil || *stay > longestOverlap {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "Two secrets sign for at most 30 days.", Do: "Give a time, such as 24h."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.",
+					Why: "Two secrets sign for at most 30 days.", Do: "Give a time, such as 24h."}
 			}
 			made, err := a.RollCallbackSecret(ctx, *stay)
 			if err != nil {

@@ -16,7 +16,8 @@ import (
 
 func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 	t.Parallel()
-	texts := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \n\t\r\\\u202e\u200b\u00a0\ufe0f\u2800\u3164\U000e0041\U000f0000┃│{}\"日本"))))
+	texts := rapid.OneOf(rapid.String(), rapid.StringOf(
+		rapid.SampledFrom([]rune("ab \n\t\r\\\u202e\u200b\u00a0\ufe0f\u2800\u3164\U000e0041\U000f0000┃│{}\"日本"))))
 	rapid.Check(t, func(t *rapid.T) {
 		name, words, tool := texts.Draw(t, "name"), texts.Draw(t, "words"), texts.Draw(t, "tool")
 		list, err := json.Marshal([]any{words, 1, nil})
@@ -28,7 +29,8 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		width := rapid.SampledFrom([]int{0, 8, 20, 80}).Draw(t, "width")
-		shown := renderCard(event.InputRequired{What: event.InputApproval, Plan: words + ".", Reason: words, Operations: []event.Operation{{Tool: tool, Summary: words, Input: input}}}, width, true)
+		shown := renderCard(event.InputRequired{What: event.InputApproval, Plan: words + ".", Reason: words,
+			Operations: []event.Operation{{Tool: tool, Summary: words, Input: input}}}, width, true)
 		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
 			lines = lines[:len(lines)-1]
@@ -59,7 +61,8 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			t.Fatalf("%q lacks %q", shown, list)
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(words, "\n"), "\n") {
-			if line = text.Escape(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(words, "\n") && !strings.Contains(shown, "│ "+line+"\n") {
+			if line = text.Escape(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(words, "\n") && !strings.Contains(shown,
+				"│ "+line+"\n") {
 				t.Fatalf("%q lacks %q", shown, line)
 			}
 		}
@@ -74,7 +77,8 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 func TestArgumentsAreToldApart(t *testing.T) {
 	t.Parallel()
 	shown := renderCard(event.InputRequired{What: event.InputApproval, Plan: "I will.", Operations: []event.Operation{
-		{Tool: "bash", Summary: "run git", Input: json.RawMessage(`{"command": "git diff | grep \"x\"", "number": 3, "text": "3", "empty": "", "blank": " x", "list": [ "a" ] , "lines": "one\ntwo\n"}`)},
+		{Tool: "bash", Summary: "run git", Input: json.RawMessage(
+			`{"command": "git diff | grep \"x\"", "number": 3, "text": "3", "empty": "", "blank": " x", "list": [ "a" ] , "lines": "one\ntwo\n"}`)},
 		{Tool: "odd", Summary: "no object", Input: json.RawMessage(`[1]`)},
 	}}, 0, false)
 	want := `┃ bash  run git
@@ -104,10 +108,11 @@ func TestArgumentsAreToldApart(t *testing.T) {
 // however it is worded, and follows all operations.
 func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 	t.Parallel()
-	ask := event.InputRequired{What: event.InputApproval, Plan: "wiki_write  write wiki page lunch (4 bytes)\n┃ bash  run ls", Operations: []event.Operation{
-		{Tool: "bash", Summary: "run rm", Input: json.RawMessage(`{"command":"rm x"}`)},
-		{Tool: "bash", Summary: "run mv", Input: json.RawMessage(`{"command":"mv x y"}`)},
-	}}
+	ask := event.InputRequired{What: event.InputApproval, Plan: "wiki_write  write wiki page lunch (4 bytes)\n┃ bash  run ls",
+		Operations: []event.Operation{
+			{Tool: "bash", Summary: "run rm", Input: json.RawMessage(`{"command":"rm x"}`)},
+			{Tool: "bash", Summary: "run mv", Input: json.RawMessage(`{"command":"mv x y"}`)},
+		}}
 	operations := "┃ bash  run rm\n┃   command: rm x\n┃\n┃ bash  run mv\n┃   command: mv x y\n"
 	for plan, want := range map[string]string{
 		ask.Plan:         operations + "The agent says:\n> wiki_write  write wiki page lunch (4 bytes)\n> ┃ bash  run ls\n",
@@ -131,7 +136,8 @@ func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 func TestACardShowsTheWholeStep(t *testing.T) {
 	t.Parallel()
 	ask := event.InputRequired{What: event.InputApproval,
-		Operations: []event.Operation{{Position: 2, Tool: "bash", Summary: "run bash run.sh", Input: json.RawMessage(`{"command":"bash run.sh"}`)}},
+		Operations: []event.Operation{{Position: 2, Tool: "bash", Summary: "run bash run.sh",
+			Input: json.RawMessage(`{"command":"bash run.sh"}`)}},
 		OtherCalls: []event.Operation{
 			{Position: 3, Tool: "read", Summary: "read log", Input: json.RawMessage(`{"path":"log"}`)},
 			{Position: 1, Tool: "write", Summary: "write run.sh (12 bytes)", Input: json.RawMessage(`{"path":"run.sh","content":"rm -rf build"}`)}}}
@@ -148,7 +154,8 @@ func TestACardShowsTheWholeStep(t *testing.T) {
 	if got := renderCard(ask, 0, true); got != want {
 		t.Errorf("%s", got)
 	}
-	const line = "call 1 of 3, runs without an approval: write: write run.sh (12 bytes); call 2 of 3, needs this approval: bash: run bash run.sh; call 3 of 3, runs without an approval: read: read log"
+	const line = "call 1 of 3, runs without an approval: write: write run.sh (12 bytes); call 2 of 3, needs this approval: bash: run " +
+		"bash run.sh; call 3 of 3, runs without an approval: read: read log"
 	if got := briefQuestion(ask); got != line {
 		t.Errorf("%s", got)
 	}
@@ -167,14 +174,16 @@ func TestACardEscapesWhatOtherViewsEscape(t *testing.T) {
 			continue
 		}
 		op := event.Operation{Tool: "bash", Summary: string(line), Input: json.RawMessage(`{}`)}
-		shown, _, _ := strings.Cut(strings.TrimPrefix(renderCard(event.InputRequired{What: event.InputApproval, Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
+		shown, _, _ := strings.Cut(strings.TrimPrefix(renderCard(event.InputRequired{What: event.InputApproval,
+			Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
 		want := render.Exact(string(line))
 		if shown != want {
 			at := 0
 			for shown[at] == want[at] {
 				at++
 			}
-			t.Fatalf("up to %U: the card shows %.30q, the other views %.30q", r, strings.ToValidUTF8(shown[at:], ""), strings.ToValidUTF8(want[at:], ""))
+			t.Fatalf("up to %U: the card shows %.30q, the other views %.30q", r, strings.ToValidUTF8(shown[at:], ""),
+				strings.ToValidUTF8(want[at:], ""))
 		}
 		line = line[:0]
 	}

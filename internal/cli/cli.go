@@ -90,10 +90,14 @@ func (c *command) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		c.serveCommand(), c.migrateCommand(), c.auditCommand(), c.workspaceCommand(), c.agentCommand(), c.serverCommand(), c.usersCommand(), c.keysCommand(), c.secretsCommand(), c.vaultCommand(), c.wikiCommand(), c.skillsCommand(), c.permissionsCommand(), c.toolsCommand(), c.allowlistCommand(), c.egressCommand(), c.modelsCommand(), c.budgetCommand(), c.sandboxCommand(), c.runnerCommand(), c.sendCommand(), c.sessionsCommand(),
+		c.serveCommand(), c.migrateCommand(), c.auditCommand(), c.workspaceCommand(), c.agentCommand(), c.serverCommand(), c.usersCommand(),
+		c.keysCommand(), c.secretsCommand(), c.vaultCommand(), c.wikiCommand(), c.skillsCommand(), c.permissionsCommand(), c.toolsCommand(),
+		c.allowlistCommand(), c.egressCommand(), c.modelsCommand(), c.budgetCommand(), c.sandboxCommand(), c.runnerCommand(),
+		c.sendCommand(), c.sessionsCommand(),
 		c.approvalsCommand(), c.secretCommand(), c.filesCommand(), c.retentionCommand(),
 		c.callbacksCommand(), c.listenCommand(), c.mcpCommand(), c.applyCommand(), c.exportCommand(),
-		c.docsCommand(), c.configCommand(), c.devCommand(), c.readyCommand(), c.doctorCommand(), c.topCommand(), c.versionCommand(), movedBench(), exitCodes(),
+		c.docsCommand(), c.configCommand(), c.devCommand(), c.readyCommand(), c.doctorCommand(), c.topCommand(), c.versionCommand(),
+		movedBench(), exitCodes(),
 	)
 	return root
 }

@@ -133,7 +133,8 @@ func TestKeysFromBirthToDeath(t *testing.T) {
 	if _, _, code := sh.run("keys", "revoke", second[4:12]); code != 2 {
 		t.Errorf("revoked twice: exit code %d", code)
 	}
-	if _, errs, code := sh.run("keys", "create", "--name", "x", "--scope", "chatt"); code != 2 || !strings.Contains(errs, "Did you mean chat?") {
+	if _, errs, code := sh.run("keys", "create", "--name", "x", "--scope", "chatt"); code != 2 ||
+		!strings.Contains(errs, "Did you mean chat?") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -155,7 +156,8 @@ func TestWebhookTokenFromBirthToDeath(t *testing.T) {
 		t.Errorf("a second one: exit code %d: %s", code, errs)
 	}
 	status := sh.must("keys", "webhook-token", "show-status")
-	if !strings.HasPrefix(status, token[:14]+"…"+token[len(token)-4:]+"  active, chat, sessions:read;") || strings.Contains(status+sh.must("keys", "list"), token[14:46]) {
+	if !strings.HasPrefix(status, token[:14]+"…"+token[len(token)-4:]+"  active, chat, sessions:read;") ||
+		strings.Contains(status+sh.must("keys", "list"), token[14:46]) {
 		t.Errorf("status: %s", status)
 	}
 	if _, _, code := sh.run("keys", "rotate", token[6:14]); code != 2 {
@@ -215,7 +217,8 @@ func TestMigrateTellsAndDoes(t *testing.T) {
 	if _, errs, _ := sh.run("migrate", "up"); !strings.Contains(errs, "up to date") {
 		t.Errorf("again: %s", errs)
 	}
-	if _, err := dbtest.Pool(t, dsn).Exec(t.Context(), "INSERT INTO lineage (system_identifier, timeline) VALUES (1, '00000001') ON CONFLICT (one_row) DO UPDATE SET system_identifier = 1"); err != nil {
+	if _, err := dbtest.Pool(t, dsn).Exec(t.Context(), "INSERT INTO lineage (system_identifier, timeline) VALUES (1, '00000001') ON "+
+		"CONFLICT (one_row) DO UPDATE SET system_identifier = 1"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 { // the first command on a restored database reports that it moved the ids
@@ -262,7 +265,8 @@ func TestVersion(t *testing.T) {
 
 func TestAStartThatWaitsSaysSo(t *testing.T) {
 	t.Parallel()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/parley?sslmode=disable", "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/parley?sslmode=disable",
+		"PARLEY_VAULT_KEY=" + vaultKey}}
 	k := sh.start("serve")
 	k.errs.wait(t, "PostgreSQL cannot be reached")
 	if text := k.errs.String(); !strings.Contains(text, "wait for the database") {
@@ -292,7 +296,8 @@ func TestCtrlCEndsAStartThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://" + l.Addr().String() + "/parley?sslmode=disable", "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://" + l.Addr().String() + "/parley?sslmode=disable",
+		"PARLEY_VAULT_KEY=" + vaultKey}}
 	k := sh.start("serve")
 	conn, err := l.Accept()
 	if err != nil {

@@ -27,9 +27,13 @@ func TestDevEnvMustBeOwnClosedAndLocal(t *testing.T) {
 		url, says string
 		change    func(t *testing.T, path string) error
 	}{
-		"own":           {server.URL, "", nil},
-		"world-written": {server.URL, "is open to other users (mode 0666)", func(_ *testing.T, path string) error { return os.Chmod(path, 0o666) }},
-		"readable":      {server.URL, "is open to other users (mode 0644)", func(_ *testing.T, path string) error { return os.Chmod(path, 0o644) }},
+		"own": {server.URL, "", nil},
+		"world-written": {server.URL, "is open to other users (mode 0666)", func(_ *testing.T, path string) error {
+			return os.Chmod(path, 0o666)
+		}},
+		"readable": {server.URL, "is open to other users (mode 0644)", func(_ *testing.T, path string) error {
+			return os.Chmod(path, 0o644)
+		}},
 		"another's": {server.URL, "belongs to the user id 65534", func(t *testing.T, path string) error {
 			need.Root(t)
 			return os.Chown(path, 65534, 65534)

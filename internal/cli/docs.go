@@ -76,7 +76,8 @@ pages at /docs.`,
 }
 
 func unknownTopic(name string, near []*docsite.Page) error {
-	p := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("There is no page %q.", name), Why: "parley docs lists the pages.", Do: "Search with parley docs --search."}
+	p := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("There is no page %q.", name), Why: "parley docs lists the pages.",
+		Do: "Search with parley docs --search."}
 	if len(near) > 0 {
 		p.Do = "Did you mean parley docs " + near[0].Topic + "?"
 	}

@@ -36,7 +36,8 @@ func TestDocsPrintsPages(t *testing.T) {
 	if out := sh.must("docs", "--search", "erase a session"); !strings.Contains(out, "retention") {
 		t.Errorf("the search prints %s", out)
 	}
-	for line, want := range map[string]string{"docs aprovals": "Did you mean parley docs guides/approvals?", "docs approvals --search x": "not both", "docs a b": `"b" is too much`} {
+	for line, want := range map[string]string{"docs aprovals": "Did you mean parley docs guides/approvals?",
+		"docs approvals --search x": "not both", "docs a b": `"b" is too much`} {
 		if _, errs, code := sh.run(strings.Fields(line)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("parley %s: exit code %d, %s", line, code, errs)
 		}

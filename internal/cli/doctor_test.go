@@ -18,7 +18,9 @@ func TestDoctorReportsFailures(t *testing.T) {
 	if code != 1 || errs != "" {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	for _, line := range []string{"fail  database    PostgreSQL cannot be reached", "\n                  Start PostgreSQL, or correct DATABASE_URL.", "skip  listen ", "ok    disk ", "fail  url         http://127.0.0.1:1: "} {
+	for _, line := range []string{"fail  database    PostgreSQL cannot be reached",
+		"\n                  Start PostgreSQL, or correct DATABASE_URL.", "skip  listen ", "ok    disk ",
+		"fail  url         http://127.0.0.1:1: "} {
 		if !strings.Contains(out, line) {
 			t.Errorf("no line %q in\n%s", line, out)
 		}

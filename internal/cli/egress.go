@@ -66,7 +66,8 @@ func (c *command) egressAllow() *cobra.Command {
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
 			host, wrong := vault.Host(args[0])
 			if wrong != "" {
-				return &problem{Exit: exitUsage, Code: "REFUSED", What: fmt.Sprintf("%.80q is not a host: %s", args[0], wrong), Do: "Correct the command and run it again."}
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: fmt.Sprintf("%.80q is not a host: %s", args[0], wrong),
+					Do: "Correct the command and run it again."}
 			}
 			err := changeEgress(ctx, a, func(p *client.Egress) { p.Hosts = append(p.Hosts, host) })
 			if err != nil {

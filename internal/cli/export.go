@@ -59,7 +59,8 @@ func (c *command) exportSession(ctx context.Context, remote *client.Client, sess
 			return err
 		}
 		if e, ok := turnErrorOf(f); ok && e.Code == string(event.SessionGone) {
-			return &problem{Exit: exitFailed, Code: e.Code, What: "No events to export.", Why: e.Message, Do: "--format md exports what the session has."}
+			return &problem{Exit: exitFailed, Code: e.Code, What: "No events to export.", Why: e.Message,
+				Do: "--format md exports what the session has."}
 		}
 		if f.Event != client.KindOpen { // an open of this connection, not an event of the session
 			events = append(events, f)
@@ -131,7 +132,8 @@ func writeMarkdown(w io.Writer, session string, messages []client.HistoryMessage
 			if t.OK != nil && !*t.OK {
 				failed = " (failed)"
 			}
-			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool, strings.Join(strings.Fields(callSummary(t.Tool, t.Summary)), " "), failed)
+			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool,
+				strings.Join(strings.Fields(callSummary(t.Tool, t.Summary)), " "), failed)
 		}
 		switch text := spokenText(m); {
 		case text == "":

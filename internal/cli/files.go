@@ -68,7 +68,8 @@ func (c *command) filesUp() *cobra.Command {
 // sendFile reads a file twice: for its hash, and to send it.
 func (c *command) sendFile(ctx context.Context, remote *client.Client, name, mime string) (client.File, error) {
 	if !utf8.ValidString(filepath.Base(name)) {
-		return client.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The name of " + name + " is not UTF-8.", Why: "A file is sent under its name, which is text.", Do: "Give it another name."}
+		return client.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The name of " + name + " is not UTF-8.",
+			Why: "A file is sent under its name, which is text.", Do: "Give it another name."}
 	}
 	f, err := os.Open(c.resolvePath(name))
 	if err != nil {
@@ -123,7 +124,8 @@ func (c *command) filesDown() *cobra.Command {
 				return err
 			}
 			if len(list) == 0 {
-				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "No files match.", Why: "The session has produced no such files.", Do: "parley files list shows the files."}
+				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "No files match.", Why: "The session has produced no such files.",
+					Do: "parley files list shows the files."}
 			}
 			return c.saveFiles(ctx, remote, list, dir)
 		}),

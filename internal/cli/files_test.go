@@ -47,23 +47,27 @@ func TestFilesGoUpAndDown(t *testing.T) {
 	if out := sh.must("files", "down", ids[1]); out != "empty (2).txt\n" || read("empty (2).txt") != "" {
 		t.Errorf("%q", out)
 	}
-	if out := sh.must("files", "list"); !strings.Contains(out, "report.csv") || !strings.Contains(out, "text/csv") || !strings.Contains(out, ids[1]) || !strings.Contains(out, "600000") {
+	if out := sh.must("files", "list"); !strings.Contains(out, "report.csv") || !strings.Contains(out, "text/csv") ||
+		!strings.Contains(out, ids[1]) || !strings.Contains(out, "600000") {
 		t.Error(out)
 	}
 	var sent struct {
 		Data []struct{ Status, Filename string }
 	}
-	if err := json.Unmarshal([]byte(sh.must("files", "up", "page.html", "--json")), &sent); err != nil || len(sent.Data) != 1 || sent.Data[0].Status != "ready" {
+	if err := json.Unmarshal([]byte(sh.must("files", "up", "page.html", "--json")), &sent); err != nil || len(sent.Data) != 1 ||
+		sent.Data[0].Status != "ready" {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	_, more, _ := sh.run("files", "list", "--direction", "in", "--limit", "1")
 	next, ok := strings.CutPrefix(strings.TrimSpace(more), "There are more: parley ")
-	if args := strings.Fields(next); !ok || !slices.Equal(args[:7], []string{"files", "list", "--direction", "in", "--limit", "1", "--cursor"}) {
+	if args := strings.Fields(next); !ok || !slices.Equal(args[:7], []string{"files", "list", "--direction", "in", "--limit", "1",
+		"--cursor"}) {
 		t.Errorf("the output continues with %q", more)
 	} else if out := sh.must(args...); !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) {
 		t.Errorf("%s: %s", next, out)
 	}
-	if err := json.Unmarshal([]byte(sh.must("files", "list", "--json", "--limit", "1")), &sent); err != nil || len(sent.Data) != 1 || sent.Data[0].Filename != "page.html" {
+	if err := json.Unmarshal([]byte(sh.must("files", "list", "--json", "--limit", "1")), &sent); err != nil || len(sent.Data) != 1 ||
+		sent.Data[0].Filename != "page.html" {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	for line, c := range map[string]struct {
@@ -110,7 +114,8 @@ func TestProducedFilesComeDown(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(sh.dir, "results", "evil.csv")); err != nil || string(data) != "a,b\n" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, errs, code := sh.run("files", "down", "--session", session, "--name", "none.csv"); code != 1 || !strings.Contains(errs, "No files match.") {
+	if _, errs, code := sh.run("files", "down", "--session", session, "--name", "none.csv"); code != 1 ||
+		!strings.Contains(errs, "No files match.") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

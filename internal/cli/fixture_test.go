@@ -74,7 +74,8 @@ type server struct {
 func serve(t *testing.T, dsn, listen string, more ...string) *server {
 	t.Helper()
 	slow.Test(t, "runs a server", quick...)
-	environ := append([]string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, more...)
+	environ := append([]string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off",
+		"PARLEY_VAULT_KEY=" + vaultKey}, more...)
 	cfg, err := app.Load(app.Sources{Environ: environ})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,8 @@ func world(t *testing.T, settings ...string) (shell, *server, string) {
 	slow.Test(t, "runs a server", quick...)
 	dsn := dbtest.DSN(t)
 	srv := serve(t, dsn, "127.0.0.1:0", settings...)
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url,
+		"PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 	key := sh.must("keys", "create", "--name", "test", "--scope", "all")
 	sh.environ = append(sh.environ, "PARLEY_API_KEY="+strings.TrimSpace(key))

@@ -50,7 +50,8 @@ the signature instead.`,
 				return nil
 			}
 			if u, err := url.Parse(to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return usageError(cmd, "--forward-to "+strconv.Quote(to)+" is not an address.", "It takes an address such as http://localhost:3000/hooks/parley.")
+				return usageError(cmd, "--forward-to "+strconv.Quote(to)+" is not an address.",
+					"It takes an address such as http://localhost:3000/hooks/parley.")
 			}
 			return c.runRemotely(f.pollReports)(cmd, nil)
 		},
@@ -85,7 +86,8 @@ func (f *forwarder) pollReports(ctx context.Context, remote *client.Client, _ []
 	if _, err := f.newReports(ctx, remote); err != nil { // existing reports are not new
 		return err
 	}
-	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to, callback.FormatSecret(f.secret))
+	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to,
+		callback.FormatSecret(f.secret))
 	return f.c.pollServer(ctx, func(ctx context.Context) error {
 		news, err := f.newReports(ctx, remote)
 		for _, d := range news {

@@ -103,7 +103,8 @@ func (v *viewer) showFrame(f client.Frame) error {
 		v.failed = new(b.failure)
 	case "done":
 		if b.Resumed != nil && !*b.Resumed && v.shown == 0 && v.output != "json" {
-			v.writeLine("The session is completed; no events will follow. See all of it again: parley sessions tail " + plainLine(v.session) + " --after 0")
+			v.writeLine("The session is completed; no events will follow. See all of it again: parley sessions tail " +
+				plainLine(v.session) + " --after 0")
 		}
 	}
 	return nil

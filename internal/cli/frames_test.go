@@ -22,7 +22,8 @@ func TestFramesAreTheBytesOfTheStream(t *testing.T) {
 		}
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.url+"/api/v1/workspaces/test/messages",
-		strings.NewReader(`{"command":"@say \"quoted\" and ünïcode\n@call read {\"path\":\"none.md\"}\n@call attach_file {\"path\":\"none.md\"}\n@say more"}`))
+		strings.NewReader(
+			`{"command":"@say \"quoted\" and ünïcode\n@call read {\"path\":\"none.md\"}\n@call attach_file {\"path\":\"none.md\"}\n@say more"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestFramesAreTheBytesOfTheStream(t *testing.T) {
 	frames := func() (all []byte, stored int) {
 		t.Helper()
 		err := db.QueryRow(t.Context(), `SELECT string_agg(f.bytes, '' ORDER BY f.n), count(*) FILTER (WHERE f.stored)
-			FROM sessions s CROSS JOIN LATERAL audit.frames(s.id) WITH ORDINALITY AS f (turn_id, seq, event, at, stored, bytes, n)`).Scan(&all, &stored)
+			FROM sessions s CROSS JOIN LATERAL audit.frames(s.id) WITH ORDINALITY AS f (turn_id, seq, event, at, stored, bytes, n)`).Scan(
+			&all, &stored)
 		if err != nil {
 			t.Fatal(err)
 		}

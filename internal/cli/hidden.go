@@ -40,7 +40,8 @@ func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.V
 		return value, err
 	}
 	if !isFed(c.Stdin) {
-		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.", Why: "Nothing is piped in, and no terminal is available to ask for it.", Do: "Pipe it in: … < file"}
+		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The value is missing.",
+			Why: "Nothing is piped in, and no terminal is available to ask for it.", Do: "Pipe it in: … < file"}
 	}
 	return readSecret(c.Stdin)
 }

@@ -17,7 +17,8 @@ func TestATypedSecretIsNotEchoed(t *testing.T) {
 	sh.must("workspace", "create", "test")
 	errs, code := newWatched(), make(chan int, 1)
 	go func() {
-		code <- cli.Run(t.Context(), cli.Host{Stdin: terminal, Stdout: errs, Stderr: errs, Environ: sh.environ, Dir: sh.dir}, []string{"secrets", "set", "TOKEN", "--host", "a.example.com"})
+		code <- cli.Run(t.Context(), cli.Host{Stdin: terminal, Stdout: errs, Stderr: errs, Environ: sh.environ, Dir: sh.dir},
+			[]string{"secrets", "set", "TOKEN", "--host", "a.example.com"})
 	}()
 	errs.wait(t, "Value of TOKEN (not shown): ")
 	silent(t, terminal)

@@ -39,7 +39,8 @@ func (c *command) keysCreate() *cobra.Command {
 		Args: nothing,
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if name == "" {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.", Do: "Give one: --name \"web site\"."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.",
+					Do: "Give one: --name \"web site\"."}
 			}
 			if granted, err = apikey.ParseScopes(scopes); err != nil {
 				return err
@@ -62,7 +63,8 @@ func (c *command) keysCreate() *cobra.Command {
 	}
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "what the key is for")
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a scope of the key; may be repeated; all means every scope except admin and server:admin")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"},
+		"a scope of the key; may be repeated; all means every scope except admin and server:admin")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "when the key expires, such as 12h, 90d or 2w; or never")
 	return cmd
 }
@@ -97,7 +99,8 @@ func (c *command) keysList() *cobra.Command {
 			return c.printList(keys, len(keys), "The workspace "+a.slug+" has no keys. Make one: parley keys create --name NAME",
 				[]string{"ID", "NAME", "OWNER", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					return []string{k.ID, k.Name, plainLine(cmp.Or(k.Owner, "-")), keyHint(k), scopeNames(k.Scopes), keyStatus(k, now), formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
+					return []string{k.ID, k.Name, plainLine(cmp.Or(k.Owner, "-")), keyHint(k), scopeNames(k.Scopes), keyStatus(k, now),
+						formatDay(k.ExpiresAt), formatDay(k.LastUsedAt),
 						formatDay(&k.CreatedAt)}
 				})
 		}),
@@ -136,7 +139,8 @@ func (c *command) keysRotate() *cobra.Command {
 				return err
 			}
 			if stay == nil {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "--overlap never would leave two keys.", Do: "Give a time, such as 24h."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.",
+					Why: "--overlap never would leave two keys.", Do: "Give a time, such as 24h."}
 			}
 			key, err := a.RollKey(ctx, keyID(args[0]), *stay)
 			if err != nil {
@@ -186,7 +190,8 @@ func parseDuration(s string) (*time.Duration, error) {
 	if s == "never" {
 		return nil, nil
 	}
-	bad := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s), Why: "A length of time is a number with a unit: 30m, 12h, 90d, 2w.", Do: "Write it so, or never."}
+	bad := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s),
+		Why: "A length of time is a number with a unit: 30m, 12h, 90d, 2w.", Do: "Write it so, or never."}
 	unit, number := time.Duration(0), ""
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		unit, number = 24*time.Hour, days
@@ -206,7 +211,8 @@ func parseDuration(s string) (*time.Duration, error) {
 	case err != nil || d < 0:
 		return nil, bad
 	case d > longest:
-		bad.What, bad.Why, bad.Do = fmt.Sprintf("%q is too long.", s), "The longest time is 36500d, a hundred years.", "Write a shorter one, or never."
+		bad.What, bad.Why, bad.Do = fmt.Sprintf("%q is too long.", s), "The longest time is 36500d, a hundred years.",
+			"Write a shorter one, or never."
 		return nil, bad
 	}
 	return &d, nil

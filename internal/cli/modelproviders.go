@@ -149,7 +149,8 @@ func (c *command) modelsTest() *cobra.Command {
 				return err
 			}
 			if !t.OK {
-				return &problem{Exit: exitFailed, Code: "MODEL_ERROR", What: fmt.Sprintf("%s does not answer: %s", t.Model, orEmpty(t.Error)), Do: "Check the provider: parley models providers"}
+				return &problem{Exit: exitFailed, Code: "MODEL_ERROR", What: fmt.Sprintf("%s does not answer: %s", t.Model,
+					orEmpty(t.Error)), Do: "Check the provider: parley models providers"}
 			}
 			return c.printDone(t, "%s answered in %d ms.", t.Model, t.Milliseconds)
 		}),

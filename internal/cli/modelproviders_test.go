@@ -39,7 +39,8 @@ func TestUnpricedModelsNeedNoLimit(t *testing.T) {
 		{"agent", "edit", "--model", "ollama/llama3.2"},
 		{"workspace", "update", "test", "--model", "ollama/llama3.2"},
 	} {
-		if _, errs, code := sh.run(command...); code != 2 || !strings.Contains(errs, "price of the model ollama/llama3.2 is not known") || !strings.Contains(errs, "PARLEY_PRICES") {
+		if _, errs, code := sh.run(command...); code != 2 || !strings.Contains(errs, "price of the model ollama/llama3.2 is not known") ||
+			!strings.Contains(errs, "PARLEY_PRICES") {
 			t.Errorf("%q: exit code %d, %s", command, code, errs)
 		}
 	}

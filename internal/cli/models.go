@@ -46,7 +46,8 @@ func (c *command) modelsList() *cobra.Command {
 				if m.InUse {
 					inUse = "yes"
 				}
-				return []string{m.Name, inUse, strconv.Itoa(m.ContextWindow), formatRate(m.InputUSD), formatRate(m.CachedUSD), formatRate(m.CacheWriteUSD), formatRate(m.OutputUSD), modelSource(m)}
+				return []string{m.Name, inUse, strconv.Itoa(m.ContextWindow), formatRate(m.InputUSD), formatRate(m.CachedUSD),
+					formatRate(m.CacheWriteUSD), formatRate(m.OutputUSD), modelSource(m)}
 			})
 	})
 	workspaceFlag(cmd)

@@ -61,7 +61,8 @@ func (o *optionFlags) readOptions(c *command, cmd *cobra.Command, m *client.Mess
 	m.Agent, m.AgentVersion = o.agent.name, client.AgentVersion(o.agent.version)
 	for _, id := range o.files {
 		if uuid.Validate(id) != nil {
-			return usageError(cmd, fmt.Sprintf("--attach cannot be %q.", id), "It takes the id of an uploaded file: parley files upload FILE prints it.")
+			return usageError(cmd, fmt.Sprintf("--attach cannot be %q.", id),
+				"It takes the id of an uploaded file: parley files upload FILE prints it.")
 		}
 		m.Attachments = append(m.Attachments, client.Attached{FileID: id})
 	}

@@ -33,7 +33,8 @@ func (c *command) readOwnTools(cmd *cobra.Command, value string) (tools []client
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&tools); err != nil || dec.More() {
-		return nil, usageError(cmd, "The value of --tools is not a list of tools.", `It is JSON such as [{"name":"get_time","description":"The time."}], or @FILE.`)
+		return nil, usageError(cmd, "The value of --tools is not a list of tools.",
+			`It is JSON such as [{"name":"get_time","description":"The time."}], or @FILE.`)
 	}
 	return tools, nil
 }

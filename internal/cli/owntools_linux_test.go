@@ -9,7 +9,8 @@ import (
 
 // ownTools is a file of tools, and ownCalls a message whose turn calls them.
 const (
-	ownTools = `[{"name":"get_weather","description":"The weather.","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}},{"name":"get_time"}]`
+	ownTools = `[{"name":"get_weather","description":"The weather.","input_schema":{"type":"object",` +
+		`"properties":{"city":{"type":"string"}}}},{"name":"get_time"}]`
 	ownCalls = "@call get_weather {\"city\":\"Paris\"} get_time {}\n@say Done."
 )
 
@@ -43,7 +44,8 @@ func TestSendWithOwnTools(t *testing.T) {
 			continue
 		}
 		_, command, found := strings.Cut(errs, "Resume it: parley ")
-		if !found || !strings.Contains(errs, "results can be posted:\n  curl \"$PARLEY_URL/api") || !strings.Contains(errs, `/tool-results"`) || !strings.Contains(errs, `"tool_use_id":"call_`) {
+		if !found || !strings.Contains(errs, "results can be posted:\n  curl \"$PARLEY_URL/api") ||
+			!strings.Contains(errs, `/tool-results"`) || !strings.Contains(errs, `"tool_use_id":"call_`) {
 			t.Fatalf("%s", errs)
 		}
 		p := sh.attend("sessions", "tail", strings.Fields(command)[2], "--after", "0")

@@ -88,7 +88,8 @@ func TestAllowlistFromAdditionToRevocation(t *testing.T) {
 		return all.Data
 	}
 	entries := list()
-	if len(entries) != 1 || entries[0]["pattern"] != "bash(git diff *)" || !strings.HasPrefix(fmt.Sprint(entries[0]["added_by"]), "cli:") || entries[0]["hits"] != 0.0 {
+	if len(entries) != 1 || entries[0]["pattern"] != "bash(git diff *)" || !strings.HasPrefix(fmt.Sprint(entries[0]["added_by"]), "cli:") ||
+		entries[0]["hits"] != 0.0 {
 		t.Fatalf("%v", entries)
 	}
 	id := entries[0]["allowlist_id"].(string)

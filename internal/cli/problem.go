@@ -218,7 +218,8 @@ func explainAnswer(e *client.Error) *problem {
 // notParley describes a response that is not Parley's: from a proxy in front of the server, or from
 // another server.
 func notParley(e *client.Error) *problem {
-	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "The response is not from Parley.", Why: e.Message, Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
+	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "The response is not from Parley.", Why: e.Message,
+		Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
 	if e.Status == http.StatusTooManyRequests || e.Status >= 500 {
 		p.Do = "Try again, or set PARLEY_URL to where the server is."
 	}

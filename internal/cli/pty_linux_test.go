@@ -77,7 +77,8 @@ type person struct {
 func (s shell) attend(args ...string) *person {
 	s.t.Helper()
 	keys, terminal := pty(s.t)
-	p := &person{t: s.t, keys: keys, terminal: terminal, screen: newWatched(), out: newWatched(), interrupts: make(chan os.Signal, 4), code: make(chan int, 1)}
+	p := &person{t: s.t, keys: keys, terminal: terminal, screen: newWatched(), out: newWatched(), interrupts: make(chan os.Signal, 4),
+		code: make(chan int, 1)}
 	go func() { // ends when the terminal is closed
 		buf := make([]byte, 4096)
 		for {
@@ -89,7 +90,8 @@ func (s shell) attend(args ...string) *person {
 		}
 	}()
 	go func() {
-		p.code <- cli.Run(s.t.Context(), cli.Host{Stdin: terminal, Stdout: p.out, Stderr: terminal, Environ: s.environ, Dir: s.dir, Interrupts: p.interrupts}, args)
+		p.code <- cli.Run(s.t.Context(), cli.Host{Stdin: terminal, Stdout: p.out, Stderr: terminal, Environ: s.environ, Dir: s.dir,
+			Interrupts: p.interrupts}, args)
 	}()
 	return p
 }

@@ -65,10 +65,12 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 		if rest := sh.must(strings.Fields(command)...); output != "json" && rest != "Done.\n" {
 			t.Errorf("%s: the rest is %q", output, rest)
 		}
-		if _, errs, code := sh.run("approvals", "allow", id); code != 0 || !strings.Contains(errs, "decided before: allowed. See the result: parley sessions show ") || strings.Contains(errs, "continues") {
+		if _, errs, code := sh.run("approvals", "allow", id); code != 0 ||
+			!strings.Contains(errs, "decided before: allowed. See the result: parley sessions show ") || strings.Contains(errs, "continues") {
 			t.Errorf("%s: allowed again: exit code %d, %s", output, code, errs)
 		}
-		if got := sh.must("approvals", "show", id); !strings.Contains(got, "allowed by the key ") || !strings.Contains(got, "┃   content: At four.") {
+		if got := sh.must("approvals", "show", id); !strings.Contains(got, "allowed by the key ") ||
+			!strings.Contains(got, "┃   content: At four.") {
 			t.Errorf("%s: shown as %s", output, got)
 		}
 	}
@@ -108,12 +110,14 @@ func TestApproveSaysWhoAnswers(t *testing.T) {
 			if code != c.code || !strings.Contains(errs, c.says) {
 				t.Errorf("%s, %s: exit code %d, %s%s", c.name, output, code, out, errs)
 			}
-			if ended := c.code == 0 || c.code == 6; ended != strings.Contains(out, "Done.") || output == "json" && ended != strings.Contains(out, `"success":true`) {
+			if ended := c.code == 0 || c.code == 6; ended != strings.Contains(out, "Done.") ||
+				output == "json" && ended != strings.Contains(out, `"success":true`) {
 				t.Errorf("%s, %s: %s", c.name, output, out)
 			}
 		}
 	}
-	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told, "This was denied: The sender of the message denies every approval.") {
+	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told,
+		"This was denied: The sender of the message denies every approval.") {
 		t.Errorf("the agent receives\n%s", told)
 	}
 	if got := sh.must("wiki", "get", "wiki/tea.md"); got != "At four." {
@@ -141,7 +145,8 @@ func TestSomebodyElseAnswers(t *testing.T) {
 		k := sh.start("send", "--approve", "wait", "--output", c.output, writes)
 		k.errs.wait(t, "(or deny).")
 		sh.must("approvals", c.command, asked.FindStringSubmatch(k.errs.String())[1])
-		if code := wait.Receive(t, "the exit code", k.code); code != c.code || !strings.Contains(k.errs.String(), c.says) || !strings.Contains(k.out.String(), "Done.") {
+		if code := wait.Receive(t, "the exit code", k.code); code != c.code || !strings.Contains(k.errs.String(), c.says) ||
+			!strings.Contains(k.out.String(), "Done.") {
 			t.Errorf("%s, %s: exit code %d, %s%s", c.output, c.command, code, k.out, k.errs)
 		}
 	}
@@ -163,7 +168,8 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t, "PARLEY_APPROVAL_WINDOW=1s", "PARLEY_CALLS_PER_MINUTE=0")
 	for _, output := range []string{"text", "json"} {
-		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 || !strings.Contains(errs, "The approval has expired") || !strings.Contains(out, "Done.") {
+		if out, errs, code := sh.run("send", "--approve", "wait", "--output", output, writes); code != 6 ||
+			!strings.Contains(errs, "The approval has expired") || !strings.Contains(out, "Done.") {
 			t.Errorf("%s: exit code %d, %s%s", output, code, out, errs)
 		}
 	}
@@ -250,7 +256,8 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 		id, _, _ := strings.Cut(rest, " ")
 		out, errs, code := sh.pipe(strings.NewReader(c.stdin), append(strings.Fields(c.args), id)...)
 		said += out + errs
-		if got := sh.must("approvals", "show", id); code != c.code || !strings.Contains(got, "status    "+c.status) || !strings.Contains(got, "> to read the issues") {
+		if got := sh.must("approvals", "show", id); code != c.code || !strings.Contains(got, "status    "+c.status) ||
+			!strings.Contains(got, "> to read the issues") {
 			t.Errorf("%s: exit code %d, %s%s", c.args, code, errs, got)
 		}
 		if c.status == "pending" {
@@ -262,7 +269,8 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 		}
 		said += k.out.String() + k.errs.String()
 	}
-	if _, errs, code := sh.scoped("chat,sessions:read").run("send", "--approve", "never", wants); code != 3 || !strings.Contains(errs, `"secret_url"`) {
+	if _, errs, code := sh.scoped("chat,sessions:read").run("send", "--approve", "never", wants); code != 3 ||
+		!strings.Contains(errs, `"secret_url"`) {
 		t.Errorf("--approve never: exit code %d, %s", code, errs)
 	}
 	if strings.Contains(said, token[:8]) {
@@ -344,7 +352,8 @@ func TestOptionsReachTheServer(t *testing.T) {
 			CallbackID string `json:"callback_id"`
 		}
 	}
-	if out := sh.must("send", "--callback", "https://listen.invalid/", "--output", "json", "@say x"); json.Unmarshal([]byte(out), &body) != nil || body.Data.CallbackID == "" {
+	if out := sh.must("send", "--callback", "https://listen.invalid/", "--output", "json", "@say x"); json.Unmarshal([]byte(out),
+		&body) != nil || body.Data.CallbackID == "" {
 		t.Errorf("a callback as JSON: %s", out)
 	}
 	for _, output := range []string{"text", "json"} {

@@ -36,7 +36,8 @@ func (c *command) dialServer(cmd *cobra.Command, retrying func(client.Retry)) (*
 		return nil, err
 	}
 	if target.Workspace == "" {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.",
+			Do: "Set it, or name one with --workspace."}
 	}
 	return c.clientOf(target, retrying)
 }
@@ -53,7 +54,8 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 }
 
 // runRemotely wraps the work of a command that calls the server: settings, client, Ctrl-C.
-func (c *command) runRemotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
+func (c *command) runRemotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		remote, err := c.dialServer(cmd, nil)
 		if err != nil {
@@ -92,11 +94,13 @@ func (c *command) targetServer(cmd *cobra.Command) (app.DevEnv, error) {
 	switch source := cfg.Source("PARLEY_URL"); {
 	case target.APIKey == "" && source != "":
 		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "The API key is missing.",
-			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is used only if neither is set.",
-			Do:  "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
+			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir +
+				"/dev.env is used only if neither is set.",
+			Do: "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
 	case target.APIKey == "":
-		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "The API key is missing.", Why: "PARLEY_API_KEY is not set, and this folder has no " + app.DevDir + "/dev.env.",
-			Do: "Set it, or start parley serve --dev in this directory."}
+		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "The API key is missing.",
+			Why: "PARLEY_API_KEY is not set, and this folder has no " + app.DevDir + "/dev.env.",
+			Do:  "Set it, or start parley serve --dev in this directory."}
 	}
 	return target, nil
 }

@@ -27,7 +27,8 @@ func TestAKeyIsTakenAsItComes(t *testing.T) {
 	for _, bad := range []string{key + "\nx", key[:20] + "\u200b" + key[20:]} {
 		sh.environ[len(sh.environ)-2] = bad
 		for _, args := range [][]string{{"send", "@say Hi."}, {"mcp"}, {"sessions", "list"}} {
-			if _, errs, code := sh.run(args...); code != 2 || !strings.Contains(errs, "PARLEY_API_KEY") || strings.Contains(errs, strings.TrimPrefix(key, "PARLEY_API_KEY=")[:16]) || strings.Contains(errs, "again") {
+			if _, errs, code := sh.run(args...); code != 2 || !strings.Contains(errs, "PARLEY_API_KEY") ||
+				strings.Contains(errs, strings.TrimPrefix(key, "PARLEY_API_KEY=")[:16]) || strings.Contains(errs, "again") {
 				t.Errorf("%v: exit code %d: %s", args, code, errs)
 			}
 		}
@@ -57,17 +58,20 @@ func TestWhatIsNotParleyIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range []string{
-			"ready", "sessions list", "sessions show x", "sessions tail x", "sessions cancel x", "sessions export x --format json", "sessions context x",
+			"ready", "sessions list", "sessions show x", "sessions tail x", "sessions cancel x", "sessions export x --format json",
+			"sessions context x",
 			"send hi", "send --output json hi", "send --callback https://app.example/ hi", "approvals list", "approvals show x", "approvals allow x",
 			"files list", "files up a.csv", "files down x", "callbacks show x", "callbacks redeliver x",
 		} {
 			_, errs, code := sh.run(strings.Fields(line)...)
-			if code != 5 || !strings.Contains(errs, "is not from Parley: ") || !strings.Contains(errs, "Set PARLEY_URL") || strings.Contains(errs, "pass-word") || strings.Contains(errs, "Trying again") {
+			if code != 5 || !strings.Contains(errs, "is not from Parley: ") || !strings.Contains(errs, "Set PARLEY_URL") ||
+				strings.Contains(errs, "pass-word") || strings.Contains(errs, "Trying again") {
 				t.Errorf("%d %s: parley %s: exit code %d: %s", c.status, c.answer, line, code, errs)
 			}
 		}
 		call := strings.NewReader(mcpCall("1", "hi"))
-		if out, errs, code := sh.pipe(call, "mcp"); code != 0 || !strings.Contains(out, `"id":1`) || !strings.Contains(out, "is not from Parley: ") {
+		if out, errs, code := sh.pipe(call, "mcp"); code != 0 || !strings.Contains(out, `"id":1`) ||
+			!strings.Contains(out, "is not from Parley: ") {
 			t.Errorf("%d %s: parley mcp: exit code %d: %s%s", c.status, c.answer, code, out, errs)
 		}
 	}
@@ -81,7 +85,8 @@ func TestAnAddressIsShownWithoutItsPassword(t *testing.T) {
 		strings.Replace(srv.url, "://", "://user:pass-word@", 1): 0,
 		"http://user:pass-word@127.0.0.1:1":                      5,
 	} {
-		if _, errs, code := sh.run("ready", "--url", address); code != want || !strings.Contains(errs, "@127.0.0.1") || strings.Contains(errs, "pass-word") {
+		if _, errs, code := sh.run("ready", "--url", address); code != want || !strings.Contains(errs, "@127.0.0.1") ||
+			strings.Contains(errs, "pass-word") {
 			t.Errorf("%s: exit code %d: %s", address, code, errs)
 		}
 	}

@@ -80,10 +80,11 @@ PARLEY_AUDIT_RETENTION of this command. Servers remove partitions hourly, by the
 			if r.PastSessions > 0 {
 				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.PastSessions, pluralize(r.PastSessions, "session is", "sessions are"))
 			}
-			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"}, func(i int) []string {
-				p := shown[i]
-				return []string{p.Partition, p.Holds, formatDay(&p.Until), strconv.FormatInt(p.Bytes, 10)}
-			})
+			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"},
+				func(i int) []string {
+					p := shown[i]
+					return []string{p.Partition, p.Holds, formatDay(&p.Until), strconv.FormatInt(p.Bytes, 10)}
+				})
 		}),
 	}
 }

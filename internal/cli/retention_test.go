@@ -39,20 +39,23 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "does not exist in this workspace"},
 		"nothing":       {nil, "", "SESSION is missing"},
 	} {
-		if _, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"sessions", "erase"}, c.args...)...); code != 2 || !strings.Contains(errs, c.want) {
+		if _, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"sessions", "erase"}, c.args...)...); code != 2 ||
+			!strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d, %s", what, code, errs)
 		}
 	}
 	if !strings.Contains(sessions(), "nobody else") {
 		t.Fatal("it was already deleted")
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 || !strings.Contains(errs, "permanently?") || !strings.Contains(errs, "Erased the session.") {
+	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 ||
+		!strings.Contains(errs, "permanently?") || !strings.Contains(errs, "Erased the session.") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if got := sessions(); strings.Contains(got, "nobody else") || strings.Contains(got, "bob") || !strings.Contains(got, "erased_at") {
 		t.Errorf("%s", got)
 	}
-	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 || !strings.Contains(errs, "erased before, at "+time.Now().Format("2006-")) {
+	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 ||
+		!strings.Contains(errs, "erased before, at "+time.Now().Format("2006-")) {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
 	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "was erased") {
@@ -74,14 +77,16 @@ func TestErasingEndsATurnThatRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &open); err != nil || len(open.Data) != 1 {
 		t.Fatalf("%+v, %v", open, err)
 	}
-	if _, errs, code := sh.run("sessions", "erase", open.Data[0].SessionID, "--yes"); code != 0 || !strings.Contains(errs, "Canceled 1 turn.") {
+	if _, errs, code := sh.run("sessions", "erase", open.Data[0].SessionID, "--yes"); code != 0 ||
+		!strings.Contains(errs, "Canceled 1 turn.") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if code := wait.Receive(t, "the exit code", k.code); code == 0 || !strings.Contains(k.out.String(), `"canceled"`) {
 		t.Errorf("exit code %d: %s", code, k.out.String())
 	}
 	var canceler, protocol, eraser string
-	err := dbtest.Pool(t, dsn).QueryRow(t.Context(), `SELECT t.canceled_by_kind, t.canceled_protocol, s.erased_by FROM audit.turns t JOIN audit.sessions s USING (session_id)`).
+	err := dbtest.Pool(t, dsn).QueryRow(t.Context(),
+		`SELECT t.canceled_by_kind, t.canceled_protocol, s.erased_by FROM audit.turns t JOIN audit.sessions s USING (session_id)`).
 		Scan(&canceler, &protocol, &eraser)
 	if err != nil || canceler != "command" || protocol != "rest" || eraser != systemUser(t) {
 		t.Errorf("the audit has %v, %q, %q, %q", err, canceler, protocol, eraser)
@@ -102,7 +107,8 @@ func TestRetentionTellsWhatTheLogHolds(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
 	out, errs, code := sh.run("retention")
-	if code != 0 || !strings.Contains(out, "events_delta_"+time.Now().UTC().Format("20060102")) || !strings.Contains(out, "events_record_") || !strings.Contains(errs, "Text is needed from") {
+	if code != 0 || !strings.Contains(out, "events_delta_"+time.Now().UTC().Format("20060102")) ||
+		!strings.Contains(out, "events_record_") || !strings.Contains(errs, "Text is needed from") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	var list struct {

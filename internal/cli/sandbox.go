@@ -39,7 +39,8 @@ those of serve --dev and of a runner.`,
 			}
 			box, err := app.OpenSandbox(cmd.Context(), cfg)
 			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "Commands cannot be contained here.", Why: unavailable.Reason, Do: unavailable.Remedy}
+				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "Commands cannot be contained here.",
+					Why: unavailable.Reason, Do: unavailable.Remedy}
 			}
 			if err != nil {
 				return err
@@ -48,9 +49,12 @@ those of serve --dev and of a runner.`,
 			unlimited, ok := errors.AsType[*sandbox.Unavailable](box.Limited())
 			switch {
 			case !ok:
-				return c.printDone(object{"contained": true, "limited": true}, "Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
+				return c.printDone(object{"contained": true, "limited": true},
+					"Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
 			case cfg.Sandbox == "require-limits":
-				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason, Do: unlimited.Remedy}
+				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE",
+					What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason,
+					Do: unlimited.Remedy}
 			}
 			return c.printDone(object{"contained": true, "limited": false, "reason": unlimited.Reason},
 				"Commands can be contained here.\n%s The server watches it instead, ten times a second. %s", unlimited.Reason, unlimited.Remedy)

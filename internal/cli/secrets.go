@@ -46,7 +46,8 @@ goes only into request bodies: --in-body.`,
 		Args: exactArguments("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if surfaces := r.InQuery || r.InBody || r.AllowHTTP; len(r.Hosts) == 0 && (surfaces || noValue) {
-				return usageError(cmd, "--host is missing.", "--in-query, --in-body, --allow-http and --no-value are for registering a secret, which names its hosts.")
+				return usageError(cmd, "--host is missing.",
+					"--in-query, --in-body, --allow-http and --no-value are for registering a secret, which names its hosts.")
 			}
 			return nil
 		},
@@ -54,7 +55,8 @@ goes only into request bodies: --in-body.`,
 			r.Name = args[0]
 			if len(r.Hosts) == 0 {
 				var err error
-				if r, err = registered(ctx, a, r.Name, "A new secret needs the hosts that may receive it: parley secrets set "+r.Name+" --host api.example.com"); err != nil {
+				if r, err = registered(ctx, a, r.Name, "A new secret needs the hosts that may receive it: parley secrets set "+r.Name+
+					" --host api.example.com"); err != nil {
 					return err
 				}
 			}
@@ -81,7 +83,8 @@ goes only into request bodies: --in-body.`,
 		}),
 	}
 	workspaceFlag(cmd)
-	cmd.Flags().StringSliceVar(&r.Hosts, "host", nil, "a host that may receive the value, such as api.github.com, *.example.com or example.com:8443; may be repeated")
+	cmd.Flags().StringSliceVar(&r.Hosts, "host", nil,
+		"a host that may receive the value, such as api.github.com, *.example.com or example.com:8443; may be repeated")
 	cmd.Flags().BoolVar(&r.InQuery, "in-query", false, "send the value in query strings too")
 	cmd.Flags().BoolVar(&r.InBody, "in-body", false, "send the value in request bodies too")
 	cmd.Flags().BoolVar(&r.AllowHTTP, "allow-http", false, "send the value without TLS too")
@@ -98,7 +101,8 @@ func registered(ctx context.Context, a *administration, name, remedy string) (cl
 	if err != nil {
 		return client.CredentialChange{}, err
 	}
-	p := &problem{Exit: exitUsage, Code: "UNKNOWN_SECRET", What: name + " is not registered.", Why: "The workspace has no secrets.", Do: remedy}
+	p := &problem{Exit: exitUsage, Code: "UNKNOWN_SECRET", What: name + " is not registered.", Why: "The workspace has no secrets.",
+		Do: remedy}
 	for i, s := range list {
 		switch {
 		case s.Name == name:
@@ -173,7 +177,8 @@ func (c *command) secretsRemove() *cobra.Command {
 			if len(users) > 0 {
 				used = " " + args[0] + " is used by " + strings.Join(users, ", ") + "."
 			}
-			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?%s", args[0], used), "Nothing was removed."+used); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Remove %s and delete its value permanently?%s", args[0], used),
+				"Nothing was removed."+used); err != nil {
 				return err
 			}
 			if err := a.DeleteCredential(ctx, args[0]); err != nil {

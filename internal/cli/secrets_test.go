@@ -17,7 +17,8 @@ const token = "ghp_0123456789-&-abc"
 
 func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	t.Parallel()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test",
+		"PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 
 	said := ""
@@ -29,13 +30,16 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	if errs, code := set(token, "GITHUB_TOKEN"); code != 2 || !strings.Contains(errs, "--host api.example.com") {
 		t.Errorf("a new secret without hosts: %d, %s", code, errs)
 	}
-	if errs, code := set(token+"\r\n", "GITHUB_TOKEN", "--host", "API.GitHub.com", "--host", "*.example.com:8443", "--in-body"); code != 0 || !strings.Contains(errs, "version 1") {
+	if errs, code := set(token+"\r\n", "GITHUB_TOKEN", "--host", "API.GitHub.com", "--host", "*.example.com:8443",
+		"--in-body"); code != 0 || !strings.Contains(errs, "version 1") {
 		t.Errorf("set: %d, %s", code, errs)
 	}
-	if errs, code := set(token+"-2\n", "GITHUB_TOKEN"); code != 0 || !strings.Contains(errs, "version 2") || !strings.Contains(errs, "api.github.com") {
+	if errs, code := set(token+"-2\n", "GITHUB_TOKEN"); code != 0 || !strings.Contains(errs, "version 2") ||
+		!strings.Contains(errs, "api.github.com") {
 		t.Errorf("set another value: %d, %s", code, errs)
 	}
-	if errs, code := set("", "CRM_KEY", "--host", "crm.example.com", "--no-value"); code != 0 || !strings.Contains(errs, "without a value yet") {
+	if errs, code := set("", "CRM_KEY", "--host", "crm.example.com", "--no-value"); code != 0 ||
+		!strings.Contains(errs, "without a value yet") {
 		t.Errorf("register: %d, %s", code, errs)
 	}
 	for what, c := range map[string]struct{ stdin, args, want string }{
@@ -61,11 +65,13 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	sh.environ = sh.environ[:2]
 	var list struct{ Data []vault.Credential }
 	out := sh.must("secrets", "list", "--json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data) != 2 || list.Data[0].HasValue || !list.Data[1].HasValue || !list.Data[1].InBody {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data) != 2 || list.Data[0].HasValue || !list.Data[1].HasValue ||
+		!list.Data[1].InBody {
 		t.Errorf("list: %s, %v", out, err)
 	}
 	for what, answer := range map[string]string{"not confirmed": "n\n", "nobody there": ""} {
-		if _, errs, code := sh.pipe(strings.NewReader(answer), "secrets", "rm", "GITHUB_TOKEN"); code != 2 || !strings.Contains(errs, "permanently? [y/N]") || !strings.Contains(errs, "Nothing was removed.") {
+		if _, errs, code := sh.pipe(strings.NewReader(answer), "secrets", "rm", "GITHUB_TOKEN"); code != 2 ||
+			!strings.Contains(errs, "permanently? [y/N]") || !strings.Contains(errs, "Nothing was removed.") {
 			t.Errorf("%s: exit code %d, %s", what, code, errs)
 		}
 	}
@@ -78,13 +84,16 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	if strings.Contains(strings.ReplaceAll(said, `"`+token+`" is too much`, ""), token) {
 		t.Errorf("a value is shown: %s", said)
 	}
-	if _, errs, code := sh.run("secrets", "rm", "CRM_KEY"); code != 2 || !strings.Contains(errs, "Registered are GITHUB_TOKEN") || strings.Contains(errs, "[y/N]") {
+	if _, errs, code := sh.run("secrets", "rm", "CRM_KEY"); code != 2 || !strings.Contains(errs, "Registered are GITHUB_TOKEN") ||
+		strings.Contains(errs, "[y/N]") {
 		t.Errorf("removed twice: %d, %s", code, errs)
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "secrets", "rm", "GITHUB_TOKEN"); code != 0 || !strings.Contains(errs, "Removed GITHUB_TOKEN.") {
+	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "secrets", "rm", "GITHUB_TOKEN"); code != 0 ||
+		!strings.Contains(errs, "Removed GITHUB_TOKEN.") {
 		t.Errorf("remove: %d, %s", code, errs)
 	}
-	if _, errs, code := sh.run("secrets", "set", "A", "--host", "a.example.com", "--no-value"); code != 2 || !strings.Contains(errs, "parley vault key") {
+	if _, errs, code := sh.run("secrets", "set", "A", "--host", "a.example.com", "--no-value"); code != 2 ||
+		!strings.Contains(errs, "parley vault key") {
 		t.Errorf("without a master key: %d, %s", code, errs)
 	}
 }
@@ -92,7 +101,8 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 // TestWarningsAboutValues sets values that can be guessed or that have several lines.
 func TestWarningsAboutValues(t *testing.T) {
 	t.Parallel()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test",
+		"PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 	const guessable, writeLines = "a host that returns what it receives can reveal it", "has several lines"
 	pem := "-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEF\r\n-----END PRIVATE KEY-----\r\n"
@@ -114,7 +124,8 @@ func TestWarningsAboutValues(t *testing.T) {
 		{"", "OTHER --host a.example.com --file " + file, writeLines},
 	} {
 		_, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"secrets", "set"}, strings.Fields(c.args)...)...)
-		if code != 0 || strings.Contains(errs, "Warning:") != (c.warnings != "") || !strings.Contains(errs, c.warnings) || strings.Contains(errs, "4711") || strings.Contains(errs, "MIIE") {
+		if code != 0 || strings.Contains(errs, "Warning:") != (c.warnings != "") || !strings.Contains(errs, c.warnings) ||
+			strings.Contains(errs, "4711") || strings.Contains(errs, "MIIE") {
 			t.Errorf("%s: %d, %s", c.args, code, errs)
 		}
 	}
@@ -163,7 +174,8 @@ func TestMasterKeysAreRotated(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	var under string
-	if err := conn.QueryRow(t.Context(), `SELECT string_agg(id, ' ') FROM vault_keys`).Scan(&under); err != nil || under+":" != second[:len(under)+1] {
+	if err := conn.QueryRow(t.Context(), `SELECT string_agg(id, ' ') FROM vault_keys`).Scan(&under); err != nil ||
+		under+":" != second[:len(under)+1] {
 		t.Errorf("keys in use: %s, %v", under, err)
 	}
 }

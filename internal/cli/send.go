@@ -112,7 +112,9 @@ func (s *sending) sendMessage(cmd *cobra.Command) error {
 	case s.output == "json":
 		return s.awaitAnswer(cmd.Context())
 	}
-	return s.newViewer().watchFrames(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] { return s.remote.Send(ctx, s.message) })
+	return s.newViewer().watchFrames(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
+		return s.remote.Send(ctx, s.message)
+	})
 }
 
 func (s *sending) newViewer() *viewer {

@@ -44,7 +44,8 @@ func TestSendPutsStdinFirst(t *testing.T) {
 	if _, _, code := sh.run("send"); code != 2 {
 		t.Errorf("no message: exit code %d", code)
 	}
-	if out, errs, code := sh.pipe(strings.NewReader("@say Gr\xfc\xdfe\n"), "send"); code != 2 || out != "" || !strings.Contains(errs, "is not UTF-8") {
+	if out, errs, code := sh.pipe(strings.NewReader("@say Gr\xfc\xdfe\n"), "send"); code != 2 || out != "" ||
+		!strings.Contains(errs, "is not UTF-8") {
 		t.Errorf("Latin-1: stdout %q, exit code %d, %s", out, code, errs)
 	}
 	if out, errs, code := sh.run("send", "@say Gr\xfc\xdfe"); code != 2 || out != "" || !strings.Contains(errs, "is not UTF-8") {
@@ -108,11 +109,13 @@ func TestExitCodesTellWhatHappened(t *testing.T) {
 	}{
 		{"answer", sh, []string{"send", "@say ok"}, 0, ""},
 		{"failed turn", sh, []string{"send", "@error model_error"}, 1, "model_error"},
-		{"no such session", sh, []string{"send", "--session", "0192f0aa-0000-7000-8000-000000000001", "hi"}, 2, "does not exist in this workspace"},
+		{"no such session", sh, []string{"send", "--session", "0192f0aa-0000-7000-8000-000000000001", "hi"}, 2,
+			"does not exist in this workspace"},
 		{"no workspace", with("PARLEY_WORKSPACE=other"), []string{"send", "hi"}, 2, "PARLEY_WORKSPACE"},
 		{"wrong key", with("PARLEY_API_KEY=prl_nonsense"), []string{"send", "hi"}, 4, "not valid"},
 		{"no key", shell{t, t.TempDir(), nil}, []string{"send", "hi"}, 4, "PARLEY_API_KEY"},
-		{"nobody listens", with("PARLEY_URL=http://127.0.0.1:1"), []string{"send", "hi"}, 5, "Cannot connect to 127.0.0.1:1: connection refused."},
+		{"nobody listens", with("PARLEY_URL=http://127.0.0.1:1"), []string{"send", "hi"}, 5,
+			"Cannot connect to 127.0.0.1:1: connection refused."},
 		{"not ready", with("PARLEY_URL=http://127.0.0.1:1"), []string{"ready"}, 5, "connection refused"},
 		{"ready", sh, []string{"ready"}, 0, ""},
 	} {

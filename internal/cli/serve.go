@@ -54,7 +54,8 @@ reconnect. A second Ctrl-C or SIGTERM hands the turns over at once. A third ends
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&dev, "dev", false, "use "+app.DevDir+": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
+	cmd.Flags().BoolVar(&dev, "dev", false, "use "+app.DevDir+
+		": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
 	addSettingFlag(cmd, "listen", "PARLEY_LISTEN", "address to listen on")
 	addSettingFlag(cmd, "workers", "PARLEY_WORKERS", "turns that this process runs at once")
 	switchOff(cmd, "no-workers", "PARLEY_WORKERS", "0", "serve requests only, run no turns")
@@ -83,11 +84,13 @@ func (c *command) devCommand() *cobra.Command {
 			if _, err := os.Stat(dir); err != nil {
 				return c.printDone(object{"deleted": nil}, "%s does not exist.", dir)
 			}
-			if err := c.requireConsent(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir),
+				"Nothing was deleted."); err != nil {
 				return err
 			}
 			if err := app.ResetDev(cmd.Context(), dir); err != nil {
-				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: errorSentence(err), Do: "Stop the server that uses them."}
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: errorSentence(err),
+					Do: "Stop the server that uses them."}
 			}
 			return c.printDone(object{"deleted": dir}, "Deleted %s.", dir)
 		},

@@ -61,8 +61,9 @@ func (c *command) listFolder(ctx context.Context, a *administration, session str
 
 func (c *command) printFile(ctx context.Context, a *administration, session, path string) error {
 	if isTerminal(c.Stdout) {
-		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.", Why: "An agent has made it, and it can steer the terminal.",
-			Do: "Add > FILE, or | less."}
+		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.",
+			Why: "An agent has made it, and it can steer the terminal.",
+			Do:  "Add > FILE, or | less."}
 	}
 	if !utf8.ValidString(path) {
 		path = strconv.Quote(path)
@@ -71,5 +72,6 @@ func (c *command) printFile(ctx context.Context, a *administration, session, pat
 }
 
 func noSessionID(word string) error {
-	return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a session id.", word), Why: "It is a UUID.", Do: "parley sessions list shows them."}
+	return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a session id.", word), Why: "It is a UUID.",
+		Do: "parley sessions list shows them."}
 }

@@ -23,7 +23,8 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 		"PARLEY_API_KEY=" + strings.TrimSpace(sh.must("keys", "create", "--name", "reader", "--scope", "sessions:read"))}}
 	pool := dbtest.Pool(t, dsn)
 	c := workdir.Claim{Session: uuid.Must(uuid.NewV7()), Epoch: 1}
-	if err := pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) SELECT $1, id FROM workspaces RETURNING workspace_id`, c.Session).Scan(&c.Workspace); err != nil {
+	if err := pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) SELECT $1, id FROM workspaces RETURNING workspace_id`,
+		c.Session).Scan(&c.Workspace); err != nil {
 		t.Fatal(err)
 	}
 	id, dir := c.Session.String(), t.TempDir()

@@ -21,7 +21,8 @@ func (c *command) sessionsCommand() *cobra.Command {
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
-	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsContext(), c.sessionsFork(), c.sessionsCancel(), c.sessionsUpdate(), c.sessionsFiles(), c.sessionsErase())
+	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsContext(), c.sessionsFork(), c.sessionsCancel(),
+		c.sessionsUpdate(), c.sessionsFiles(), c.sessionsErase())
 }
 
 func (c *command) sessionsList() *cobra.Command {

@@ -32,7 +32,8 @@ stores the first. An unchanged skill gets no new version.`,
 				return err
 			}
 			if wrong := lintSkills(files); len(wrong) > 0 {
-				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
+				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"),
+					Do: "Correct it and push again."}
 			}
 			var pushed []pushedSkill
 			for _, f := range files {
@@ -92,7 +93,8 @@ func (c *command) reportPush(p pushedSkill) {
 
 // actorName returns the user of the command line, as far as it is known.
 func (c *command) actorName() string {
-	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"), c.systemUser().Name)), ":")
+	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.envValue("USER"), c.envValue("LOGNAME"), c.envValue("USERNAME"),
+		c.systemUser().Name)), ":")
 }
 
 func (c *command) skillsPull() *cobra.Command {

@@ -45,7 +45,8 @@ func (c *command) skillsNew() *cobra.Command {
 			}
 			f, err := os.OpenFile(c.resolvePath(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 			if errors.Is(err, fs.ErrExist) {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.", Why: "create does not overwrite a file.", Do: "Edit it, or choose another name."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.",
+					Why: "create does not overwrite a file.", Do: "Edit it, or choose another name."}
 			}
 			if err != nil {
 				return unwritableError(err)

@@ -77,7 +77,8 @@ func TestSkillsFromBirthToDeath(t *testing.T) {
 		t.Errorf("lint: %s", out)
 	}
 	_, errs, code := sh.run("skills", "push", "skills")
-	if code != 0 || !strings.Contains(errs, "Pushed monthly_report, version 1, active.") || !strings.Contains(errs, "Only its SKILL.md was pushed, not scripts.") {
+	if code != 0 || !strings.Contains(errs, "Pushed monthly_report, version 1, active.") ||
+		!strings.Contains(errs, "Only its SKILL.md was pushed, not scripts.") {
 		t.Fatalf("push: exit code %d: %s", code, errs)
 	}
 	if _, errs, _ := sh.run("skills", "push", "skills/refund"); !strings.Contains(errs, "Unchanged: Refund_Order, version 1, active.") {
@@ -92,7 +93,8 @@ func TestSkillsFromBirthToDeath(t *testing.T) {
 	if _, errs, code := sh.run("skills", "pull", "refund-order", "--to", "copy"); code != 2 || !strings.Contains(errs, "--force") {
 		t.Errorf("pull over a change: exit code %d: %s", code, errs)
 	}
-	if _, errs, _ := sh.run("skills", "push", "copy", "--draft"); !strings.Contains(errs, "Pushed Refund_Order, version 2, a draft") || !strings.Contains(errs, "Unchanged: monthly_report") {
+	if _, errs, _ := sh.run("skills", "push", "copy", "--draft"); !strings.Contains(errs, "Pushed Refund_Order, version 2, a draft") ||
+		!strings.Contains(errs, "Unchanged: monthly_report") {
 		t.Errorf("push a draft: %s", errs)
 	}
 	if out := sh.must("skills", "show", "REFUND-ORDER"); !strings.HasSuffix(out, "\nTwice.\n") {
@@ -120,18 +122,21 @@ func TestSkillsFromBirthToDeath(t *testing.T) {
 	for _, h := range history.Data {
 		told = append(told, h.Action+" "+h.Actor)
 	}
-	if diff := cmp.Diff([]string{"push cli:anna", "publish cli:anna", "push cli:anna", "publish cli:anna", "archive cli:anna"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"push cli:anna", "publish cli:anna", "push cli:anna", "publish cli:anna", "archive cli:anna"},
+		told); diff != "" {
 		t.Error(diff)
 	}
 	if out := sh.must("skills", "show", "refund-order", "--history"); !strings.Contains(out, "archive") || !strings.Contains(out, "cli:anna") {
 		t.Errorf("history: %s", out)
 	}
 	var list struct{ Data []map[string]any }
-	if err := json.Unmarshal([]byte(sh.must("skills", "list", "--json")), &list); err != nil || len(list.Data) != 2 || list.Data[1]["status"] != "archived" {
+	if err := json.Unmarshal([]byte(sh.must("skills", "list", "--json")), &list); err != nil || len(list.Data) != 2 ||
+		list.Data[1]["status"] != "archived" {
 		t.Errorf("list --json: %v, %v", list, err)
 	}
 	var one struct{ Data map[string]any }
-	if err := json.Unmarshal([]byte(sh.must("skills", "show", "refund-order", "--version", "1", "--json")), &one); err != nil || one.Data["document"] != refund {
+	if err := json.Unmarshal([]byte(sh.must("skills", "show", "refund-order", "--version", "1", "--json")), &one); err != nil ||
+		one.Data["document"] != refund {
 		t.Errorf("show --json: %v, %v", one, err)
 	}
 	sh.must("skills", "pull", "--to", "rest")
@@ -148,7 +153,8 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 	sh.write("b/SKILL.md", "---\nname: t_wo\ndescription: x\n---\nBody\n")
 	out, _, code := sh.run("skills", "lint", "a", "b")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	want := []string{"a/one/SKILL.md:2: A name is", "a/one/SKILL.md:6: Unknown type \"int\"", "b/SKILL.md:2: The name t_wo is that of a/two/SKILL.md"}
+	want := []string{"a/one/SKILL.md:2: A name is", "a/one/SKILL.md:6: Unknown type \"int\"",
+		"b/SKILL.md:2: The name t_wo is that of a/two/SKILL.md"}
 	if code != 2 || len(lines) != len(want) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -200,7 +206,8 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		bodies <- string(body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"INVALID_SKILL_INPUT","message":"month is required. (and 1 more)",
+		_,
+			_ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"INVALID_SKILL_INPUT","message":"month is required. (and 1 more)",
 			"violations":[{"param":"/input/month","rule":"required","message":"month is required."},{"param":"/input/x","rule":"unknown","message":"Unknown input \"x\"."}]}}`)
 	}))
 	t.Cleanup(srv.Close)
@@ -212,10 +219,14 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		want  string
 	}{
 		{nil, []string{"skills", "run", "report"}, `{"skill":"report"}`},
-		{nil, []string{"send", "--skill", "report", "--input", "month=2026-10", "--input", "x=a=b:=c"}, `{"skill":"report","input":{"month":"2026-10","x":"a=b:=c"}}`},
-		{nil, []string{"skills", "run", "report", "--input", "n:=3.0", "--input", `list:=["a", 1]`, "--input", "empty=", "--input", "team=7"}, `{"skill":"report","input":{"empty":"","list":["a",1],"n":3.0,"team":"7"}}`},
-		{nil, []string{"skills", "run", "report", "--input-json", "@in.json", "--input", "team=support"}, `{"skill":"report","input":{"deep":{"a":[1,null]},"n":12345678901234567890.10,"team":"support"}}`},
-		{strings.NewReader(`{"a":1}`), []string{"skills", "run", "report", "--input-json", "@-", "--session", "s"}, `{"skill":"report","input":{"a":1},"session_id":"s"}`},
+		{nil, []string{"send", "--skill", "report", "--input", "month=2026-10", "--input", "x=a=b:=c"},
+			`{"skill":"report","input":{"month":"2026-10","x":"a=b:=c"}}`},
+		{nil, []string{"skills", "run", "report", "--input", "n:=3.0", "--input", `list:=["a", 1]`, "--input", "empty=", "--input",
+			"team=7"}, `{"skill":"report","input":{"empty":"","list":["a",1],"n":3.0,"team":"7"}}`},
+		{nil, []string{"skills", "run", "report", "--input-json", "@in.json", "--input", "team=support"},
+			`{"skill":"report","input":{"deep":{"a":[1,null]},"n":12345678901234567890.10,"team":"support"}}`},
+		{strings.NewReader(`{"a":1}`), []string{"skills", "run", "report", "--input-json", "@-", "--session", "s"},
+			`{"skill":"report","input":{"a":1},"session_id":"s"}`},
 		{strings.NewReader("not for the skill"), []string{"send", "--skill", "report", "--input-json", "{}"}, `{"skill":"report"}`},
 	} {
 		_, errs, code := sh.pipe(c.stdin, c.args...)

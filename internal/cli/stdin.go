@@ -97,7 +97,8 @@ func (s *sending) pipedText(cmd *cobra.Command, beside bool) (string, error) {
 		return "", err
 	}
 	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be in the middle of a character
-		return "", usageError(cmd, "stdin is not UTF-8.", "A message is text: convert it with iconv, or upload it as a file and send its id with --attach.")
+		return "", usageError(cmd, "stdin is not UTF-8.",
+			"A message is text: convert it with iconv, or upload it as a file and send its id with --attach.")
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil

@@ -15,7 +15,8 @@ import (
 func (s shell) reading(stdin io.Reader, args ...string) *keyboard {
 	k := &keyboard{interrupts: make(chan os.Signal, 4), out: newWatched(), errs: newWatched(), code: make(chan int, 1)}
 	go func() {
-		k.code <- cli.Run(s.t.Context(), cli.Host{Stdin: stdin, Stdout: k.out, Stderr: k.errs, Environ: s.environ, Dir: s.dir, Interrupts: k.interrupts}, args)
+		k.code <- cli.Run(s.t.Context(), cli.Host{Stdin: stdin, Stdout: k.out, Stderr: k.errs, Environ: s.environ, Dir: s.dir,
+			Interrupts: k.interrupts}, args)
 	}()
 	return k
 }
@@ -25,7 +26,8 @@ func (s shell) reading(stdin io.Reader, args ...string) *keyboard {
 func TestStdinBesideAMessage(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
-	if out, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "@say ok"); code != 0 || !strings.Contains(errs, "begins with the 2 lines of stdin.") {
+	if out, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "@say ok"); code != 0 ||
+		!strings.Contains(errs, "begins with the 2 lines of stdin.") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	if _, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "--quiet", "@say ok"); code != 0 || errs != "" {
@@ -40,7 +42,8 @@ func TestStdinBesideAMessage(t *testing.T) {
 		}
 	}
 	rest := strings.NewReader("the rest of a loop's input")
-	if _, errs, code := sh.pipe(rest, "send", "--no-input", "@say ok"); code != 0 || !strings.HasPrefix(errs, "Stdin is not read, as --no-input says") || rest.Len() == 0 {
+	if _, errs, code := sh.pipe(rest, "send", "--no-input", "@say ok"); code != 0 ||
+		!strings.HasPrefix(errs, "Stdin is not read, as --no-input says") || rest.Len() == 0 {
 		t.Errorf("--no-input: exit code %d, %d bytes are left: %s", code, rest.Len(), errs)
 	}
 	if _, errs, code := sh.pipe(rest, "send", "--no-input", "--quiet", "@say ok"); code != 0 || errs != "" {

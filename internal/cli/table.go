@@ -16,7 +16,8 @@ const ownOutput = "parley_own_output"
 
 // jsonFlag adds --json to every command that prints something.
 func (c *command) jsonFlag(cmd *cobra.Command) {
-	if !cmd.HasSubCommands() && cmd.Annotations[ownOutput] == "" && cmd.Flags().Lookup("output") == nil && !cmd.IsAdditionalHelpTopicCommand() {
+	if !cmd.HasSubCommands() && cmd.Annotations[ownOutput] == "" && cmd.Flags().Lookup("output") == nil &&
+		!cmd.IsAdditionalHelpTopicCommand() {
 		cmd.Flags().BoolVar(&c.json, "json", false, "print JSON, errors included")
 	}
 }

@@ -88,7 +88,8 @@ func renderActivity(a client.Activity) string {
 	}
 	line("parley", "%s   %d %s, %d %s, %d %s", a.At.Local().Format(time.DateTime), a.Replicas, pluralize(a.Replicas, "replica", "replicas"),
 		a.Listeners, pluralize(a.Listeners, "listener", "listeners"), a.Streams, pluralize(int(a.Streams), "stream", "streams"))
-	line("turns", "%d running, %d queued (oldest %s), %d waiting, %d lined up", a.Turns.Running, a.Turns.Queued, formatSeconds(a.Turns.OldestQueued), a.Turns.Waiting, a.Turns.LinedUp)
+	line("turns", "%d running, %d queued (oldest %s), %d waiting, %d lined up", a.Turns.Running, a.Turns.Queued,
+		formatSeconds(a.Turns.OldestQueued), a.Turns.Waiting, a.Turns.LinedUp)
 	line("approvals", "%d pending (oldest %s)", a.Approvals.Pending, formatSeconds(a.Approvals.Oldest))
 	var workers, ended []string
 	for _, w := range a.Workers {

@@ -58,13 +58,15 @@ func TestTopShowsTheWork(t *testing.T) {
 			}
 			return len(a.Slow) == 1 && a.Turns.Running == 1 && a.Streams > 0 // each figure has its own statement
 		})
-		if a.Turns.Running != 1 || a.Turns.Waiting != 1 || a.Turns.Queued != 0 || a.Approvals.Pending != 1 || a.Replicas != 1 || a.Listeners == 0 ||
+		if a.Turns.Running != 1 || a.Turns.Waiting != 1 || a.Turns.Queued != 0 || a.Approvals.Pending != 1 || a.Replicas != 1 ||
+			a.Listeners == 0 ||
 			len(a.Workers) != 1 || a.Workers[0].Turns != 1 || a.Slow[0].Workspace != "test" || a.Slow[0].Seconds != 0 || len(a.Queues) == 0 ||
 			!slices.Contains(a.Ended, client.EndedTurns{State: "failed", Error: "content_refused", Turns: 1}) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	for _, part := range []string{"1 running, 0 queued (oldest 0s), 1 waiting", "1 pending", "1 replica, ", "1 lost       oldest", "1 failed content_refused", "SECONDS"} {
+	for _, part := range []string{"1 running, 0 queued (oldest 0s), 1 waiting", "1 pending", "1 replica, ", "1 lost       oldest",
+		"1 failed content_refused", "SECONDS"} {
 		if text := remote.must("top", "--once"); !strings.Contains(text, part) || strings.Contains(text, "\x1b") {
 			t.Errorf("no %q in %q", part, text)
 		}
@@ -72,7 +74,8 @@ func TestTopShowsTheWork(t *testing.T) {
 	if _, errs, code := sh.run("top", "--once"); code != 0 { // PARLEY_DATABASE_URL takes precedence over the key
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	stranger := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test", sh.environ[len(sh.environ)-1]}}
+	stranger := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.url, "PARLEY_WORKSPACE=test",
+		sh.environ[len(sh.environ)-1]}}
 	if _, errs, code := stranger.run("top", "--once"); code != 4 {
 		t.Errorf("a key without server:admin: exit code %d, %s", code, errs)
 	}

@@ -30,7 +30,8 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	id := list.Data[0].SessionID
 
 	page := sh.must("sessions", "show", id)
-	for _, want := range []string{"User  20", "# Note\n", "Agent  20", "→ wiki_write write wiki page tea", "\n→ search for tea\n", "\nDone.\n", "builtin/guide", "\nHalf.\n(failed: model_error)\n"} {
+	for _, want := range []string{"User  20", "# Note\n", "Agent  20", "→ wiki_write write wiki page tea", "\n→ search for tea\n",
+		"\nDone.\n", "builtin/guide", "\nHalf.\n(failed: model_error)\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
@@ -46,12 +47,14 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		t.Errorf("as JSON: %s", got)
 	}
 
-	if out, errs, code := sh.scoped("admin").run("sessions", "context", id, "--turn", "1"); code != 0 || !strings.Contains(out, "\nsystem\n") || !strings.Contains(errs, "The hash matches the recorded one") {
+	if out, errs, code := sh.scoped("admin").run("sessions", "context", id, "--turn", "1"); code != 0 ||
+		!strings.Contains(out, "\nsystem\n") || !strings.Contains(errs, "The hash matches the recorded one") {
 		t.Errorf("the context is %d %s %s", code, out, errs)
 	}
 	sh.must("send", "--session", fork, "@say Fork.")
 	md := sh.must("sessions", "export", id)
-	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\n- `search` for tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
+	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write",
+		"\n\n- `wiki_write` write wiki page tea", "\n\n- `search` for tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the Markdown lacks %q:\n%s", want, md)
 		}
@@ -84,12 +87,14 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		Messages  []any
 		Events    []struct{ ID string }
 	}
-	if err := json.Unmarshal([]byte(sh.must("sessions", "export", id, "--format", "json")), &whole); err != nil || whole.SessionID != id || len(whole.Messages) != 4 || len(whole.Events) < 8 {
+	if err := json.Unmarshal([]byte(sh.must("sessions", "export", id, "--format", "json")), &whole); err != nil || whole.SessionID != id ||
+		len(whole.Messages) != 4 || len(whole.Events) < 8 {
 		t.Errorf("one object: %v, %+v", err, whole)
 	}
 
 	sh.must("sessions", "erase", id, "--yes")
-	if _, errs, code := sh.scoped("admin").run("sessions", "context", fork); code != 1 || !strings.Contains(errs, "a session that this one was forked from were erased") || !strings.Contains(errs, "The log has the hash") {
+	if _, errs, code := sh.scoped("admin").run("sessions", "context", fork); code != 1 ||
+		!strings.Contains(errs, "a session that this one was forked from were erased") || !strings.Contains(errs, "The log has the hash") {
 		t.Errorf("the context of the fork is %d %s", code, errs)
 	}
 
@@ -97,7 +102,8 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--caller", "bob", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
-	if md := sh.must("sessions", "export", list.Data[0].SessionID); strings.ContainsAny(md, "\x1b\x07\u202e") || !strings.Contains(md, `\u001b]0;owned\u0007 and \u202egnp.exe`) {
+	if md := sh.must("sessions", "export", list.Data[0].SessionID); strings.ContainsAny(md, "\x1b\x07\u202e") ||
+		!strings.Contains(md, `\u001b]0;owned\u0007 and \u202egnp.exe`) {
 		t.Errorf("the Markdown steers a terminal: %q", md)
 	}
 
@@ -120,14 +126,17 @@ func TestTheContextHasFilesAndEffort(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"data":{"turn_id":"t","step":1,"model":"m","matches":true,"recorded_sha256":"a","rebuilt_sha256":"a","request":{"system":"Be brief.","tools":[],
+		_,
+			_ = io.WriteString(w,
+			`{"data":{"turn_id":"t","step":1,"model":"m","matches":true,"recorded_sha256":"a","rebuilt_sha256":"a","request":{"system":"Be brief.","tools":[],
 			"messages":[{"role":"user","text":"Summarize.","files":[{"name":"paper.pdf","mime":"application/pdf","bytes":812,"sha256":"b"},
 			{"name":"paper.pdf","mime":"text/plain","bytes":16,"sha256":"c","text":"[page 1]\nTrains."}]}],"parameters":{"effort":"high"}}}}`)
 	}))
 	t.Cleanup(srv.Close)
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.URL, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
 	out := sh.must("sessions", "context", "0192f0aa-0000-7000-8000-000000000001")
-	for _, want := range []string{"\neffort: high\n", "\nSummarize.\nfile paper.pdf, application/pdf, 812 bytes\nfile paper.pdf, text/plain, 16 bytes\n[page 1]\nTrains.\n"} {
+	for _, want := range []string{"\neffort: high\n",
+		"\nSummarize.\nfile paper.pdf, application/pdf, 812 bytes\nfile paper.pdf, text/plain, 16 bytes\n[page 1]\nTrains.\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}

@@ -34,7 +34,8 @@ func (c *command) vaultKey() *cobra.Command {
 		Args: nothing,
 		RunE: func(*cobra.Command, []string) error {
 			key := vault.GenerateKey()
-			return c.printNamed(key, object{"key": key}, "Store the key in a file that only the server can read, and keep a copy apart from the database.")
+			return c.printNamed(key, object{"key": key},
+				"Store the key in a file that only the server can read, and keep a copy apart from the database.")
 		},
 	}
 }
@@ -56,15 +57,17 @@ interruption, run the command again.`,
 			}
 			done, err := secrets.Rotate(ctx)
 			if errors.Is(err, vault.ErrStillSealing) {
-				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.", Why: "A server still encrypts under an old key.",
-					Do: "Start every server again with the new key first, then run parley vault rotate again."}
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.",
+					Why: "A server still encrypts under an old key.",
+					Do:  "Start every server again with the new key first, then run parley vault rotate again."}
 			}
 			if err != nil {
 				return err
 			}
 			retired := ""
 			if len(done.Retired) > 0 {
-				retired = "\nNothing in the database needs " + strings.Join(done.Retired, ", ") + " any more. Delete it in a week, when no signed address needs it either."
+				retired = "\nNothing in the database needs " + strings.Join(done.Retired,
+					", ") + " any more. Delete it in a week, when no signed address needs it either."
 			}
 			return c.printDone(object{"rewrapped": done.Rewrapped, "retired": append([]string{}, done.Retired...)},
 				"%d %s now encrypted under the newest key.%s", done.Rewrapped, pluralize(done.Rewrapped, "value is", "values are"), retired)

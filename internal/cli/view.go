@@ -161,7 +161,8 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 		v.printLine("Cancelled.")
 		return exitError(exit)
 	}
-	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or read the server's log."}
+	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message,
+		Do: "Change the message, or read the server's log."}
 	switch {
 	case v.failed.Recoverable:
 		p.Do = "Send the message again."

@@ -25,7 +25,8 @@ create a key.`,
 }
 
 // errNoWebhookToken is the error for a workspace without a webhook_token.
-var errNoWebhookToken = &problem{Exit: exitUsage, Code: "REFUSED", What: "The workspace has no webhook_token.", Do: "Create one: parley keys webhook-token create"}
+var errNoWebhookToken = &problem{Exit: exitUsage, Code: "REFUSED", What: "The workspace has no webhook_token.",
+	Do: "Create one: parley keys webhook-token create"}
 
 func (c *command) webhookTokenCreate() *cobra.Command {
 	return withWorkspace(&cobra.Command{
@@ -36,14 +37,16 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 		Args: nothing,
 		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
 			if token, err := a.WebhookToken(ctx); err != nil || token.Exists {
-				return cmp.Or(err, error(&problem{Exit: exitUsage, Code: "REFUSED", What: "A workspace has one webhook_token, which is not rotated: revoke it, then create another.",
-					Do: "Correct the command and run it again."}))
+				return cmp.Or(err, error(&problem{Exit: exitUsage, Code: "REFUSED",
+					What: "A workspace has one webhook_token, which is not rotated: revoke it, then create another.",
+					Do:   "Correct the command and run it again."}))
 			}
 			token, err := a.RollWebhookToken(ctx)
 			if err != nil {
 				return err
 			}
-			return c.printOnce(token.Text, client.NewKey{Key: *token.Token, Text: token.Text}, "Created the webhook_token of %s with %s.", a.slug, scopeNames(token.Token.Scopes))
+			return c.printOnce(token.Text, client.NewKey{Key: *token.Token, Text: token.Text}, "Created the webhook_token of %s with %s.",
+				a.slug, scopeNames(token.Token.Scopes))
 		}),
 	})
 }

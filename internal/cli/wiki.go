@@ -94,7 +94,8 @@ func (c *command) readDocument(args []string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(f, limit))
 	}
 	if !isFed(c.Stdin) {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "The content is missing.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "The content is missing.",
+			Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
 	}
 	return io.ReadAll(io.LimitReader(c.Stdin, limit))
 }
@@ -194,5 +195,6 @@ func unreadableError(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		what, reason = at.Path, at.Err
 	}
-	return &problem{Exit: exitUsage, Code: "USAGE", What: what + " cannot be read.", Why: errorSentence(reason), Do: "Check its name and its rights."}
+	return &problem{Exit: exitUsage, Code: "USAGE", What: what + " cannot be read.", Why: errorSentence(reason),
+		Do: "Check its name and its rights."}
 }

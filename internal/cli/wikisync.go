@@ -66,7 +66,8 @@ changes at the same time is not overwritten.`,
 					return err
 				}
 			}
-			return c.printDone(done, "%d added, %d changed, %d deleted, %d unchanged%s.", len(done.Added), len(done.Changed), len(done.Deleted), done.Unchanged,
+			return c.printDone(done, "%d added, %d changed, %d deleted, %d unchanged%s.", len(done.Added), len(done.Changed),
+				len(done.Deleted), done.Unchanged,
 				extraNote(done.Extra))
 		}),
 	}
@@ -89,11 +90,13 @@ func extraNote(n int) string {
 func (c *command) markdownFiles(dir, to string) (map[string]string, error) {
 	const unchanged = " Nothing was changed."
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: dir + " is not a directory.", Why: "wiki sync takes a directory of Markdown files.",
-			Do: "Write a single file: parley wiki put PATH FILE." + unchanged}
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: dir + " is not a directory.",
+			Why: "wiki sync takes a directory of Markdown files.",
+			Do:  "Write a single file: parley wiki put PATH FILE." + unchanged}
 	}
 	rejected := func(name, what, why, do string) error {
-		return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s %s.", name, what), Why: why, Do: do + ", and run the command again." + unchanged}
+		return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The file %s %s.", name, what), Why: why,
+			Do: do + ", and run the command again." + unchanged}
 	}
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -125,14 +128,16 @@ func (c *command) markdownFiles(dir, to string) (map[string]string, error) {
 			return rejected(name, "is not text in UTF-8", "Documents are text in UTF-8.", "Convert it")
 		}
 		if len(content) > wiki.MaxContent {
-			return rejected(name, fmt.Sprintf("has %d bytes", len(content)), fmt.Sprintf("A document has at most %d bytes.", wiki.MaxContent), "Split it")
+			return rejected(name, fmt.Sprintf("has %d bytes", len(content)), fmt.Sprintf("A document has at most %d bytes.",
+				wiki.MaxContent), "Split it")
 		}
 		files[to+filepath.ToSlash(rel)] = string(content)
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The directory %s has no Markdown files.", dir), Why: "The names of their files end with .md.",
-			Do: "Check the directory." + unchanged}
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("The directory %s has no Markdown files.", dir),
+			Why: "The names of their files end with .md.",
+			Do:  "Check the directory." + unchanged}
 	}
 	if _, explained := errors.AsType[*problem](err); err != nil && !explained {
 		err = unreadableError(err)
@@ -141,7 +146,8 @@ func (c *command) markdownFiles(dir, to string) (map[string]string, error) {
 }
 
 // writeChanged writes the files whose documents differ or do not exist, in the order of their paths.
-func (c *command) writeChanged(ctx context.Context, a *administration, files map[string]string, docs []client.Document) (wikiChanges, error) {
+func (c *command) writeChanged(ctx context.Context, a *administration, files map[string]string,
+	docs []client.Document) (wikiChanges, error) {
 	done := wikiChanges{Added: []string{}, Changed: []string{}, Deleted: []string{}}
 	stored := make(map[string]client.Document, len(docs))
 	for _, d := range docs {

@@ -110,7 +110,8 @@ func TestSyncSkipsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := sh.run("wiki", "sync", "shelf"); code != 0 || !strings.Contains(errs, "link.md: it is a symbolic link.") || !strings.Contains(errs, "1 added") {
+	if _, errs, code := sh.run("wiki", "sync", "shelf"); code != 0 || !strings.Contains(errs, "link.md: it is a symbolic link.") ||
+		!strings.Contains(errs, "1 added") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	if list := sh.must("wiki", "list", "--json"); !strings.Contains(list, "wiki/a.md") || strings.Contains(list, "link.md") {

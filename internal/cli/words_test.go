@@ -76,7 +76,8 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 // conversation.
 func TestAnEmptyValueIsNoChoice(t *testing.T) {
 	t.Parallel()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "PARLEY_URL=http://127.0.0.1:1",
+		"PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
 	for line, want := range map[string]string{
 		"sessions list --caller _":        "--caller is empty.",
 		"sessions list --status _ --json": "--status is empty.",
@@ -117,10 +118,14 @@ func TestEveryViolationHasALine(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "Unknown model"}},
-		{[]string{"workspace", "update", "test", "--search-language", "klingon"}, []string{`"klingon" is not a language of the search. Use arabic, danish, `}},
-		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"Unknown scope chatt. Did you mean chat?", "Unknown scope nope. The scopes are all, chat, "}},
-		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)}, []string{"caller_id: ", "command: "}},
+		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"},
+			[]string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "Unknown model"}},
+		{[]string{"workspace", "update", "test", "--search-language", "klingon"},
+			[]string{`"klingon" is not a language of the search. Use arabic, danish, `}},
+		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"Unknown scope chatt. Did you mean chat?",
+			"Unknown scope nope. The scopes are all, chat, "}},
+		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)},
+			[]string{"caller_id: ", "command: "}},
 	} {
 		_, errs, code := sh.run(c.args...)
 		if code != 2 || strings.Contains(errs, "more)") {
@@ -141,8 +146,10 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.must("workspace", "create", "one", "--max-running", "3", "--instructions-file", "kind.md")
-	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7", "--history-tokens", "0", "--name", "The one",
-		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100", "--search-language", "german", "--reasoning-summaries")
+	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7",
+		"--history-tokens", "0", "--name", "The one",
+		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100", "--search-language", "german",
+		"--reasoning-summaries")
 	sh.must("workspace", "update", "one", "--open-streams", "-1")
 	sh.must("workspace", "update", "one", "--storage-quota", "7")
 	if err := os.WriteFile(filepath.Join(sh.dir, "large.md"), []byte(strings.Repeat("x", 1<<20)), 0o600); err != nil {
@@ -172,7 +179,8 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	if out := sh.must("workspace", "list"); !strings.Contains(out, "default") {
 		t.Errorf("the server's own model again: %s", out)
 	}
-	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, `parley: Workspace "two" does not exist.`) {
+	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 ||
+		!strings.Contains(errs, `parley: Workspace "two" does not exist.`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -188,7 +196,8 @@ func TestListsSpeakTheLanguageOfTheAPI(t *testing.T) {
 	sh.must("skills", "new", "tea")
 	sh.must("skills", "push", "tea")
 	snake := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	for _, line := range []string{"workspace list", "keys list", "wiki list", "skills list", "sessions list", "migrate status", "config print"} {
+	for _, line := range []string{"workspace list", "keys list", "wiki list", "skills list", "sessions list", "migrate status",
+		"config print"} {
 		var body struct{ Data []map[string]any }
 		if err := json.Unmarshal([]byte(sh.must(append(strings.Fields(line), "--json")...)), &body); err != nil || len(body.Data) == 0 {
 			t.Errorf("%s: %v, %v", line, err, body)
@@ -231,10 +240,12 @@ func TestAKeyMayBeMissingForTwoReasons(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(sh.dir, ".parley"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(sh.dir, ".parley", "dev.env"), []byte("export PARLEY_URL='http://127.0.0.1:1'\nexport PARLEY_API_KEY='prl_x'\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(sh.dir, ".parley", "dev.env"),
+		[]byte("export PARLEY_URL='http://127.0.0.1:1'\nexport PARLEY_API_KEY='prl_x'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := sh.run("send", "hi"); code != 4 || strings.Contains(errs, "there is no .parley") || !strings.Contains(errs, "unset PARLEY_URL") {
+	if _, errs, code := sh.run("send", "hi"); code != 4 || strings.Contains(errs, "there is no .parley") ||
+		!strings.Contains(errs, "unset PARLEY_URL") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -282,7 +293,8 @@ func TestTailOfAnUnusedForkWaits(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, left.errs)
 	}
 	sh.must("send", "--session", fork, "@say In the fork.")
-	if code := wait.Receive(t, "the exit code", tail.code); code != 0 || tail.out.String() != "In the fork.\n" || strings.Count(tail.errs.String(), "no turn yet") != 1 {
+	if code := wait.Receive(t, "the exit code", tail.code); code != 0 || tail.out.String() != "In the fork.\n" ||
+		strings.Count(tail.errs.String(), "no turn yet") != 1 {
 		t.Errorf("exit code %d: %s, %s", code, tail.out, tail.errs)
 	}
 }
@@ -302,12 +314,14 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 	id := list.Data[0].SessionID
 	gone := func(why string, args ...string) {
 		t.Helper()
-		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, why) || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
+		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, why) ||
+			!strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}
 	gone("not the id of an event", "sessions", "tail", id, "--after", "999999999")
-	if out := sh.must("sessions", "tail", id, "--after", "0", "--output", "stream-json"); !strings.HasPrefix(out, `{"event":"open","id":"0"`) || strings.Count(out, `"open"`) != 1 {
+	if out := sh.must("sessions", "tail", id, "--after", "0", "--output", "stream-json"); !strings.HasPrefix(out,
+		`{"event":"open","id":"0"`) || strings.Count(out, `"open"`) != 1 {
 		t.Errorf("the frames are %s", out)
 	}
 	if out := sh.must("sessions", "export", id, "--format", "jsonl"); strings.Contains(out, `"open"`) {
@@ -316,7 +330,8 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 	sh.must("sessions", "erase", id, "--yes")
 	gone("was erased", "sessions", "tail", id)
 	for word, with := range map[string]shell{"context": sh.scoped("admin"), "fork": sh} {
-		if out, errs, code := with.run("sessions", word, id); out != "" || code != 2 || !strings.Contains(errs, "was erased") || strings.Contains(errs, "Correct") {
+		if out, errs, code := with.run("sessions", word, id); out != "" || code != 2 || !strings.Contains(errs, "was erased") ||
+			strings.Contains(errs, "Correct") {
 			t.Errorf("%s: exit code %d: %s", word, code, errs)
 		}
 	}
@@ -326,7 +341,8 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"json", "jsonl"} {
-		if out, errs, code := sh.run("sessions", "export", id, "--format", format); out != "" || code != 1 || !strings.Contains(errs, "was erased") {
+		if out, errs, code := sh.run("sessions", "export", id, "--format", format); out != "" || code != 1 ||
+			!strings.Contains(errs, "was erased") {
 			t.Errorf("%s: exit code %d: %s%s", format, code, out, errs)
 		}
 	}
@@ -352,7 +368,8 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 	if _, errs, code := sh.run("wiki", "delete", "wiki/tee.md"); code != 2 || !strings.Contains(errs, "wiki/tea.md") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "wiki", "delete", "wiki/tea.md"); code != 2 || !strings.Contains(errs, "permanently? [y/N]") || sh.must("wiki", "get", "wiki/tea.md") != "# Tea" {
+	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "wiki", "delete", "wiki/tea.md"); code != 2 ||
+		!strings.Contains(errs, "permanently? [y/N]") || sh.must("wiki", "get", "wiki/tea.md") != "# Tea" {
 		t.Errorf("not confirmed: exit code %d, %s", code, errs)
 	}
 	sh.must("wiki", "delete", "wiki/tea.md", "--yes")
@@ -370,7 +387,8 @@ func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 	sh := shell{t: t, dir: t.TempDir()}
 	for _, path := range commands(t, sh) {
 		line := strings.Join(append([]string{"parley"}, path...), " ")
-		if group := strings.Contains(sh.must(append(path, "--help")...), "\nCommands:\n"); !group && !regexp.MustCompile("`"+line+"[` ]").Match(page) {
+		if group := strings.Contains(sh.must(append(path, "--help")...), "\nCommands:\n"); !group &&
+			!regexp.MustCompile("`"+line+"[` ]").Match(page) {
 			t.Errorf("docs/reference/cli.md does not have %s", line)
 		}
 	}
@@ -378,7 +396,8 @@ func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	for row := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(strings.Trim(row, "| "), " | ")
-		if help := sh.must("help", "exit-codes"); !regexp.MustCompile(`(?m)^  ` + cells[0] + ` +` + regexp.QuoteMeta(cells[1]) + `$`).MatchString(help) {
+		if help := sh.must("help", "exit-codes"); !regexp.MustCompile(`(?m)^  ` + cells[0] + ` +` + regexp.QuoteMeta(cells[1]) +
+			`$`).MatchString(help) {
 			t.Errorf("exit code %s is not %q in\n%s", cells[0], cells[1], help)
 		}
 	}
@@ -390,9 +409,12 @@ func TestOldVerbsStillWork(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir()}
 	for before, now := range map[string]string{
-		"allowlist add": "allowlist create", "allowlist revoke": "allowlist delete", "egress allow": "egress create", "egress rm": "egress delete",
-		"keys revoke": "keys delete", "keys webhook-token show-status": "keys webhook-token show", "keys webhook-token revoke": "keys webhook-token delete",
-		"secrets rm": "secrets delete", "permissions set": "permissions update", "wiki get": "wiki show", "skills new": "skills create",
+		"allowlist add": "allowlist create", "allowlist revoke": "allowlist delete", "egress allow": "egress create",
+		"egress rm":   "egress delete",
+		"keys revoke": "keys delete", "keys webhook-token show-status": "keys webhook-token show",
+		"keys webhook-token revoke": "keys webhook-token delete",
+		"secrets rm":                "secrets delete", "permissions set": "permissions update", "wiki get": "wiki show",
+		"skills new":     "skills create",
 		"sessions erase": "sessions delete", "files up": "files upload", "files down": "files download", "config print": "config list",
 		"approval list": "approvals list", "session show": "sessions show", "key create": "keys create", "workspaces list": "workspace list",
 	} {
@@ -435,13 +457,16 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 	sh, _, _ := world(t)
 	fileOf(t, sh, "page.md", "text")
 	for _, c := range []struct{ line, member string }{
-		{"workspace create sales", "slug"}, {"workspace update sales --max-turns 9", "max_turns"}, {"workspace delete sales --yes", "workspace_id"},
+		{"workspace create sales", "slug"}, {"workspace update sales --max-turns 9", "max_turns"}, {"workspace delete sales --yes",
+			"workspace_id"},
 		{"keys create --name x", "key"}, {"keys webhook-token create", "key"}, {"keys webhook-token delete", "key_id"},
 		{"callbacks secret", "secret"}, {"callbacks secret --rotate", "secret"}, {"vault key", "key"}, {"vault rotate", "rewrapped"},
-		{"wiki put wiki/page.md page.md", "version"}, {"wiki put notes/ page.md page.md", "documents"}, {"wiki sync .", "unchanged"}, {"wiki show wiki/page.md", "content"}, {"wiki delete wiki/page.md --yes", "path"},
+		{"wiki put wiki/page.md page.md", "version"}, {"wiki put notes/ page.md page.md", "documents"}, {"wiki sync .", "unchanged"},
+		{"wiki show wiki/page.md", "content"}, {"wiki delete wiki/page.md --yes", "path"},
 		{"secrets set TOKEN --host example.com --no-value", "has_value"}, {"secrets delete TOKEN --yes", "name"},
 		{"permissions update bash deny", "rule"}, {"permissions reset bash", "tool"}, {"egress create example.com", "host"},
-		{"budget update workspace --max-tokens 5", "max_tokens"}, {"budget delete workspace", "kind"}, {"egress public on", "public"}, {"egress delete example.com", "host"}, {"allowlist create wiki_write(a/**)", "pattern"},
+		{"budget update workspace --max-tokens 5", "max_tokens"}, {"budget delete workspace", "kind"}, {"egress public on", "public"},
+		{"egress delete example.com", "host"}, {"allowlist create wiki_write(a/**)", "pattern"},
 		{"skills create jam", "file"}, {"skills lint jam", "problems"}, {"skills push jam", "version"}, {"skills pull jam --to out", "file"},
 		{"skills publish jam", "active"}, {"skills archive jam", "name"}, {"migrate up", "result"}, {"ready", "url"},
 	} {
@@ -456,8 +481,10 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 }
 
 // verbs are the imperatives that the short help begins with.
-const verbs = "accept add allow apply archive cancel change check compare continue create delete deny download edit encrypt export follow fork forward generate list manage " +
-	"pause print provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use watch write"
+const verbs = "accept add allow apply archive cancel change check compare continue create delete deny download edit encrypt export " +
+	"follow fork forward generate list manage " +
+	"pause print provide publish redeliver remove replace respond restore resume revoke run send set show start store update upload use " +
+	"watch write"
 
 // TestHelpIsOneLinePerCommand reads every line of the lists of commands: an imperative verb in lower
 // case, no full stop.
@@ -469,7 +496,8 @@ func TestHelpIsOneLinePerCommand(t *testing.T) {
 		list, _, _ = strings.Cut(list, "\n\n")
 		for line := range strings.Lines(list) {
 			_, short, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if short = strings.TrimSpace(short); short == "" || strings.HasSuffix(short, ".") || strings.ContainsAny(short, ";") || short[0] < 'a' || short[0] > 'z' {
+			if short = strings.TrimSpace(short); short == "" || strings.HasSuffix(short, ".") || strings.ContainsAny(short, ";") ||
+				short[0] < 'a' || short[0] > 'z' {
 				t.Errorf("parley %s: %q", strings.Join(path, " "), line)
 			}
 			if verb, _, _ := strings.Cut(short, " "); !slices.Contains(strings.Fields(verbs), strings.TrimSuffix(verb, ",")) {
@@ -488,7 +516,8 @@ func TestWorkspaceShow(t *testing.T) {
 	sh.must("workspace", "create", "sales", "--instructions", "You help the sales team.")
 	out := sh.must("workspace", "show", "sales")
 	zone, _ := time.Now().Zone()
-	for _, want := range []string{"name                 sales\n", "storage              0.0 of 10240 MiB\n", "\nYou help the sales team.\n", time.Now().Format("2006-01-02 ")} {
+	for _, want := range []string{"name                 sales\n", "storage              0.0 of 10240 MiB\n", "\nYou help the sales team.\n",
+		time.Now().Format("2006-01-02 ")} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

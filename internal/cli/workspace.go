@@ -21,7 +21,8 @@ func (c *command) workspaceCommand() *cobra.Command {
 		Example: `  parley workspace create sales --instructions @sales.md
   parley workspace update sales --model openai/gpt-5-mini --max-running 32
   parley workspace list`,
-	}, c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspacePause(), c.workspaceResume(), c.workspaceDelete())
+	}, c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspacePause(), c.workspaceResume(),
+		c.workspaceDelete())
 }
 
 func (c *command) workspaceCreate() *cobra.Command {
@@ -49,7 +50,8 @@ func (c *command) workspaceCreate() *cobra.Command {
 			return c.printOnce(w.AdminKey.Text, object{"workspace": shownWorkspace(w.Workspace), "admin_key": w.AdminKey},
 				"Created the workspace %s (%s) with the key %s.", w.Slug, w.ID, w.AdminKey.ID)
 		}
-		return c.printNamed(w.Slug, shownWorkspace(w.Workspace), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
+		return c.printNamed(w.Slug, shownWorkspace(w.Workspace),
+			"Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
 	})
 	return cmd
 }
@@ -90,7 +92,8 @@ func (c *command) workspaceShow() *cobra.Command {
 func (w workspaceShown) printedLines() [][2]string {
 	return [][2]string{
 		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.modelName()},
-		{"max response seconds", strconv.Itoa(w.MaxResponseSeconds)}, {"max turns", strconv.Itoa(w.MaxTurns)}, {"max running", strconv.Itoa(w.MaxRunning)},
+		{"max response seconds", strconv.Itoa(w.MaxResponseSeconds)}, {"max turns", strconv.Itoa(w.MaxTurns)},
+		{"max running", strconv.Itoa(w.MaxRunning)},
 		{"history tokens", historyLimit(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storageText()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
@@ -187,7 +190,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (client.Workspa
 			value int
 		}{{"messages-per-minute", *messages}, {"calls-per-minute", *calls}, {"open-streams", *streams}} {
 			if l.value < -1 {
-				return set, usageError(cmd, fmt.Sprintf("--%s %d is not a limit.", l.flag, l.value), "Give a number from 0, where 0 is no limit, or -1 for the server's own.")
+				return set, usageError(cmd, fmt.Sprintf("--%s %d is not a limit.", l.flag, l.value),
+					"Give a number from 0, where 0 is no limit, or -1 for the server's own.")
 			}
 		}
 		copyGiven(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
@@ -227,7 +231,8 @@ an error, run the command again.`,
 			if err != nil {
 				return err
 			}
-			if err := c.requireConsent(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?", w.Slug, w.Name), "Nothing was deleted."); err != nil {
+			if err := c.requireConsent(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?",
+				w.Slug, w.Name), "Nothing was deleted."); err != nil {
 				return err
 			}
 			done, err := a.DeleteWorkspace(ctx, w.ID)
@@ -236,7 +241,8 @@ an error, run the command again.`,
 			}
 			sessions, canceled := done.Sessions, done.Canceled
 			return c.printDone(object{"workspace_id": w.ID, "slug": w.Slug, "sessions": sessions, "canceled_turns": canceled},
-				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, pluralize(canceled, "turn", "turns"), w.Slug, sessions, pluralize(sessions, "session", "sessions"))
+				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, pluralize(canceled, "turn", "turns"), w.Slug, sessions,
+				pluralize(sessions, "session", "sessions"))
 		}),
 	}
 	yesFlag(cmd, &yes)
@@ -252,8 +258,9 @@ func findWorkspace(ctx context.Context, a *administration, ref string) (client.W
 	if i := slices.IndexFunc(all, func(w client.Workspace) bool { return w.Slug == ref || w.ID == ref }); i >= 0 {
 		return all[i], nil
 	}
-	return client.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: fmt.Sprintf("Workspace %.80q does not exist. `parley workspace list` shows the names.", ref),
-		Do: "Correct the command and run it again."}
+	return client.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND",
+		What: fmt.Sprintf("Workspace %.80q does not exist. `parley workspace list` shows the names.", ref),
+		Do:   "Correct the command and run it again."}
 }
 
 func (c *command) workspaceList() *cobra.Command {
@@ -276,7 +283,8 @@ func (c *command) workspaceList() *cobra.Command {
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
-					return []string{w.Slug, shortText(w.Name, 40), w.modelName(), strconv.Itoa(w.MaxResponseSeconds), strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
+					return []string{w.Slug, shortText(w.Name, 40), w.modelName(), strconv.Itoa(w.MaxResponseSeconds),
+						strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
 						w.storageText(), historyLimit(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
 						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, formatDay(&w.CreatedAt)}
 				})
@@ -358,7 +366,8 @@ func shownWorkspace(w client.Workspace) workspaceShown {
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage, PausedAt: w.PausedAt,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions,
+		CallerParameters: w.CallerParameters, ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage, PausedAt: w.PausedAt,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt, Storage: w.Storage,
 	}
 }

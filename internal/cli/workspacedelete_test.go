@@ -59,7 +59,8 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	if err != nil || len(tables) < 15 {
 		t.Fatalf("tables %v, %v", tables, err)
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "workspace", "delete", "test"); code != 2 || !strings.Contains(errs, "Nothing was deleted.") {
+	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "workspace", "delete", "test"); code != 2 ||
+		!strings.Contains(errs, "Nothing was deleted.") {
 		t.Errorf("not confirmed: exit code %d: %s", code, errs)
 	}
 	if count(`SELECT count(*) FROM documents WHERE workspace_id::text = $1`, id) != 1 {
@@ -80,7 +81,8 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	for _, sql := range []string{
 		`SELECT count(*) FROM workspaces WHERE slug = 'test'`, `SELECT count(*) FROM file_uploads`, `SELECT count(*) FROM file_chunks`,
 		`SELECT count(*) FROM admin_log WHERE before::text LIKE '%marmalade%' OR after::text LIKE '%marmalade%'`,
-		`SELECT count(*) FROM events WHERE data::text LIKE '%marmalade%' OR delta`, `SELECT count(*) FROM river_job WHERE args::text LIKE '%marmalade%'`,
+		`SELECT count(*) FROM events WHERE data::text LIKE '%marmalade%' OR delta`,
+		`SELECT count(*) FROM river_job WHERE args::text LIKE '%marmalade%'`,
 	} {
 		if n := count(sql); n != 0 {
 			t.Errorf("%s: %d", sql, n)
@@ -95,7 +97,8 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	if out := sh.must("wiki", "show", "--workspace", "other", "wiki/kept.md"); out != "kept" {
 		t.Errorf("the other workspace has %q", out)
 	}
-	if _, errs, code := sh.run("workspace", "delete", "test", "--yes"); code != 2 || !strings.Contains(errs, "Workspace \"test\" does not exist") {
+	if _, errs, code := sh.run("workspace", "delete", "test", "--yes"); code != 2 ||
+		!strings.Contains(errs, "Workspace \"test\" does not exist") {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
 	sh.must("workspace", "create", "test") // its name is free again

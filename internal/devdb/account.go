@@ -42,7 +42,8 @@ func accountFor(data string) (account, error) {
 			return a, nil
 		}
 	}
-	return me, errors.New("PostgreSQL refuses to run as root, and neither the user postgres nor the user nobody exists: run as an ordinary user")
+	return me,
+		errors.New("PostgreSQL refuses to run as root, and neither the user postgres nor the user nobody exists: run as an ordinary user")
 }
 
 func lookupAccount(key string, by func(string) (*user.User, error)) (account, error) {

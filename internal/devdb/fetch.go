@@ -104,7 +104,8 @@ func (s source) installPrograms(ctx context.Context, version, sum, home string) 
 		return err
 	}
 	if got != sum {
-		return fmt.Errorf("the download from %s is not the file that this release of Parley expects: its SHA-256 is %s, not %s", s.hostName(), got, sum)
+		return fmt.Errorf("the download from %s is not the file that this release of Parley expects: its SHA-256 is %s, not %s",
+			s.hostName(), got, sum)
 	}
 	if err := unpackJar(jar, filepath.Join(fresh, "programs")); err != nil {
 		return fmt.Errorf("unpack PostgreSQL: %w", err)

@@ -100,7 +100,8 @@ func TestFetchedOnceThenFromTheCache(t *testing.T) {
 func TestAnotherFileThanThePinnedOneIsNotUsed(t *testing.T) {
 	t.Parallel()
 	body, sum := jar(t)
-	for name, spoilt := range map[string][]byte{"another archive": append(slices.Clone(body), 0), "cut off": body[:len(body)-1], "empty": nil} {
+	for name, spoilt := range map[string][]byte{"another archive": append(slices.Clone(body), 0), "cut off": body[:len(body)-1],
+		"empty": nil} {
 		url, _ := repository(t, spoilt)
 		cache := t.TempDir()
 		_, dir, err := devdb.Fetch(t.Context(), url, cache, sum, 0, func(string) {})

@@ -23,7 +23,8 @@ func providePrograms(ctx context.Context, p place, major int, opts Options) (pro
 		return prog, nil
 	}
 	if major != 0 && len(all) > 0 {
-		return programs{}, fmt.Errorf("%s was made by PostgreSQL %d, and here is only %s: install PostgreSQL %d, or set %s=fetch to download it, or move the directory away",
+		return programs{}, fmt.Errorf("%s was made by PostgreSQL %d, and here is only %s: install PostgreSQL %d, or set %s=fetch to "+
+			"download it, or move the directory away",
 			p.data, major, versionList(all), major, BinVariable)
 	}
 	from, err := sourceFor(p.as, opts)

@@ -164,7 +164,8 @@ func TestForeignDirectoryIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("the only copy"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := devdb.Start(t.Context(), devdb.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "not a PostgreSQL data directory") {
+	if _, err := devdb.Start(t.Context(), devdb.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(),
+		"not a PostgreSQL data directory") {
 		t.Errorf("error: %v", err)
 	}
 	if text, err := os.ReadFile(mine); string(text) != "the only copy" {
@@ -178,7 +179,8 @@ func TestWhyPostgresDidNotStart(t *testing.T) {
 	_, err := devdb.Start(t.Context(), devdb.Options{
 		Dir: newDir(t), Disposable: true, Settings: map[string]string{"shared_buffers": "a lot"},
 	})
-	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) || !strings.Contains(err.Error(), "postgres.log") {
+	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) || !strings.Contains(err.Error(),
+		"postgres.log") {
 		t.Errorf("error: %v", err)
 	}
 }

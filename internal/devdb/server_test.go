@@ -139,7 +139,8 @@ func TestCtrlCIsNotForPostgres(t *testing.T) {
 	if query(t, s.DSN(""), "SELECT 1") != "1" || pid(t, s) != u.PID {
 		t.Error("PostgreSQL received the signal as well")
 	}
-	if environ, err := os.ReadFile(filepath.Join("/proc", itoa(u.PID), "environ")); err == nil && strings.Contains(string(environ), "sk-do-not") {
+	if environ, err := os.ReadFile(filepath.Join("/proc", itoa(u.PID), "environ")); err == nil && strings.Contains(string(environ),
+		"sk-do-not") {
 		t.Error("PostgreSQL has our API keys in its environment")
 	}
 }

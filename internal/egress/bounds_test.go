@@ -48,7 +48,8 @@ func TestAnswersOfARunAreBounded(t *testing.T) {
 	for _, d := range doors(t, r) {
 		refusedWith(t, d, d.get(t, "https://api.test/said"), http.StatusBadGateway, "The answer of api.test is larger than 1 MiB.")
 		for _, path := range []string{"/gzip", "/endless"} {
-			if a := d.get(t, "https://api.test"+path); a.err == nil || len(a.body) > 1<<20 || d.name == "do" && !errors.Is(a.err, egress.ErrTooLarge) {
+			if a := d.get(t, "https://api.test"+path); a.err == nil || len(a.body) > 1<<20 || d.name == "do" && !errors.Is(a.err,
+				egress.ErrTooLarge) {
 				t.Errorf("%s %s: %d bytes, %v", d.name, path, len(a.body), a.err)
 			}
 		}
@@ -63,14 +64,17 @@ func TestAnswersOfARunAreBounded(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
-	r, searched := w.run(t, egress.RunConfig{}), w.run(t, egress.RunConfig{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.InBody = true })}})
+	r, searched := w.run(t, egress.RunConfig{}), w.run(t, egress.RunConfig{Credentials: []egress.Credential{key(func(c *egress.Credential) {
+		c.InBody = true
+	})}})
 	r.Bound(1<<20, 1<<20, egress.MaxConnections)
 	large := strings.Repeat("x", egress.MaxSearchedBody+1)
 	for _, d := range doors(t, r) {
 		if a := d.send(t, http.MethodPost, "https://api.test/", large[:1<<20], nil); a.status != 200 {
 			t.Errorf("%s: %s", d.name, a.err)
 		}
-		refusedWith(t, d, d.send(t, http.MethodPost, "https://api.test/", large[:1<<20+1], nil), http.StatusRequestEntityTooLarge, "The body is larger than 1 MiB.")
+		refusedWith(t, d, d.send(t, http.MethodPost, "https://api.test/", large[:1<<20+1], nil), http.StatusRequestEntityTooLarge,
+			"The body is larger than 1 MiB.")
 		a := d.send(t, http.MethodPost, "https://api.test/", large, func(r *http.Request) { r.ContentLength = -1 })
 		if a.err == nil && a.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: %d %.100q", d.name, a.status, a.body)
@@ -119,7 +123,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		text, err := io.ReadAll(c)
 		c.Close()
-		if !strings.HasPrefix(string(text), "HTTP/1.1 503 ") || !strings.HasSuffix(string(text), "at most 128 connections are open at a time.\n") {
+		if !strings.HasPrefix(string(text), "HTTP/1.1 503 ") || !strings.HasSuffix(string(text),
+			"at most 128 connections are open at a time.\n") {
 			t.Errorf("a third connection: %q, %v", text, err)
 		}
 	}

@@ -31,7 +31,8 @@ func blockedSite(t *testing.T, memory int64) (w *world, arrived chan struct{}, u
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	}), "api.test")
-	return &world{guard: guard(t, egress.Config{Roots: ca.Roots(), Allow: []string{"api.test:443=" + at}, BodyMemory: memory})}, arrived, unblock
+	return &world{guard: guard(t, egress.Config{Roots: ca.Roots(), Allow: []string{"api.test:443=" + at}, BodyMemory: memory})},
+		arrived, unblock
 }
 
 // TestBodiesShareAMemory lets requests of two runs hold all memory for bodies: another request is

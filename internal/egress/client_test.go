@@ -158,7 +158,8 @@ func TestAnswerIsBounded(t *testing.T) {
 			}
 		}
 	})
-	if _, _, err := do(t, endless.Client(egress.Limits{Body: 1 << 20}), request(t, "https://example.com/")); !errors.Is(err, egress.ErrTooLarge) {
+	if _, _, err := do(t, endless.Client(egress.Limits{Body: 1 << 20}), request(t, "https://example.com/")); !errors.Is(err,
+		egress.ErrTooLarge) {
 		t.Errorf("endless: %v", err)
 	}
 }

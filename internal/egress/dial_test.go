@@ -63,7 +63,8 @@ func TestNamesThatLeadInside(t *testing.T) {
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)
-	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{"rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")}})
+	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{"rebind.example": {egresstest.Addrs(nowhere),
+		egresstest.Addrs("127.0.0.1")}})
 	g := guard(t, egress.Config{Resolver: z.Resolver()})
 	client, url := g.Client(egress.Limits{}), "https://rebind.example:"+c.Port+"/"
 	if err := g.CheckURL(url); err != nil {

@@ -35,9 +35,11 @@ func (s *shell) unaware(t *testing.T, r *egress.Run, script string) string {
 // straight are programs without proxy support: they send the placeholder to a URL and print the
 // response, or the reason for a failure.
 var straight = map[string]string{
-	"curl":    `curl -sS --noproxy '*' -H "Authorization: Bearer $KEY" %s 2>&1`,
-	"python3": `python3 -c 'import os, sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["KEY"]})).read().decode())' %s 2>&1`,
-	"node":    `node -e 'fetch(process.argv[1], {headers: {Authorization: "Bearer " + process.env.KEY}}).then(a => a.text()).then(console.log, e => console.log(e.cause))' %s`,
+	"curl": `curl -sS --noproxy '*' -H "Authorization: Bearer $KEY" %s 2>&1`,
+	"python3": `python3 -c 'import os, sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={"Authorization": ` +
+		`"Bearer " + os.environ["KEY"]})).read().decode())' %s 2>&1`,
+	"node": `node -e 'fetch(process.argv[1], {headers: {Authorization: "Bearer " + process.env.KEY}}).then(a => ` +
+		`a.text()).then(console.log, e => console.log(e.cause))' %s`,
 }
 
 // TestProgramsWithoutAProxy checks that real programs reach the allowed hosts and nothing else.
@@ -51,7 +53,8 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 			w := newWorld(t, egress.Config{})
 			r := w.run(t, egress.RunConfig{Hosts: []string{"plain.test", "www.wild.test"}})
 			out := s.unaware(t, r, fmt.Sprintf(script, "https://api.test/me?a=b"))
-			if got := w.last(t); got.header.Get("Authorization") != "Bearer "+value || got.uri != "/me?a=b" || got.host != "api.test" || !strings.Contains(out, "Bearer "+mark) {
+			if got := w.last(t); got.header.Get("Authorization") != "Bearer "+value || got.uri != "/me?a=b" || got.host != "api.test" ||
+				!strings.Contains(out, "Bearer "+mark) {
 				t.Errorf("api.test was sent %+v: %s", got, out)
 			}
 			for url, site := range map[string]string{"https://www.wild.test/": "www.wild.test", "http://plain.test/": "http://plain.test"} {
@@ -64,7 +67,8 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 				t.Errorf("recorded: %+v", w.noted())
 			}
 			out = s.unaware(t, r, fmt.Sprintf(script, "https://evil.test/"))
-			if n := w.noted()[3]; len(w.arrivals()) != 3 || !strings.Contains(strings.ToLower(out), "not") || n.Host != "evil.test" || n.Method != "LOOKUP" || n.final != egress.RefusedHost {
+			if n := w.noted()[3]; len(w.arrivals()) != 3 || !strings.Contains(strings.ToLower(out), "not") || n.Host != "evil.test" ||
+				n.Method != "LOOKUP" || n.final != egress.RefusedHost {
 				t.Errorf("evil.test: %s, %+v", out, n)
 			}
 		})
@@ -131,7 +135,8 @@ try:
     socket.create_server(("127.9.9.9", 53))
 except OSError as e:
     print(e)
-'`: "[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 111] Connection refused\n[Errno 13] Permission denied",
+'`: "[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is " +
+			"unreachable\n[Errno 111] Connection refused\n[Errno 13] Permission denied",
 	} {
 		if out := s.unaware(t, r, script+" 2>&1"); !strings.Contains(out, want) {
 			t.Errorf("%s: %s", script, out)
@@ -163,7 +168,8 @@ func TestOneRunKnowsNoNamesOfAnother(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(c.run.CA())
 		_, port, _ := net.SplitHostPort(l.Addr().String())
-		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, _,
+			_ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", "127.1.0.1:"+port)
 		}}
 		if got := (door{"direct", tr.RoundTrip}).get(t, "https://api.test/"); (got.err == nil) != c.ok || c.ok && got.status != 200 {

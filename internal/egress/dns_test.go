@@ -182,7 +182,8 @@ func TestNamesAreBounded(t *testing.T) {
 // FuzzLookup checks that every message gets a reply that resolvers accept, and that only the listed
 // host ever has an address.
 func FuzzLookup(f *testing.F) {
-	for _, p := range [][]byte{packet("api.test", a), packet("API.test", aaaa), packet("evil.test", txt), {0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1}} {
+	for _, p := range [][]byte{packet("api.test", a), packet("API.test", aaaa), packet("evil.test", txt), {0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0,
+		0, 0xc0, 12, 0, 1}} {
 		f.Add(append(p, 0, 1))
 	}
 	r, err := guard(f, egress.Config{}).Run(egress.RunConfig{Hosts: []string{"api.example"}})
@@ -202,7 +203,8 @@ func FuzzLookup(f *testing.F) {
 		if out[7] == 0 {
 			return
 		}
-		if want := []byte("\x03api\x07example\x00\x00\x01\x00\x01"); !bytes.HasPrefix(bytes.ToLower(out[12:]), want) || !bytes.HasSuffix(out, []byte{127, 1, 0, 1}) {
+		if want := []byte("\x03api\x07example\x00\x00\x01\x00\x01"); !bytes.HasPrefix(bytes.ToLower(out[12:]), want) ||
+			!bytes.HasSuffix(out, []byte{127, 1, 0, 1}) {
 			t.Fatalf("%x", out)
 		}
 	})

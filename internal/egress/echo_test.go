@@ -101,7 +101,8 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 		case "parts":
 			rw.Header().Set("Content-Type", ` Multipart/ByteRanges; boundary=x`)
 			secret := r.Header.Get("Authorization")
-			fmt.Fprintf(rw, "--x\r\nContent-Range: bytes 0-9/40\r\n\r\n%s\r\n--x\r\nContent-Range: bytes 10-/40\r\n\r\n%s\r\n--x--\r\n", secret[:17], secret[17:])
+			fmt.Fprintf(rw, "--x\r\nContent-Range: bytes 0-9/40\r\n\r\n%s\r\n--x\r\nContent-Range: bytes 10-/40\r\n\r\n%s\r\n--x--\r\n",
+				secret[:17], secret[17:])
 		case "switch":
 			rw.Header().Set("Connection", "Upgrade")
 			rw.Header().Set("Upgrade", "text")
@@ -117,7 +118,8 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 			refusedWith(t, d, a, http.StatusBadGateway, "The answer of api.test ")
 			hidden(t, a.text())
 		}
-		if a := d.send(t, http.MethodHead, "https://api.test/br", "", nil); a.err != nil || a.status != 200 || a.header.Get("Content-Encoding") != "" {
+		if a := d.send(t, http.MethodHead, "https://api.test/br", "", nil); a.err != nil || a.status != 200 ||
+			a.header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: an answer without a body: %s", d.name, a.text())
 		}
 	}
@@ -137,7 +139,8 @@ func refusedWith(t *testing.T, d door, a answer, status int, sentence string) {
 		}
 		return
 	}
-	if a.status != status || !strings.HasPrefix(a.body, "Parley refused this request: "+sentence) || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if a.status != status || !strings.HasPrefix(a.body, "Parley refused this request: "+sentence) ||
+		a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("proxy: %s", a.text())
 	}
 }
@@ -209,8 +212,10 @@ func TestBrokenAnswersDoNotShowTheValue(t *testing.T) {
 		secret := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		fmt.Fprintf(out, strings.ReplaceAll(map[string]string{
 			"/status": "%s\r\n\r\n", "/proto": "HTTP/%s 200 OK\r\n\r\n", "/code": "HTTP/1.1 %s\r\n\r\n", "/line": "HTTP/1.1 200 OK\r\n%s\r\n\r\n",
-			"/length": "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n", "/encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: %s\r\n\r\n", "/short": "HTTP/1.1 200 %s\r\nContent-Length: 1000\r\n\r\n%s", "/chunk": "HTTP/1.1 200 %s\r\nTransfer-Encoding: chunked\r\n\r\n%s\r\n",
-			"/trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n%s nocolon\r\n\r\n", "/gzip": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n%s",
+			"/length": "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n", "/encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: %s\r\n\r\n",
+			"/short": "HTTP/1.1 200 %s\r\nContent-Length: 1000\r\n\r\n%s", "/chunk": "HTTP/1.1 200 %s\r\nTransfer-Encoding: chunked\r\n\r\n%s\r\n",
+			"/trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n%s nocolon\r\n\r\n",
+			"/gzip":    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n%s",
 		}[r.URL.Path], "%s", "%[1]s"), secret)
 		out.Flush()
 	}

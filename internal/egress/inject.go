@@ -103,7 +103,8 @@ func replacePlaceholders(text string, found []*credential, escape func(string) s
 		size += strings.Count(text, c.Placeholder) * len(value)
 	}
 	if size > MaxHeader {
-		return "", newRefusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "A header or query is larger than %d KiB with its secrets.", MaxHeader>>10)
+		return "", newRefusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge,
+			"A header or query is larger than %d KiB with its secrets.", MaxHeader>>10)
 	}
 	return strings.NewReplacer(pairs...).Replace(text), nil
 }

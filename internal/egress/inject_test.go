@@ -41,7 +41,8 @@ func TestOnlyHeadersGetValues(t *testing.T) {
 				if name == "everywhere" {
 					query, body = "k="+url.QueryEscape(value)+"&l=1", form.filled
 				}
-				if a.status != 200 || got.uri != "/"+holder+"?"+query || got.header.Get("Cookie") != "a=b; k="+value || got.header.Get(holder) != "name" {
+				if a.status != 200 || got.uri != "/"+holder+"?"+query || got.header.Get("Cookie") != "a=b; k="+value ||
+					got.header.Get(holder) != "name" {
 					t.Errorf("%s, %s: sent %+v: %s", d.name, name, got, a.text())
 				}
 				if body != "" && got.body != body || body == "" && !holds(got.body, value) {
@@ -166,7 +167,8 @@ func TestHeadersThatDoNotLeave(t *testing.T) {
 		fmt.Fprint(out, "X-Private: 1\r\nX-Kept: 1\r\nContent-Length: 0\r\n\r\n")
 		out.Flush()
 	}
-	drop := []string{"Proxy-Authorization", "Proxy-Connection", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Te", "Trailer", "Keep-Alive", "Expect", "Range", "If-Range", "X-Private"}
+	drop := []string{"Proxy-Authorization", "Proxy-Connection", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Te", "Trailer",
+		"Keep-Alive", "Expect", "Range", "If-Range", "X-Private"}
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {
 		a := d.send(t, http.MethodGet, "https://api.test/", "", func(r *http.Request) {
 			for _, name := range drop {
@@ -178,7 +180,8 @@ func TestHeadersThatDoNotLeave(t *testing.T) {
 			r.Header.Set("Accept-Encoding", "br, zstd")
 			r.Header.Set("X-Kept", "1")
 		})
-		if a.status != 200 || a.header.Get("X-Kept") != "1" || a.header.Get("X-Private")+a.header.Get("Alt-Svc")+a.header.Get("Proxy-Authenticate")+a.header.Get("Keep-Alive") != "" {
+		if a.status != 200 || a.header.Get("X-Kept") != "1" || a.header.Get("X-Private")+a.header.Get("Alt-Svc")+
+			a.header.Get("Proxy-Authenticate")+a.header.Get("Keep-Alive") != "" {
 			t.Errorf("%s: %s", d.name, a.text())
 		}
 		got := w.last(t).header
@@ -205,12 +208,14 @@ func FuzzHeader(f *testing.F) {
 		f.Fatal(err)
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+holder))
-	for _, v := range []string{"Bearer " + holder, basic, "basic " + basic[6:], holder[:20], holder + second.Placeholder, "a\r\nb: " + holder, "Basic " + holder, "Basic " + basic} {
+	for _, v := range []string{"Bearer " + holder, basic, "basic " + basic[6:], holder[:20], holder + second.Placeholder,
+		"a\r\nb: " + holder, "Basic " + holder, "Basic " + basic} {
 		f.Add("Authorization", v, "a="+holder)
 		f.Add("x-key", v, second.Placeholder)
 	}
 	f.Fuzz(func(t *testing.T, name, v, query string) {
-		req := &http.Request{Method: "GET", URL: &url.URL{Scheme: "https", Host: "api.test", Path: "/", RawQuery: query}, Header: http.Header{name: {v}}}
+		req := &http.Request{Method: "GET", URL: &url.URL{Scheme: "https", Host: "api.test", Path: "/", RawQuery: query},
+			Header: http.Header{name: {v}}}
 		out, err := r.Fill(req)
 		if err != nil {
 			return
@@ -254,7 +259,8 @@ func TestBodiesAreNotHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
 	ca := newStreamSite(t)
-	r, err := ca.guard.Run(egress.RunConfig{Hosts: []string{"api.test"}, Record: w.record, Redact: redact.New(redact.Secret{Name: "API_KEY", Value: []byte(value)})})
+	r, err := ca.guard.Run(egress.RunConfig{Hosts: []string{"api.test"}, Record: w.record,
+		Redact: redact.New(redact.Secret{Name: "API_KEY", Value: []byte(value)})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (r *Run) planRequest(req *http.Request) (*plan, error) {
 	if p.method == "" {
 		p.method = http.MethodGet
 	}
-	p.request = Request{Method: r.redactForRecord(p.method, 32), Scheme: r.redactForRecord(req.URL.Scheme, 32), Host: r.redactForRecord(req.URL.Host, 260), Path: r.redactForRecord(req.URL.EscapedPath(), 1024), Decision: Sent}
+	p.request = Request{Method: r.redactForRecord(p.method, 32), Scheme: r.redactForRecord(req.URL.Scheme, 32),
+		Host: r.redactForRecord(req.URL.Host, 260), Path: r.redactForRecord(req.URL.EscapedPath(), 1024), Decision: Sent}
 	err := r.fillPlan(p, req)
 	if err != nil {
 		p.request.Decision, p.request.Credentials = decisionOf(err), nil

@@ -37,7 +37,8 @@ func TestOtherHostsGetThePlaceholder(t *testing.T) {
 	before := len(w.arrivals())
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {
 		a := d.get(t, "https://evil.test/x?q=1")
-		refusedWith(t, d, a, http.StatusForbidden, "evil.test is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create evil.test")
+		refusedWith(t, d, a, http.StatusForbidden, "evil.test is not on the list of hosts that this workspace may reach. "+
+			"An administrator can add it: parley egress create evil.test")
 	}
 	if after := w.arrivals(); len(after) != before {
 		t.Errorf("something was sent: %+v", after[before:])
@@ -59,7 +60,8 @@ func TestHostsAreNotConfused(t *testing.T) {
 	r := w.run(t, egress.RunConfig{Credentials: []egress.Credential{key(), wild}, Public: true})
 	for _, d := range doors(t, r) {
 		for host, want := range map[string]string{
-			"api.test": value, "API.Test.": value, "api.test:443": value, "other.api.test": holder, "xapi.test": holder, "api.test.evil.test": holder, "api.test:8443": holder,
+			"api.test": value, "API.Test.": value, "api.test:443": value, "other.api.test": holder, "xapi.test": holder,
+			"api.test.evil.test": holder, "api.test:8443": holder,
 		} {
 			a := d.get(t, "https://"+host+"/")
 			if got := w.last(t).header.Get("Authorization"); a.status != 200 || got != "Bearer "+want {
@@ -76,7 +78,10 @@ func TestHostsAreNotConfused(t *testing.T) {
 	before := len(w.arrivals())
 	for _, d := range doors(t, r) {
 		for _, to := range []url.URL{
-			{Host: "evil.test", User: url.User("api.test")}, {Host: "evil.test", User: url.UserPassword("api.test", "443")}, {Host: `api.test\@evil.test`}, {Host: "api.test%2eevil.test"}, {Host: "аpi.test"}, {Host: "api。test"}, {Host: "api.test%00.evil.test"}, {Host: "api.test:22"}, {Host: "api.test:5432"}, {Host: "api.test:0"}, {Host: "api.test:65979"}, {Host: "api.test:443:80"}, {Host: "api..test"}, {Host: ""},
+			{Host: "evil.test", User: url.User("api.test")}, {Host: "evil.test", User: url.UserPassword("api.test", "443")},
+			{Host: `api.test\@evil.test`}, {Host: "api.test%2eevil.test"}, {Host: "аpi.test"}, {Host: "api。test"},
+			{Host: "api.test%00.evil.test"}, {Host: "api.test:22"}, {Host: "api.test:5432"}, {Host: "api.test:0"}, {Host: "api.test:65979"},
+			{Host: "api.test:443:80"}, {Host: "api..test"}, {Host: ""},
 		} {
 			to.Scheme, to.Path = "https", "/"
 			req := (&http.Request{Method: http.MethodGet, URL: &to, Header: http.Header{"Authorization": {holder}}}).WithContext(t.Context())
@@ -144,7 +149,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			return nil
 		}}
 		trusted := door{d.name + ", trusting", trusting.Do}
-		if a := trusted.get(t, "https://api.test/"); a.status != 200 || w.last(t).site != "evil.test" || w.last(t).header.Get("Authorization") != "Bearer "+holder {
+		if a := trusted.get(t, "https://api.test/"); a.status != 200 || w.last(t).site != "evil.test" ||
+			w.last(t).header.Get("Authorization") != "Bearer "+holder {
 			t.Errorf("%s: %+v", d.name, w.last(t))
 		}
 	}
@@ -172,7 +178,8 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)
 	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{
-		"inside.example": {egresstest.Addrs("127.0.0.1")}, "mixed.example": {egresstest.Addrs(nowhere, "127.0.0.1")}, "mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")},
+		"inside.example": {egresstest.Addrs("127.0.0.1")}, "mixed.example": {egresstest.Addrs(nowhere, "127.0.0.1")},
+		"mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")},
 		"rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")}, "corp.example": {egresstest.Addrs("10.1.2.3")},
 	})
 	w := newWorld(t, egress.Config{Resolver: z.Resolver(), Allow: []string{"10.0.0.0/8"}})
@@ -181,8 +188,10 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	for _, r := range []*egress.Run{w.run(t, egress.RunConfig{Public: true}), w.run(t, egress.RunConfig{Hosts: list})} {
 		for _, d := range doors(t, r) {
 			for _, host := range []string{
-				"127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0", "localhost", "localhost.", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
-				"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "10.1.2.3", "192.168.0.1", "168.63.129.16", "inside.example", "mixed.example", "mapped.example", "corp.example",
+				"127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0",
+				"localhost", "localhost.", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+				"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "10.1.2.3", "192.168.0.1", "168.63.129.16",
+				"inside.example", "mixed.example", "mapped.example", "corp.example",
 			} {
 				for _, scheme := range []string{"https", "http"} {
 					a := d.send(t, http.MethodGet, scheme+"://"+host+":"+c.Port+"/", "", nil)
@@ -243,11 +252,17 @@ func TestRunsAreChecked(t *testing.T) {
 	t.Parallel()
 	g := guard(t, egress.Config{})
 	for _, cfg := range []egress.RunConfig{
-		{Hosts: []string{""}}, {Hosts: []string{"*"}}, {Hosts: []string{"10.0.0.1"}}, {Hosts: []string{"a.test:0"}}, {Hosts: []string{"a.test:x"}}, {Hosts: []string{"https://a.test"}}, {Hosts: []string{"a.*.test"}}, {Hosts: []string{"0x7f.1"}}, {Hosts: []string{"а.test"}},
+		{Hosts: []string{""}}, {Hosts: []string{"*"}}, {Hosts: []string{"10.0.0.1"}}, {Hosts: []string{"a.test:0"}},
+		{Hosts: []string{"a.test:x"}}, {Hosts: []string{"https://a.test"}}, {Hosts: []string{"a.*.test"}}, {Hosts: []string{"0x7f.1"}},
+		{Hosts: []string{"а.test"}},
 		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Hosts = []string{"*."} })}},
-		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = "" })}}, {Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = strings.Repeat("x", 65) })}},
-		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = "ph_0123456789-%2F&" })}}, {Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Value = vault.Value{} })}},
-		{Credentials: []egress.Credential{key(), key()}}, {Credentials: []egress.Credential{key(), key(func(c *egress.Credential) { c.Placeholder += "X" })}},
+		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = "" })}},
+		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = strings.Repeat("x", 65) })}},
+		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Placeholder = "ph_0123456789-%2F&" })}},
+		{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.Value = vault.Value{} })}},
+		{Credentials: []egress.Credential{key(), key()}}, {Credentials: []egress.Credential{key(), key(func(c *egress.Credential) {
+			c.Placeholder += "X"
+		})}},
 	} {
 		if r, err := g.Run(cfg); err == nil {
 			r.Close()

@@ -101,16 +101,19 @@ func TestFailuresAreRecorded(t *testing.T) {
 	foreign := egresstest.NewAuthority(t).Site(t, http.NotFoundHandler(), "foreign.test")
 	ca := egresstest.NewAuthority(t)
 	named := ca.Site(t, http.NotFoundHandler(), "other.test")
-	w.guard = guard(t, egress.Config{Roots: ca.Roots(), Resolver: z.Resolver(), Allow: []string{"foreign.test:443=" + foreign, "named.test:443=" + named, "closed.test:443=127.0.0.1:1"}})
+	w.guard = guard(t, egress.Config{Roots: ca.Roots(), Resolver: z.Resolver(), Allow: []string{"foreign.test:443=" + foreign,
+		"named.test:443=" + named, "closed.test:443=127.0.0.1:1"}})
 	for _, d := range doors(t, w.run(t, egress.RunConfig{Public: true})) {
 		for host, want := range map[string]string{
-			"foreign.test": "its certificate is not valid for it", "named.test": "its certificate is not valid for it", "closed.test": "it refused the connection", "missing.example": "there is no host of this name",
+			"foreign.test": "its certificate is not valid for it", "named.test": "its certificate is not valid for it",
+			"closed.test": "it refused the connection", "missing.example": "there is no host of this name",
 		} {
 			a := d.get(t, "https://"+host+"/")
 			if _, unanswered := a.err.(*egress.Unanswered); d.name == "do" && !unanswered {
 				t.Errorf("%v", a.err)
 			}
-			if sentence := host + " could not be reached: " + want + "."; !strings.Contains(a.text(), sentence) || strings.Contains(a.text(), "127.0.0.1") || d.name == "proxy" && a.status != http.StatusBadGateway {
+			if sentence := host + " could not be reached: " + want + "."; !strings.Contains(a.text(), sentence) ||
+				strings.Contains(a.text(), "127.0.0.1") || d.name == "proxy" && a.status != http.StatusBadGateway {
 				t.Errorf("%s: %s", d.name, a.text())
 			}
 		}

@@ -63,9 +63,10 @@ type RunConfig struct {
 	Redact      *redact.Redactor // for responses: everything that must be hidden, not only this run's values
 	// RedactRecords redacts the records, which the run's tools do not see; default: Redact.
 	RedactRecords *redact.Redactor
-	Hosts         []string      // further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
-	Public        bool          // every public host is allowed
-	AnswerTime    time.Duration // until a response begins; default: AnswerTime
+	// further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	Hosts      []string
+	Public     bool          // every public host is allowed
+	AnswerTime time.Duration // until a response begins; default: AnswerTime
 
 	// Record is called before a request leaves, and for rejected requests; an error keeps the
 	// request from leaving, and one made by Refused counts as a refusal. Without an error done is
@@ -141,9 +142,12 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 		r.credentials = append(r.credentials, own)
 		r.hosts = append(r.hosts, hosts...)
 	}
-	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
+	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool {
+		return r.host == ""
+	})}
 	sessions := tls.NewLRUClientSessionCache(0) // every request makes a handshake
-	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, cmp.Or(cfg.AnswerTime, AnswerTime))
+	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions},
+		cmp.Or(cfg.AnswerTime, AnswerTime))
 	r.transport.MaxConnsPerHost = MaxConnections
 	r.ended, r.end = context.WithCancel(context.Background())
 	return r, nil
@@ -182,7 +186,8 @@ func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
 	case r.cfg.Public:
 		return r.open.checkURL(u, true)
 	}
-	return nil, newRefusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create %s", c.Host, c.Host)
+	return nil, newRefusal(RefusedHost, http.StatusForbidden,
+		"%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create %s", c.Host, c.Host)
 }
 
 func (r *Run) isListed(scheme, name string, port uint16) bool {

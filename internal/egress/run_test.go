@@ -31,7 +31,8 @@ func TestTheValueReachesItsHost(t *testing.T) {
 		hidden(t, a.text())
 	}
 	for _, n := range w.noted() {
-		if n.Decision != egress.Sent || n.final != egress.Sent || n.status != 200 || len(n.Credentials) != 1 || n.Credentials[0] != (egress.Use{Name: "API_KEY", Version: 3}) || n.Method != "GET" || n.Host != "api.test" || n.Scheme != "https" {
+		if n.Decision != egress.Sent || n.final != egress.Sent || n.status != 200 || len(n.Credentials) != 1 ||
+			n.Credentials[0] != (egress.Use{Name: "API_KEY", Version: 3}) || n.Method != "GET" || n.Host != "api.test" || n.Scheme != "https" {
 			t.Errorf("recorded: %+v", n)
 		}
 	}

@@ -100,7 +100,8 @@ func TestProgramsInTheSandbox(t *testing.T) {
 			if got := w.last(t); got.header.Get("Authorization") != "Bearer "+value || got.uri != "/me" || !strings.Contains(out, "Bearer "+mark) {
 				t.Errorf("api.test was sent %+v: %s", got, out)
 			}
-			if out := s.run(t, r, fmt.Sprintf(c.script, "https://evil.test/")); !strings.Contains(out, "evil.test is not on the list of hosts") || len(w.arrivals()) != 1 {
+			if out := s.run(t, r, fmt.Sprintf(c.script, "https://evil.test/")); !strings.Contains(out,
+				"evil.test is not on the list of hosts") || len(w.arrivals()) != 1 {
 				t.Errorf("evil.test: %s", out)
 			}
 			s.run(t, w.run(t, egress.RunConfig{Public: true}), fmt.Sprintf(c.script, "https://evil.test/"))
@@ -117,7 +118,8 @@ func TestAttacksFromTheSandbox(t *testing.T) {
 	slow.Test(t, "runs commands")
 	c := egresstest.NewCanary(t)
 	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{
-		"inside.example": {egresstest.Addrs("127.0.0.1")}, "mixed.example": {egresstest.Addrs(nowhere, "127.0.0.1")}, "mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")}, "rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")},
+		"inside.example": {egresstest.Addrs("127.0.0.1")}, "mixed.example": {egresstest.Addrs(nowhere, "127.0.0.1")},
+		"mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")}, "rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")},
 	})
 	s := newShell(t, "curl")
 	w := newWorld(t, egress.Config{Resolver: z.Resolver()})
@@ -144,7 +146,8 @@ func TestAttacksFromTheSandbox(t *testing.T) {
 
 	var script strings.Builder
 	for how := range echoes {
-		fmt.Fprintf(&script, "curl -sS -i --compressed -H \"Authorization: Bearer $KEY\" 'https://api.test/%s' | tee -a echoed\n", strings.ReplaceAll(how, " ", "%20"))
+		fmt.Fprintf(&script, "curl -sS -i --compressed -H \"Authorization: Bearer $KEY\" 'https://api.test/%s' | tee -a echoed\n",
+			strings.ReplaceAll(how, " ", "%20"))
 	}
 	if out := s.run(t, r, script.String()); strings.Count(out, mark) < len(echoes)-2 {
 		t.Errorf("echoes: %s", out)
@@ -177,7 +180,8 @@ func TestAttacksFromTheSandbox(t *testing.T) {
 
 	script.Reset()
 	for _, host := range []string{
-		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "0", "0.0.0.0", "localhost", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "metadata.google.internal", "10.1.2.3", "192.168.0.1",
+		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "0", "0.0.0.0", "localhost", "[::1]", "[::]",
+		"[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "metadata.google.internal", "10.1.2.3", "192.168.0.1",
 		"inside.example", "mixed.example", "mapped.example", "rebind.example", "rebind.example",
 	} {
 		fmt.Fprintf(&script, "curl -sS --globoff --max-time 9 'https://%[1]s:%[2]s/' 'http://%[1]s:%[2]s/' 'http://%[1]s/' 2>&1\n", host, c.Port)
@@ -199,7 +203,8 @@ func TestRunsInOneSandbox(t *testing.T) {
 	w := newWorld(t, egress.Config{})
 	one, two := w.run(t, egress.RunConfig{}), w.run(t, egress.RunConfig{})
 	var out bytes.Buffer
-	res, err := s.sandbox.Run(t.Context(), sandbox.Command{Argv: []string{"curl", "-sS", "https://api.test/"}, Folder: s.folder, CA: one.CA(), Serve: two.Serve, Output: &out})
+	res, err := s.sandbox.Run(t.Context(), sandbox.Command{Argv: []string{"curl", "-sS", "https://api.test/"}, Folder: s.folder,
+		CA: one.CA(), Serve: two.Serve, Output: &out})
 	if failed := (*sandbox.Failure)(nil); errors.As(err, &failed) || res.Exit == 0 || !strings.Contains(out.String(), "certificate") {
 		t.Errorf("%+v, %v: %s", res, err, &out)
 	}

@@ -30,7 +30,8 @@ func TestValuesOfSeveralLinesGoIntoBodies(t *testing.T) {
 	}
 	for _, d := range doors(t, r) {
 		for kind, want := range map[string]string{
-			"application/json": strings.Trim(string(inJSON), `"`), "application/x-www-form-urlencoded": url.QueryEscape(severalLines), "text/plain": severalLines,
+			"application/json": strings.Trim(string(inJSON), `"`), "application/x-www-form-urlencoded": url.QueryEscape(severalLines),
+			"text/plain": severalLines,
 		} {
 			a := d.send(t, http.MethodPost, "https://api.test/", "a="+holder+"&b", func(r *http.Request) { r.Header.Set("Content-Type", kind) })
 			if got := w.last(t).body; a.status != 200 || got != "a="+want+"&b" {
@@ -64,7 +65,8 @@ func TestGuessableValuesAreHiddenWhereTheyWere(t *testing.T) {
 	const pin = "48151623"
 	w := newWorld(t, egress.Config{})
 	c := key(func(c *egress.Credential) { c.Value, c.InBody = vault.NewValue([]byte(pin)), true })
-	r := w.run(t, egress.RunConfig{Credentials: []egress.Credential{c}, Redact: redact.New(redact.Secret{Name: "OTHER", Value: []byte("another-secret-value")}),
+	r := w.run(t, egress.RunConfig{Credentials: []egress.Credential{c},
+		Redact:        redact.New(redact.Secret{Name: "OTHER", Value: []byte("another-secret-value")}),
 		RedactRecords: redact.New(redact.Secret{Name: "API_KEY", Value: []byte(pin)})})
 	for _, d := range doors(t, r) {
 		for name, edit := range map[string]func(*http.Request){
@@ -72,11 +74,13 @@ func TestGuessableValuesAreHiddenWhereTheyWere(t *testing.T) {
 			"basic":    func(r *http.Request) { r.SetBasicAuth("user", holder) },
 		} {
 			a := d.send(t, http.MethodPost, "https://api.test/48151622", "and "+pin, edit)
-			if text := a.text(); a.status != 200 || strings.Contains(text, pin) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("user:"+pin))) {
+			if text := a.text(); a.status != 200 || strings.Contains(text, pin) ||
+				strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("user:"+pin))) {
 				t.Errorf("%s, %s: %s", d.name, name, text)
 			}
 		}
-		if a := d.send(t, http.MethodPost, "https://api.test/", "pin "+holder, nil); strings.Contains(a.text(), pin) || !strings.Contains(a.body, "[secret:API_KEY]") {
+		if a := d.send(t, http.MethodPost, "https://api.test/", "pin "+holder, nil); strings.Contains(a.text(), pin) ||
+			!strings.Contains(a.body, "[secret:API_KEY]") {
 			t.Errorf("%s, body: %s", d.name, a.text())
 		}
 		a := d.send(t, http.MethodPost, "https://api.test/"+pin, "candidates 48151622 48151623", nil)
@@ -108,7 +112,8 @@ func TestLongValuesInManyPlaces(t *testing.T) {
 		a := d.send(t, http.MethodGet, "https://api.test/", "", edit)
 		refusedWith(t, d, a, http.StatusRequestHeaderFieldsTooLarge, "A header or query is larger than 64 KiB with its secrets.")
 	}
-	if a := d.send(t, http.MethodPost, "https://api.test/", strings.Repeat(holder+",", 100), nil); a.status != 200 || len(w.last(t).body) != 100*11001 {
+	if a := d.send(t, http.MethodPost, "https://api.test/", strings.Repeat(holder+",", 100), nil); a.status != 200 ||
+		len(w.last(t).body) != 100*11001 {
 		t.Errorf("%d bytes arrived: %.200s", len(w.last(t).body), a.text())
 	}
 }

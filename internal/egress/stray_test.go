@@ -50,8 +50,11 @@ func TestWhatFollowsAnAnswerIsNotLogged(t *testing.T) {
 		}
 		defer conn.Close()
 		head, rest, _ := strings.Cut(map[string]string{
-			"/head": "200 OK\r\nContent-Length: 100\r\n\r\n%s", "/204": "204 No Content\r\n\r\n%s", "/304": "304 Not Modified\r\n\r\n%s", "/empty": "200 OK\r\nContent-Length: 0\r\n\r\n%s",
-			"/length": "200 OK\r\nContent-Length: 4\r\n\r\ntext%s", "/chunks": "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n\r\n%s", "/later": "200 OK\r\nContent-Length: 4\r\n\r\ntext|%s",
+			"/head": "200 OK\r\nContent-Length: 100\r\n\r\n%s", "/204": "204 No Content\r\n\r\n%s", "/304": "304 Not Modified\r\n\r\n%s",
+			"/empty":  "200 OK\r\nContent-Length: 0\r\n\r\n%s",
+			"/length": "200 OK\r\nContent-Length: 4\r\n\r\ntext%s",
+			"/chunks": "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n\r\n%s",
+			"/later":  "200 OK\r\nContent-Length: 4\r\n\r\ntext|%s",
 		}[r.URL.Path], "|")
 		secret := r.Header.Get("Authorization")
 		fmt.Fprint(out, "HTTP/1.1 ", strings.Replace(head, "%s", secret, 1))

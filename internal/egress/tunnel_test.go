@@ -45,7 +45,8 @@ func tunnel(t *testing.T, r *egress.Run, at, sni string, protocols ...string) (*
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(r.CA())
-	c := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: sni, NextProtos: protocols, InsecureSkipVerify: sni != "api.test"}) // the test verifies the proxy's certificate
+	// the test verifies the proxy's certificate
+	c := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: sni, NextProtos: protocols, InsecureSkipVerify: sni != "api.test"})
 	return c, c.HandshakeContext(t.Context())
 }
 
@@ -59,28 +60,29 @@ func TestATunnelLeadsToOneHost(t *testing.T) {
 	key := "Authorization: Bearer " + holder + "\r\n"
 	smuggled := "GET / HTTP/1.1\r\nHost: evil.test\r\n" + key + "\r\n"
 	for name, raw := range map[string]string{
-		"other host":        "GET / HTTP/1.1\r\nHost: evil.test\r\n" + key + "\r\n",
-		"other port":        "GET / HTTP/1.1\r\nHost: api.test:8443\r\n" + key + "\r\n",
-		"longer host":       "GET / HTTP/1.1\r\nHost: api.test.evil.test\r\n" + key + "\r\n",
-		"user in host":      "GET / HTTP/1.1\r\nHost: api.test@evil.test\r\n" + key + "\r\n",
-		"path in host":      "GET / HTTP/1.1\r\nHost: api.test/evil.test\r\n" + key + "\r\n",
-		"two hosts":         "GET / HTTP/1.1\r\nHost: api.test\r\nHost: evil.test\r\n" + key + "\r\n",
-		"no host":           "GET / HTTP/1.1\r\n" + key + "\r\n",
-		"no host, 1.0":      "GET / HTTP/1.0\r\n" + key + "\r\n",
-		"empty host":        "GET / HTTP/1.1\r\nHost:\r\n" + key + "\r\n",
-		"absolute":          "GET https://evil.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"absolute, own":     "GET https://api.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"absolute, plain":   "GET http://plain.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"tunnel in it":      "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n" + key + "\r\n",
-		"tunnel to itself":  "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"asterisk":          "OPTIONS * HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"trace":             "TRACE / HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
-		"websocket":         "GET / HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + key + "\r\n",
-		"h2c":               "GET / HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + key + "\r\n",
-		"blank before":      "GET / HTTP/1.1\r\nHost : evil.test\r\nHost: api.test\r\n" + key + "\r\n",
-		"two lengths":       "POST / HTTP/1.1\r\nHost: api.test\r\nContent-Length: 0\r\nContent-Length: 5\r\n" + key + "\r\n" + smuggled,
-		"two encodings":     "POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked, identity\r\n" + key + "\r\n0\r\n\r\n" + smuggled,
-		"unknown encoding":  "POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: xchunked\r\nContent-Length: 5\r\n" + key + "\r\n" + smuggled,
+		"other host":       "GET / HTTP/1.1\r\nHost: evil.test\r\n" + key + "\r\n",
+		"other port":       "GET / HTTP/1.1\r\nHost: api.test:8443\r\n" + key + "\r\n",
+		"longer host":      "GET / HTTP/1.1\r\nHost: api.test.evil.test\r\n" + key + "\r\n",
+		"user in host":     "GET / HTTP/1.1\r\nHost: api.test@evil.test\r\n" + key + "\r\n",
+		"path in host":     "GET / HTTP/1.1\r\nHost: api.test/evil.test\r\n" + key + "\r\n",
+		"two hosts":        "GET / HTTP/1.1\r\nHost: api.test\r\nHost: evil.test\r\n" + key + "\r\n",
+		"no host":          "GET / HTTP/1.1\r\n" + key + "\r\n",
+		"no host, 1.0":     "GET / HTTP/1.0\r\n" + key + "\r\n",
+		"empty host":       "GET / HTTP/1.1\r\nHost:\r\n" + key + "\r\n",
+		"absolute":         "GET https://evil.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"absolute, own":    "GET https://api.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"absolute, plain":  "GET http://plain.test/ HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"tunnel in it":     "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n" + key + "\r\n",
+		"tunnel to itself": "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"asterisk":         "OPTIONS * HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"trace":            "TRACE / HTTP/1.1\r\nHost: api.test\r\n" + key + "\r\n",
+		"websocket":        "GET / HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + key + "\r\n",
+		"h2c":              "GET / HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + key + "\r\n",
+		"blank before":     "GET / HTTP/1.1\r\nHost : evil.test\r\nHost: api.test\r\n" + key + "\r\n",
+		"two lengths":      "POST / HTTP/1.1\r\nHost: api.test\r\nContent-Length: 0\r\nContent-Length: 5\r\n" + key + "\r\n" + smuggled,
+		"two encodings":    "POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked, identity\r\n" + key + "\r\n0\r\n\r\n" + smuggled,
+		"unknown encoding": "POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: xchunked\r\nContent-Length: 5\r\n" + key +
+			"\r\n" + smuggled,
 		"HTTP/2":            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"no HTTP":           "SSH-2.0-x\r\n\r\n",
 		"header without :":  "GET / HTTP/1.1\r\nHost: api.test\r\nX\r\n" + key + "\r\n",
@@ -103,7 +105,8 @@ func TestATunnelLeadsToOneHost(t *testing.T) {
 		}
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		want := map[string]int{"other host": 421, "other port": 421, "longer host": 421, "absolute": 400, "tunnel in it": 400, "websocket": 501, "h2c": 501, "trace": 405, "header too large": 431, "URL too long": 414, "body too large": 413}[name]
+		want := map[string]int{"other host": 421, "other port": 421, "longer host": 421, "absolute": 400, "tunnel in it": 400,
+			"websocket": 501, "h2c": 501, "trace": 405, "header too large": 431, "URL too long": 414, "body too large": 413}[name]
 		if res.StatusCode < 400 || want != 0 && res.StatusCode != want {
 			t.Errorf("%s: %s %s", name, res.Status, body)
 		}
@@ -123,10 +126,12 @@ func TestNothingIsSmuggled(t *testing.T) {
 	at := proxy(t, r)
 	inner := "GET /smuggled HTTP/1.1\r\nHost: evil.test\r\nAuthorization: " + holder + "\r\n\r\n"
 	for name, raw := range map[string]string{
-		"length and chunks": fmt.Sprintf("POST /one HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", len(inner)+5, inner),
-		"length":            fmt.Sprintf("POST /one HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\n\r\n%s", len(inner), inner),
-		"trailer":           "POST /one HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\nTrailer: Host, Authorization\r\n\r\n0\r\nHost: evil.test\r\nAuthorization: " + holder + "\r\n\r\n",
-		"folded header":     "POST /one HTTP/1.1\r\nHost: api.test\r\nX: 1\r\n Host: evil.test\r\n\r\n",
+		"length and chunks": fmt.Sprintf(
+			"POST /one HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", len(inner)+5, inner),
+		"length": fmt.Sprintf("POST /one HTTP/1.1\r\nHost: api.test\r\nContent-Length: %d\r\n\r\n%s", len(inner), inner),
+		"trailer": "POST /one HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\nTrailer: Host, " +
+			"Authorization\r\n\r\n0\r\nHost: evil.test\r\nAuthorization: " + holder + "\r\n\r\n",
+		"folded header": "POST /one HTTP/1.1\r\nHost: api.test\r\nX: 1\r\n Host: evil.test\r\n\r\n",
 	} {
 		c, err := tunnel(t, r, at, "api.test")
 		if err != nil {
@@ -191,8 +196,10 @@ func TestRefusedTunnels(t *testing.T) {
 	r := w.run(t, egress.RunConfig{Public: true})
 	at := proxy(t, r)
 	targets := map[string]int{
-		"api.test:22": 403, "api.test:5432": 403, "127.0.0.1:6379": 403, "api.test": 400, "api.test:": 400, ":443": 400, "api.test:0": 400, "api.test:65536": 400, "api.test:+443": 400, "api.test:443:443": 400, "user@api.test:443": 400, "user:pw@api.test:443": 400,
-		"https://api.test:443": 400, "2130706433:443": 400, "0x7f.1:443": 400, "127.1:443": 400, "[fe80::1%25eth0]:443": 400, "[::1:443": 400, "/": 400, "a_b..c:443": 400, "api.test:443/x": 400, "api.test\x7f:443": 400,
+		"api.test:22": 403, "api.test:5432": 403, "127.0.0.1:6379": 403, "api.test": 400, "api.test:": 400, ":443": 400, "api.test:0": 400,
+		"api.test:65536": 400, "api.test:+443": 400, "api.test:443:443": 400, "user@api.test:443": 400, "user:pw@api.test:443": 400,
+		"https://api.test:443": 400, "2130706433:443": 400, "0x7f.1:443": 400, "127.1:443": 400, "[fe80::1%25eth0]:443": 400,
+		"[::1:443": 400, "/": 400, "a_b..c:443": 400, "api.test:443/x": 400, "api.test\x7f:443": 400,
 	}
 	for target, want := range targets {
 		conn, _, status := connect(t, at, target)
@@ -202,8 +209,11 @@ func TestRefusedTunnels(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]int{
-		"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "GET https://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "GET ftp://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n": 400,
-		"GET http://user@api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "TRACE http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 405, "GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\nUpgrade: h2c\r\n\r\n": 501,
+		"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "GET https://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 400,
+		"GET ftp://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n": 400, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n": 400,
+		"GET http://user@api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n":            400,
+		"TRACE http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n":               405,
+		"GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\nUpgrade: h2c\r\n\r\n": 501,
 	} {
 		conn, err := net.Dial("tcp", at)
 		if err != nil {
@@ -250,7 +260,8 @@ func TestRunsDoNotTrustEachOther(t *testing.T) {
 
 // FuzzAuthority searches for a tunnel target that is parsed as a host other than the one it names.
 func FuzzAuthority(f *testing.F) {
-	for _, seed := range []string{"api.test:443", "API.TEST.:443", "[::1]:443", "u@a.test:443", "0x7f.1:443", "a.test:0443", "a\x00.test:443", "a.test:443 ", "ａ.test:443", "[fe80::1%25x]:443"} {
+	for _, seed := range []string{"api.test:443", "API.TEST.:443", "[::1]:443", "u@a.test:443", "0x7f.1:443", "a.test:0443",
+		"a\x00.test:443", "a.test:443 ", "ａ.test:443", "[fe80::1%25x]:443"} {
 		f.Add(seed)
 	}
 	g := guard(f, egress.Config{})
@@ -266,7 +277,8 @@ func FuzzAuthority(f *testing.F) {
 		if u.Scheme != "https" || u.User != nil || u.Path != "" || u.RawQuery != "" || strings.ContainsAny(u.Host, "@/\\% \r\n\t?#") {
 			t.Fatalf("%q is read as %s", text, u)
 		}
-		if net.ParseIP(host) == nil && u.Hostname() != strings.TrimSuffix(strings.ToLower(host), ".") || net.ParseIP(host) != nil && !net.ParseIP(host).Equal(net.ParseIP(u.Hostname())) {
+		if net.ParseIP(host) == nil && u.Hostname() != strings.TrimSuffix(strings.ToLower(host), ".") ||
+			net.ParseIP(host) != nil && !net.ParseIP(host).Equal(net.ParseIP(u.Hostname())) {
 			t.Fatalf("%q is read as %s", text, u)
 		}
 		if want := strings.TrimLeft(port, "0"); u.Port() != want && (want != "443" || u.Port() != "") {
@@ -280,7 +292,8 @@ func FuzzAuthority(f *testing.F) {
 
 // FuzzHosts searches for a host that matches an entry which does not cover it.
 func FuzzHosts(f *testing.F) {
-	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.test", "*.*.test", "*", "a.test.", "A.test", "*.1"} {
+	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.test", "*.*.test", "*", "a.test.",
+		"A.test", "*.1"} {
 		f.Add(seed, "www.api.test", uint16(443))
 		f.Add(seed, "api.test", uint16(8443))
 		f.Add(seed, ".test", uint16(443))
@@ -293,7 +306,8 @@ func FuzzHosts(f *testing.F) {
 		host, at, ported := strings.Cut(strings.ToLower(pattern), ":")
 		host = strings.TrimSuffix(host, ".")
 		suffix, wild := strings.CutPrefix(host, "*")
-		if !ported && port != 443 || ported && strings.TrimLeft(at, "0") != fmt.Sprint(port) || !wild && name != host || wild && (!strings.HasSuffix(name, suffix) || len(name) == len(suffix)) || strings.Contains(suffix, "*") {
+		if !ported && port != 443 || ported && strings.TrimLeft(at, "0") != fmt.Sprint(port) || !wild && name != host ||
+			wild && (!strings.HasSuffix(name, suffix) || len(name) == len(suffix)) || strings.Contains(suffix, "*") {
 			t.Fatalf("%q matches %s:%d", pattern, name, port)
 		}
 	})

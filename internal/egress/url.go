@@ -91,7 +91,8 @@ func parseHost(host string) (name string, addr netip.Addr, err error) {
 	}
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || strings.HasPrefix(l, "-") || strings.HasSuffix(l, "-") || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		if l == "" || len(l) > 63 || strings.HasPrefix(l, "-") || strings.HasSuffix(l, "-") ||
+			strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return "", addr, invalidRequest("The URL's host is not a name.")
 		}
 	}

@@ -17,13 +17,17 @@ func TestRefusedURLs(t *testing.T) {
 	g := guard(t, egress.Config{})
 	for _, host := range []string{
 		"127.0.0.1", "127.0.0.1.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[::]", "0.0.0.0", "0",
-		"0177.0.0.1", "0177.1", "2130706433", "017700000001", "0x7f000001", "0x7f.0.0.1", "0X7F.1", "127.1", "127.0.1", "127.0.0.1..", "1.2.3.4.5", "1.2.3.999",
+		"0177.0.0.1", "0177.1", "2130706433", "017700000001", "0x7f000001", "0x7f.0.0.1", "0X7F.1", "127.1", "127.0.1", "127.0.0.1..",
+		"1.2.3.4.5", "1.2.3.999",
 		"localhost", "localhost.", "LOCALHOST", "a.localhost", "metadata", "metadata.google.internal", "printer.local", "nas.home.arpa",
-		"169.254.169.254", "[fd00::1]", "[fd00:ec2::254]", "[fe80::1%25eth0]", "[fe80::1%25lo]", "100.64.0.1", "198.18.0.1", "224.0.0.1", "255.255.255.255",
+		"169.254.169.254", "[fd00::1]", "[fd00:ec2::254]", "[fe80::1%25eth0]", "[fe80::1%25lo]", "100.64.0.1", "198.18.0.1", "224.0.0.1",
+		"255.255.255.255",
 		"10.0.0.1", "172.16.0.1", "192.168.0.1", "168.63.129.16", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001::1]",
 		"127。0。0。1", "127.0.0.1%E3%80%82", "①②⑦.0.0.1", "ⓔxample.com", "exa\u00admple.com", "\u212aernel.org", "müller.example", "",
-		"-a.example", "a-.example", "a..example", ".example.com", "a b.example", "a%20b.example", "a%00b.example", strings.Repeat("a", 64) + ".example", strings.Repeat("abc.", 64) + "example",
-		"example.com@127.0.0.1", "good@127.0.0.1", "user:secret@example.com", "@example.com", "example.com\\@127.0.0.1", "example.com:22", "example.com:25", "example.com:5432", "example.com:6379",
+		"-a.example", "a-.example", "a..example", ".example.com", "a b.example", "a%20b.example", "a%00b.example",
+		strings.Repeat("a", 64) + ".example", strings.Repeat("abc.", 64) + "example",
+		"example.com@127.0.0.1", "good@127.0.0.1", "user:secret@example.com", "@example.com", "example.com\\@127.0.0.1", "example.com:22",
+		"example.com:25", "example.com:5432", "example.com:6379",
 		"example.com:0", "example.com:65536", "example.com:-1", "example.com:0x1bb", "example.com:443:443",
 	} {
 		for _, scheme := range []string{"https://", "http://", "HTTPS://"} {
@@ -31,9 +35,12 @@ func TestRefusedURLs(t *testing.T) {
 		}
 	}
 	for _, u := range []string{
-		"", "/", "hook", "example.com", "//example.com/", "https:", "https:example.com", "https:///example.com", "http://example.com/", "file:///etc/passwd", "file://example.com/",
-		"gopher://example.com/", "unix:/run/x.sock", "unix://example.com/", "ftp://example.com/", "ws://example.com/", "javascript:alert(1)", "data:,x", "https://example.com/\n",
-		" https://example.com/", "https://example.com /", "https://%65xample%2ecom\x00/", "https://example.com/" + strings.Repeat("a", egress.MaxURL),
+		"", "/", "hook", "example.com", "//example.com/", "https:", "https:example.com", "https:///example.com", "http://example.com/",
+		"file:///etc/passwd", "file://example.com/",
+		"gopher://example.com/", "unix:/run/x.sock", "unix://example.com/", "ftp://example.com/", "ws://example.com/",
+		"javascript:alert(1)", "data:,x", "https://example.com/\n",
+		" https://example.com/", "https://example.com /", "https://%65xample%2ecom\x00/", "https://example.com/" + strings.Repeat("a",
+			egress.MaxURL),
 	} {
 		refused(t, g, u)
 	}
@@ -79,13 +86,16 @@ func TestAcceptedURLs(t *testing.T) {
 func TestOperatorAllows(t *testing.T) {
 	t.Parallel()
 	g := guard(t, egress.Config{Allow: []string{
-		"Mirror.corp.", "http://plain.corp:8080", "db.corp:5432", "10.1.0.0/16", "http://[fd00::7]:8080", "pinned.example:443=10.9.9.9:8443", " ", "192.168.1.1",
+		"Mirror.corp.", "http://plain.corp:8080", "db.corp:5432", "10.1.0.0/16", "http://[fd00::7]:8080",
+		"pinned.example:443=10.9.9.9:8443", " ", "192.168.1.1",
 	}})
 	for u, want := range map[string]bool{
-		"https://mirror.corp/": true, "https://MIRROR.corp.:8443/": true, "http://mirror.corp/": false, "https://mirror.corp:22/": false, "https://a.mirror.corp/": true,
+		"https://mirror.corp/": true, "https://MIRROR.corp.:8443/": true, "http://mirror.corp/": false, "https://mirror.corp:22/": false,
+		"https://a.mirror.corp/":  true,
 		"http://plain.corp:8080/": true, "https://plain.corp:8080/": true, "http://plain.corp/": false,
 		"https://db.corp:5432/": true, "https://x.corp:5432/": false,
-		"https://10.1.255.255/": true, "https://10.2.0.0/": false, "https://[::ffff:10.1.0.1]/": true, "https://10.1.0.1:5432/": false, "http://10.1.0.1/": false,
+		"https://10.1.255.255/": true, "https://10.2.0.0/": false, "https://[::ffff:10.1.0.1]/": true, "https://10.1.0.1:5432/": false,
+		"http://10.1.0.1/":       false,
 		"http://[fd00::7]:8080/": true, "http://[fd00::8]:8080/": false, "https://[fd00::7]/": false,
 		"https://pinned.example/": true, "http://pinned.example/": false, "https://192.168.1.1/": true, "https://192.168.1.2/": false,
 	} {
@@ -97,7 +107,8 @@ func TestOperatorAllows(t *testing.T) {
 
 func TestRulesAreChecked(t *testing.T) {
 	t.Parallel()
-	bad := []string{"https://mirror.corp", "mirror.corp:x", "mirror.corp:0", "10.0.0.0/33", "127.1", "a b", "mirror.corp=10.0.0.1:1", "mirror.corp:443=nowhere", "10.0.0.0/8=10.0.0.1:1", "*.corp", "fe80::1%eth0"}
+	bad := []string{"https://mirror.corp", "mirror.corp:x", "mirror.corp:0", "10.0.0.0/33", "127.1", "a b", "mirror.corp=10.0.0.1:1",
+		"mirror.corp:443=nowhere", "10.0.0.0/8=10.0.0.1:1", "*.corp", "fe80::1%eth0"}
 	_, err := egress.New(egress.Config{Allow: bad})
 	if err == nil {
 		t.Fatal("all URLs were accepted")
@@ -113,7 +124,8 @@ func TestRulesAreChecked(t *testing.T) {
 // non-public address.
 func FuzzURL(f *testing.F) {
 	g := guard(f, egress.Config{})
-	for _, seed := range []string{"https://example.com/a?b#c", "https://[::1]/", "https://u:p@0x7f.1:443/", "https://127.0.0.1.:8443", "https://2130706433", "http:\\\\a", "https://%31.1.1.1"} {
+	for _, seed := range []string{"https://example.com/a?b#c", "https://[::1]/", "https://u:p@0x7f.1:443/", "https://127.0.0.1.:8443",
+		"https://2130706433", "http:\\\\a", "https://%31.1.1.1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -140,7 +152,8 @@ func FuzzURL(f *testing.F) {
 			return
 		}
 		last := host[strings.LastIndex(host, ".")+1:]
-		if host != strings.ToLower(host) || strings.ContainsAny(host, "%:@[]/\\ ") || !strings.Contains(host, ".") || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
+		if host != strings.ToLower(host) || strings.ContainsAny(host, "%:@[]/\\ ") || !strings.Contains(host, ".") ||
+			strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
 			t.Fatalf("%q passes with the host %q", raw, host)
 		}
 	})

@@ -53,7 +53,8 @@ type note struct {
 	final  string
 }
 
-var names = []string{"api.test", "evil.test", "other.api.test", "api.test.evil.test", "xapi.test", "www.wild.test", "wild.test", "xwild.test"}
+var names = []string{"api.test", "evil.test", "other.api.test", "api.test.evil.test", "xapi.test", "www.wild.test", "wild.test",
+	"xwild.test"}
 
 func newWorld(t *testing.T, cfg egress.Config) *world {
 	t.Helper()

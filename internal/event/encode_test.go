@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile draws text with everything that JSON, PostgreSQL or a frame could fail on.
 func hostile() *rapid.Generator[string] {
-	pieces := []string{"a", "ß", "👩‍🚀", "\x00", "\n", "\r", "\t", "\x1b", `"`, `\`, `\u0000`, `\ud800`, "\u0085", "\u2028", "\u2029", "\xff", "\xed\xa0\x80", "</inputs>", "data: x"}
+	pieces := []string{"a", "ß", "👩‍🚀", "\x00", "\n", "\r", "\t", "\x1b", `"`, `\`, `\u0000`, `\ud800`, "\u0085", "\u2028", "\u2029",
+		"\xff", "\xed\xa0\x80", "</inputs>", "data: x"}
 	return rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), "")
 	})

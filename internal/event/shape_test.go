@@ -29,12 +29,17 @@ func TestKindsKeepTheirShape(t *testing.T) {
 		{event.ToolResult{Tool: "read", OK: true, Output: "x", ToolUseID: "c"}, `{"v":1,"tool":"read","ok":true,"output":"x","tool_use_id":"c"}`},
 		{event.ToolResult{Tool: "read", Output: "x", Truncated: true}, `{"v":1,"tool":"read","ok":false,"output":"x","truncated":true}`},
 		{event.InputRequired{What: event.InputApproval, Plan: "p", ApprovalID: id, DecideURL: "/d", Reason: "r", ExpiresAt: at,
-			Operations: []event.Operation{{ToolUseID: "c", Tool: "bash", Summary: "s", Input: json.RawMessage(`{"a":1}`), SuggestedPattern: "bash(ls)"}}},
-			`{"v":1,"kind":"approval","plan":"p","operations":[{"tool_use_id":"c","tool":"bash","summary":"s","input":{"a":1},"suggested_pattern":"bash(ls)"}],"approval_id":` + text +
+			Operations: []event.Operation{{ToolUseID: "c", Tool: "bash", Summary: "s", Input: json.RawMessage(`{"a":1}`),
+				SuggestedPattern: "bash(ls)"}}},
+			`{"v":1,"kind":"approval","plan":"p","operations":[{"tool_use_id":"c","tool":"bash","summary":"s","input":{"a":1},` +
+				`"suggested_pattern":"bash(ls)"}],"approval_id":` + text +
 				`,"decide_url":"/d","reason":"r","expires_at":"2026-01-31T12:00:00Z"}`},
-		{event.InputRequired{What: event.InputSecret, KeyName: "KEY", ToolUseID: "c", ApprovalID: id, SecretURL: "/s", Reason: "r", ExpiresAt: at},
-			`{"v":1,"kind":"secret","key_name":"KEY","tool_use_id":"c","approval_id":` + text + `,"secret_url":"/s","reason":"r","expires_at":"2026-01-31T12:00:00Z"}`},
-		{event.Usage{InputTokens: 1, OutputTokens: 2, CostUSD: &cost, Model: "m"}, `{"v":1,"input_tokens":1,"output_tokens":2,"cost_usd":0.25,"model":"m"}`},
+		{event.InputRequired{What: event.InputSecret, KeyName: "KEY", ToolUseID: "c", ApprovalID: id, SecretURL: "/s", Reason: "r",
+			ExpiresAt: at},
+			`{"v":1,"kind":"secret","key_name":"KEY","tool_use_id":"c","approval_id":` + text +
+				`,"secret_url":"/s","reason":"r","expires_at":"2026-01-31T12:00:00Z"}`},
+		{event.Usage{InputTokens: 1, OutputTokens: 2, CostUSD: &cost, Model: "m"},
+			`{"v":1,"input_tokens":1,"output_tokens":2,"cost_usd":0.25,"model":"m"}`},
 		{event.Usage{InputTokens: 9, CachedInputTokens: 4, CacheWriteTokens: 3, OutputTokens: 2, CostUSD: &cost, Model: "m"},
 			`{"v":1,"input_tokens":9,"output_tokens":2,"cost_usd":0.25,"model":"m","cached_input_tokens":4,"cache_write_tokens":3}`},
 		{event.Usage{Model: "m"}, `{"v":1,"input_tokens":0,"output_tokens":0,"cost_usd":null,"model":"m"}`},

@@ -99,7 +99,8 @@ func (a *appender) retriableRows(rows []row) (again []row) {
 }
 
 // errLocked is the *pgconn.PgError that PostgreSQL would have sent if the append had waited.
-var errLocked = fmt.Errorf("append to the log: %w", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "55P03", Message: "the session stayed locked"})
+var errLocked = fmt.Errorf("append to the log: %w", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "55P03",
+	Message: "the session stayed locked"})
 
 // unsent wraps the failure of a batch of which PostgreSQL received nothing.
 type unsent struct{ error }

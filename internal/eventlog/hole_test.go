@@ -29,7 +29,8 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 	replicas := []*sessiontest.Replica{w.Still(t), w.Still(t), w.Still(t)}
 	w.Days(t, 9, 8, 7, 6, 5, 4, 3)
 	sessions := []*sessiontest.Past{
-		w.Past(t, replicas[0], 400, 8, 7, 6, 5, 4), w.Past(t, replicas[0], 30, 8, 7, 4), w.Past(t, replicas[0], 1500, 7, 5), w.Past(t, replicas[0], 7, 6),
+		w.Past(t, replicas[0], 400, 8, 7, 6, 5, 4), w.Past(t, replicas[0], 30, 8, 7, 4), w.Past(t, replicas[0], 1500, 7, 5),
+		w.Past(t, replicas[0], 7, 6),
 	}
 	var mu sync.Mutex
 	expired := make(map[uuid.UUID]int64) // by session, the end of the newest turn outside the window

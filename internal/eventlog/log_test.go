@@ -71,7 +71,8 @@ func TestFollowMissesNothing(t *testing.T) {
 		t.Fatal("the deltas do not concatenate to the written text")
 	}
 	var answer string
-	if err := w.Pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`, lease.Turn).Scan(&answer); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`,
+		lease.Turn).Scan(&answer); err != nil {
 		t.Fatal(err)
 	}
 	if answer != want.String() {
@@ -154,7 +155,8 @@ func TestPlainSerialLosesRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var late, total int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE seq > $1), count(*) FROM plain`, cursor).Scan(&late, &total); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE seq > $1), count(*) FROM plain`, cursor).Scan(&late,
+		&total); err != nil {
 		t.Fatal(err)
 	}
 	if total != 2 || late != 0 {
@@ -234,7 +236,8 @@ func TestLostListenerLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%100 == 50 {
-			if _, err := w.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
+			if _, err := w.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+
+				`'parley listener' AND datname = current_database()`); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -82,7 +82,8 @@ func TestReaderOfANewTurnNeedsNoQuery(t *testing.T) {
 	defer cancel()
 	var from eventlog.From
 	err := s.Open(ctx, session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) (err error) {
-		from, _, err = tx.Begin(ctx, session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 600, MaxTurns: 50})
+		from, _, err = tx.Begin(ctx, session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"},
+			MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {

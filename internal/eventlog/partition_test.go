@@ -20,7 +20,8 @@ func TestPartitionsAreMadeBesideAReader(t *testing.T) {
 	w := sessiontest.New(t)
 	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{})
 	var delta, record string
-	err := w.Pool.QueryRow(t.Context(), `SELECT (SELECT max(name) FROM events_partition_ends() WHERE delta), (SELECT max(name) FROM events_partition_ends() WHERE NOT delta)`).
+	err := w.Pool.QueryRow(t.Context(), `SELECT (SELECT max(name) FROM events_partition_ends() WHERE delta), (SELECT max(name) FROM `+
+		`events_partition_ends() WHERE NOT delta)`).
 		Scan(&delta, &record)
 	if err == nil {
 		_, err = w.Pool.Exec(t.Context(), "DROP TABLE "+delta+", "+record)
@@ -42,7 +43,8 @@ func TestPartitionsAreMadeBesideAReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	var there bool
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) = 2 FROM events_partition_ends() WHERE name IN ($1, $2)`, delta, record).Scan(&there); err != nil || !there {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) = 2 FROM events_partition_ends() WHERE name IN ($1, $2)`, delta,
+		record).Scan(&there); err != nil || !there {
 		t.Errorf("%s and %s were not recreated: %v", delta, record, err)
 	}
 }

@@ -52,7 +52,8 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 		store := sessiontest.NewReplica(pool, eventlog.Options{}, session.Options{})
 		err = store.Open(t.Context(), session.Ref{Workspace: ws.ID, ID: id}, func(tx *session.Tx) error {
 			id = tx.SessionID()
-			from, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 60, MaxTurns: 5, Behind: true})
+			from, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"},
+				MaxResponseSeconds: 60, MaxTurns: 5, Behind: true})
 			first, last = from.Seq, tx.Head()
 			return err
 		})

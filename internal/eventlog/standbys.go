@@ -52,7 +52,8 @@ const standbyTime = 2 * time.Second
 // receive an event that a failover takes back.
 func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	// A crash of one backend restarts the others, but not the postmaster. It resets the statistics.
-	const readStart = `SELECT concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()), current_setting('synchronous_standby_names')`
+	const readStart = `SELECT concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()), ` +
+		`current_setting('synchronous_standby_names')`
 	var mu sync.Mutex
 	var checked string
 	waits := false
@@ -66,7 +67,8 @@ func CheckStandbys(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 				log.InfoContext(ctx, "the synchronous standbys have everything: connections are used")
 			}
 		case !waits && errors.Is(err, pgerr.ErrNoStandby):
-			log.ErrorContext(ctx, "PostgreSQL has restarted, and its synchronous standbys lack changes: no connection is used until they have them", "err", err)
+			log.ErrorContext(ctx,
+				"PostgreSQL has restarted, and its synchronous standbys lack changes: no connection is used until they have them", "err", err)
 		}
 		waits = errors.Is(err, pgerr.ErrNoStandby)
 	}

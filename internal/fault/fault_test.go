@@ -18,7 +18,8 @@ func TestEveryCodeHasAFittingType(t *testing.T) {
 	want := map[int][]fault.Type{
 		400: {fault.InvalidRequest}, 401: {fault.Authentication}, 403: {fault.Permission}, 404: {fault.NotFound},
 		405: {fault.InvalidRequest}, 406: {fault.InvalidRequest}, 409: {fault.Conflict}, 410: {fault.Conflict, fault.NotFound},
-		412: {fault.Conflict}, 413: {fault.InvalidRequest}, 415: {fault.InvalidRequest}, 416: {fault.InvalidRequest}, 422: {fault.Idempotency, fault.InvalidRequest},
+		412: {fault.Conflict}, 413: {fault.InvalidRequest}, 415: {fault.InvalidRequest}, 416: {fault.InvalidRequest},
+		422: {fault.Idempotency, fault.InvalidRequest},
 		429: {fault.RateLimit}, 500: {fault.API}, 503: {fault.API},
 	}
 	for _, c := range fault.Codes() {
@@ -37,7 +38,8 @@ func TestEveryCodeHasAFittingType(t *testing.T) {
 
 func TestFaultsAreFoundThroughWrapping(t *testing.T) {
 	t.Parallel()
-	f := fault.Invalid(fault.Violation{Param: "/a", Rule: "type", Message: "a is wrong."}, fault.Violation{Param: "/b", Rule: "type", Message: "b is wrong."})
+	f := fault.Invalid(fault.Violation{Param: "/a", Rule: "type", Message: "a is wrong."}, fault.Violation{Param: "/b", Rule: "type",
+		Message: "b is wrong."})
 	if got := fault.From(fmt.Errorf("start: %w", f)); got != f || got.Param != "a" || got.Message != "a is wrong. (and 1 more)" {
 		t.Errorf("found %+v", got)
 	}

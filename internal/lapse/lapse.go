@@ -48,7 +48,8 @@ func (w *Watch) While(ctx context.Context, id string) (_ context.Context, stop f
 
 // Run checks all rights with open contexts until ctx ends. dead returns those that have ended;
 // their contexts end with cause. what names the check in the log.
-func (w *Watch) Run(ctx context.Context, log *slog.Logger, what string, cause error, dead func(context.Context, []string) ([]string, error)) error {
+func (w *Watch) Run(ctx context.Context, log *slog.Logger, what string, cause error, dead func(context.Context, []string) ([]string,
+	error)) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	checks := outage.New(log, what)

@@ -76,7 +76,9 @@ func TestLossOfTheDatabaseIsOneStorm(t *testing.T) {
 			}
 		}
 		lines := strings.Split(strings.TrimSpace(text), "\n")
-		if last := lines[len(lines)-1]; len(lines) != 5 || !strings.Contains(last, `msg="operations failed: no connection to the database"`) || !strings.Contains(last, "repeated=11 until=2000-01-01T00:00:00.000Z") {
+		if last := lines[len(lines)-1]; len(lines) != 5 ||
+			!strings.Contains(last, `msg="operations failed: no connection to the database"`) ||
+			!strings.Contains(last, "repeated=11 until=2000-01-01T00:00:00.000Z") {
 			t.Errorf("the log is\n%s", text)
 		}
 	})

@@ -88,7 +88,8 @@ func (p *Plan) write(ctx context.Context, a client.Admin, c Change) (err error) 
 		_, err = a.UpdateWorkspace(ctx, p.wanted.Workspace.change(), "")
 	case kindSecret:
 		s := p.wanted.Secrets[c.Name]
-		_, err = a.PutCredential(ctx, client.CredentialChange{Name: c.Name, Hosts: s.Hosts, InQuery: s.InQuery, InBody: s.InBody, AllowHTTP: s.AllowHTTP})
+		_, err = a.PutCredential(ctx, client.CredentialChange{Name: c.Name, Hosts: s.Hosts, InQuery: s.InQuery, InBody: s.InBody,
+			AllowHTTP: s.AllowHTTP})
 	case kindToolServer:
 		err = p.writeToolServer(ctx, a, c)
 	case kindProvider:
@@ -153,7 +154,8 @@ func IsConflict(err error) bool {
 func (w *Workspace) change() client.WorkspaceChange {
 	return client.WorkspaceChange{
 		Name: w.Name, MaxRunning: w.MaxRunning, StorageQuota: w.StorageQuota, MessagesPerMinute: (*int)(w.MessagesPerMinute),
-		CallsPerMinute: (*int)(w.CallsPerMinute), OpenStreams: (*int)(w.OpenStreams), SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns,
+		CallsPerMinute: (*int)(w.CallsPerMinute), OpenStreams: (*int)(w.OpenStreams), SeparateApprover: w.SeparateApprover,
+		AdminPatterns:      w.AdminPatterns,
 		CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters, FallbackModels: w.FallbackModels,
 		ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage,
 	}
@@ -177,7 +179,8 @@ func (a Agent) definition() client.AgentDefinition {
 		d.Fallbacks = append([]string{}, *a.Fallbacks...)
 	}
 	d.Limits = &client.AgentLimits{
-		MaxResponseSeconds: *a.Limits.MaxResponseSeconds, MaxTurns: *a.Limits.MaxTurns, HistoryTokens: a.Limits.HistoryTokens, MaxCostUSD: a.Limits.MaxCostUSD,
+		MaxResponseSeconds: *a.Limits.MaxResponseSeconds, MaxTurns: *a.Limits.MaxTurns, HistoryTokens: a.Limits.HistoryTokens,
+		MaxCostUSD: a.Limits.MaxCostUSD,
 	}
 	return d
 }

@@ -42,7 +42,8 @@ func (d Definition) complete(entry string) Definition {
 		raw = nil
 	}
 	in := toolset.HTTPTool{Definition: toolset.Definition{Title: d.Title, Description: d.Description, Schema: raw}}
-	in.HTTP = &toolset.Request{Method: d.HTTP.Method, Path: d.HTTP.Path, In: make(map[string]toolset.Place), Timeout: d.HTTP.Timeout, Later: d.HTTP.isLater()}
+	in.HTTP = &toolset.Request{Method: d.HTTP.Method, Path: d.HTTP.Path, In: make(map[string]toolset.Place), Timeout: d.HTTP.Timeout,
+		Later: d.HTTP.isLater()}
 	for name, place := range d.HTTP.In {
 		in.HTTP.In[name] = toolset.Place(place)
 	}
@@ -53,7 +54,8 @@ func (d Definition) complete(entry string) Definition {
 	}
 	later := stored.HTTP.Later
 	return definitionOf(client.ToolDefinition{Title: stored.Title, Description: stored.Description, InputSchema: stored.Schema,
-		HTTP: &client.HTTPRequest{Method: stored.HTTP.Method, Path: stored.HTTP.Path, In: places, Timeout: stored.HTTP.Timeout, Later: &later}}).idempotent(d.Idempotent)
+		HTTP: &client.HTTPRequest{Method: stored.HTTP.Method, Path: stored.HTTP.Path, In: places, Timeout: stored.HTTP.Timeout,
+			Later: &later}}).idempotent(d.Idempotent)
 }
 
 func (d Definition) idempotent(yes bool) Definition {

@@ -119,7 +119,8 @@ func TestApplyOverwritesNoOtherChange(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-			if budgets, err := a.Budgets(t.Context()); err != nil || len(budgets) != 1 || len(strings.Trim(string(encode(t, budgets[0].MaxTokens)), "7")) != 0 || len(encode(t, budgets[0].MaxTokens)) != i+1 {
+			if budgets, err := a.Budgets(t.Context()); err != nil || len(budgets) != 1 ||
+				len(strings.Trim(string(encode(t, budgets[0].MaxTokens)), "7")) != 0 || len(encode(t, budgets[0].MaxTokens)) != i+1 {
 				t.Errorf("the budget is not that of plan %d: %+v, %v", i, budgets, err)
 			}
 		case !manifest.IsConflict(err):
@@ -199,7 +200,8 @@ documents: {wiki/a.md: "# A"}`)
 	if err := validate(text); err != nil {
 		t.Errorf("the export does not match the schema: %v\n%s", err, text)
 	}
-	for _, wrong := range []string{"parley: 2", "parley: 1\nagent: {}", "parley: 1\ntool_rules: {bash: maybe}", "parley: 1\nsecrets: {A_KEY: {value: x}}", "parley: 1\nworkspace: {open_streams: -1}"} {
+	for _, wrong := range []string{"parley: 2", "parley: 1\nagent: {}", "parley: 1\ntool_rules: {bash: maybe}",
+		"parley: 1\nsecrets: {A_KEY: {value: x}}", "parley: 1\nworkspace: {open_streams: -1}"} {
 		if validate(wrong) == nil {
 			t.Errorf("the schema accepts %q", wrong)
 		}

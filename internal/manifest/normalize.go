@@ -37,7 +37,8 @@ func (f *File) normalize() error {
 			continue
 		}
 		if len(s.Hosts) == 0 {
-			return faultf("The secret %s has no hosts. List those that may receive its value, or leave the entry empty to name the secret only.", name)
+			return faultf(
+				"The secret %s has no hosts. List those that may receive its value, or leave the entry empty to name the secret only.", name)
 		}
 		if s.Hosts, err = sortedHosts("secret "+name, s.Hosts); err != nil {
 			return err

@@ -29,7 +29,8 @@ const (
 )
 
 // kindNames name the kinds for users.
-var kindNames = []string{"secret", "model provider", "workspace", "tool server", "egress", "tool rule", "pattern", "budget", "document", "skill", "agent"}
+var kindNames = []string{"secret", "model provider", "workspace", "tool server", "egress", "tool rule", "pattern", "budget", "document",
+	"skill", "agent"}
 
 // objects returns the YAML of each object.
 func (f File) objects() (map[objectKey]string, error) {

@@ -18,7 +18,8 @@ type Provider struct {
 
 // complete returns the provider with the values that the server gives it.
 func (p Provider) complete(name string) Provider {
-	full := modelset.Provider{Name: name, Kind: modelset.Kind(p.Kind), BaseURL: p.URL, Timeout: time.Duration(p.Timeout) * time.Second}.Complete()
+	full := modelset.Provider{Name: name, Kind: modelset.Kind(p.Kind), BaseURL: p.URL,
+		Timeout: time.Duration(p.Timeout) * time.Second}.Complete()
 	return Provider{string(full.Kind), full.BaseURL, p.Secret, int(full.Timeout / time.Second)}
 }
 

@@ -38,8 +38,10 @@ func workspaceOf(w client.Workspace) *Workspace {
 	}
 	return &Workspace{
 		Name: &w.Name, MaxRunning: &w.MaxRunning, StorageQuota: &w.StorageQuota, MessagesPerMinute: limit(w.MessagesPerMinute),
-		CallsPerMinute: limit(w.CallsPerMinute), OpenStreams: limit(w.OpenStreams), SeparateApprover: &w.SeparateApprover, AdminPatterns: &w.AdminPatterns,
-		CallerInstructions: &w.CallerInstructions, CallerParameters: &w.CallerParameters, FallbackModels: new(append([]string{}, w.FallbackModels...)),
+		CallsPerMinute: limit(w.CallsPerMinute), OpenStreams: limit(w.OpenStreams), SeparateApprover: &w.SeparateApprover,
+		AdminPatterns:      &w.AdminPatterns,
+		CallerInstructions: &w.CallerInstructions, CallerParameters: &w.CallerParameters,
+		FallbackModels:     new(append([]string{}, w.FallbackModels...)),
 		ReasoningSummaries: &w.ReasoningSummaries, SearchLanguage: &w.SearchLanguage,
 	}
 }

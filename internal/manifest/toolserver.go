@@ -84,8 +84,10 @@ func (f *File) readToolServers(ctx context.Context, a client.Admin) error {
 	list, err := a.ToolServers(ctx)
 	f.ToolServers = make(map[string]ToolServer)
 	for _, entry := range list {
-		s := ToolServer{Kind: entry.Kind, URL: entry.URL, Headers: entry.Headers, Allow: entry.Allow, Timeout: entry.Timeout, Disabled: !entry.Enabled,
-			Auth: entry.Auth, AuthPer: entry.AuthPer, ClientID: entry.ClientID, Secret: entry.Secret, Scopes: entry.Scopes, Tools: make(map[string]OwnTool)}
+		s := ToolServer{Kind: entry.Kind, URL: entry.URL, Headers: entry.Headers, Allow: entry.Allow, Timeout: entry.Timeout,
+			Disabled: !entry.Enabled,
+			Auth:     entry.Auth, AuthPer: entry.AuthPer, ClientID: entry.ClientID, Secret: entry.Secret, Scopes: entry.Scopes,
+			Tools: make(map[string]OwnTool)}
 		for _, t := range entry.Tools {
 			s.there = append(s.there, t.OwnName)
 			own := OwnTool{Label: t.Label, Disabled: !t.Enabled}
@@ -105,8 +107,9 @@ func (p *Plan) writeToolServer(ctx context.Context, a client.Admin, c Change) (e
 	wanted, now := p.wanted.ToolServers[c.Name], p.present.ToolServers[c.Name]
 	switch {
 	case c.Action == Create:
-		in := client.NewToolServer{Name: c.Name, Kind: wanted.Kind, URL: wanted.URL, Headers: wanted.Headers, Allow: wanted.Allow, Timeout: wanted.Timeout,
-			Auth: wanted.Auth, AuthPer: wanted.AuthPer, ClientID: wanted.ClientID, Secret: wanted.Secret, Scopes: wanted.Scopes}
+		in := client.NewToolServer{Name: c.Name, Kind: wanted.Kind, URL: wanted.URL, Headers: wanted.Headers, Allow: wanted.Allow,
+			Timeout: wanted.Timeout,
+			Auth:    wanted.Auth, AuthPer: wanted.AuthPer, ClientID: wanted.ClientID, Secret: wanted.Secret, Scopes: wanted.Scopes}
 		if wanted.isHTTP() {
 			if in.HTTPTools, err = wanted.httpTools(); err != nil {
 				return err
@@ -163,7 +166,8 @@ func (t OwnTool) label() string {
 }
 
 func (s ToolServer) isSameEntry(o ToolServer) bool {
-	return s.Auth == o.Auth && s.AuthPer == o.AuthPer && s.ClientID == o.ClientID && s.Secret == o.Secret && slices.Equal(s.Scopes, o.Scopes) &&
+	return s.Auth == o.Auth && s.AuthPer == o.AuthPer && s.ClientID == o.ClientID && s.Secret == o.Secret && slices.Equal(s.Scopes,
+		o.Scopes) &&
 		s.Kind == o.Kind && s.URL == o.URL && s.Timeout == o.Timeout && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Allow, o.Allow)
 }
 

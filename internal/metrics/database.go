@@ -34,11 +34,13 @@ func NewDatabase(read func() (Gauges, error)) prometheus.Collector {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &database{
-		read:       read,
-		up:         describe("parley_database_up", "1 if this scrape could read the database. Without it the other metrics of the database are absent."),
-		turns:      describe("parley_database_turns", "Turns that have not ended, by state: lined_up, queued, running or waiting.", "state"),
-		oldest:     describe("parley_database_queue_age_seconds", "Time that the oldest queued turn has waited for a worker."),
-		approvals:  describe("parley_database_questions", "Questions that wait for an answer: approvals, secrets, connections and results of tools."),
+		read: read,
+		up: describe("parley_database_up",
+			"1 if this scrape could read the database. Without it the other metrics of the database are absent."),
+		turns:  describe("parley_database_turns", "Turns that have not ended, by state: lined_up, queued, running or waiting.", "state"),
+		oldest: describe("parley_database_queue_age_seconds", "Time that the oldest queued turn has waited for a worker."),
+		approvals: describe("parley_database_questions",
+			"Questions that wait for an answer: approvals, secrets, connections and results of tools."),
 		jobs:       describe("parley_river_jobs", "Jobs of River, by state.", "state"),
 		callbacks:  describe("parley_database_callbacks", "Deliveries of callbacks that are not finished."),
 		delay:      describe("parley_database_callback_delay_seconds", "Time by which the oldest due delivery of a callback is late."),
@@ -50,7 +52,8 @@ func NewDatabase(read func() (Gauges, error)) prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (d *database) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{d.up, d.turns, d.oldest, d.approvals, d.jobs, d.callbacks, d.delay, d.partitions, d.ends, d.replicas} {
+	for _, desc := range []*prometheus.Desc{d.up, d.turns, d.oldest, d.approvals, d.jobs, d.callbacks, d.delay, d.partitions, d.ends,
+		d.replicas} {
 		ch <- desc
 	}
 }

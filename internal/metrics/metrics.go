@@ -63,40 +63,56 @@ var (
 // New returns the metrics of a process, all zero.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.Requests = m.counters("parley_http_requests_total", "HTTP requests by the pattern of their path, when they end.", "route", "method", "status")
+	m.Requests = m.counters("parley_http_requests_total", "HTTP requests by the pattern of their path, when they end.", "route",
+		"method", "status")
 	m.RequestTime = m.histograms("parley_http_request_duration_seconds", "Duration of HTTP requests that are not streams.", fast, "route")
 	m.Streams = m.gauge("parley_streams", "Open event streams.")
-	m.StreamsClosed = m.counters("parley_streams_closed_total", "Event streams that ended, by reason: finished, client_gone, too_slow, key_revoked, events_removed or failed.", "reason")
+	m.StreamsClosed = m.counters("parley_streams_closed_total",
+		"Event streams that ended, by reason: finished, client_gone, too_slow, key_revoked, events_removed or failed.", "reason")
 	m.Delivered = m.counter("parley_events_delivered_total", "Events that were written to readers as they were committed.")
-	m.DeliveryLag = m.histogram("parley_delivery_lag_seconds", "Time from the commit of an event to its write to the reader's socket, for events newer than the reader.", fast)
+	m.DeliveryLag = m.histogram("parley_delivery_lag_seconds",
+		"Time from the commit of an event to its write to the reader's socket, for events newer than the reader.", fast)
 	m.AppendTime = m.histogram("parley_append_duration_seconds", "Duration of the commit of a batch of events.", fast)
 	m.Appended = m.counter("parley_events_appended_total", "Rows that group commits added to the log of events.")
 	m.Deltas = m.counter("parley_text_deltas_total", "Text deltas of models. Adjacent deltas share a row.")
-	m.AppendFailures = m.counter("parley_append_failures_total", "Batches of events that could not be committed; their turns continue from the log.")
+	m.AppendFailures = m.counter("parley_append_failures_total",
+		"Batches of events that could not be committed; their turns continue from the log.")
 
 	m.TurnsStarted = m.counter("parley_turns_started_total", "Messages that were accepted.")
-	m.TurnsFinished = m.counters("parley_turns_finished_total", "Turns that ended, by state and by the code of their error; none if they have none.", "state", "error")
-	m.TurnTime = m.histograms("parley_turn_duration_seconds", "Time from a message to the end of its turn, including waits for answers.", slow, "state")
+	m.TurnsFinished = m.counters("parley_turns_finished_total",
+		"Turns that ended, by state and by the code of their error; none if they have none.", "state", "error")
+	m.TurnTime = m.histograms("parley_turn_duration_seconds", "Time from a message to the end of its turn, including waits for answers.",
+		slow, "state")
 	m.FirstText = m.histogram("parley_turn_first_text_seconds", "Time from a message to the first text of the model.", slow)
 	m.TurnWait = m.histogram("parley_turn_queue_wait_seconds", "Time from queueing a turn to its claim by a worker.", fast)
-	m.Handovers = m.counters("parley_turn_handovers_total", "Turns that a worker put back into the queue, by reason: drain, stalled or database.", "reason")
-	m.Takeovers = m.counters("parley_turn_takeovers_total", "Turns taken from another worker, by reason: dead (its process is gone) or lease (its lease ended).", "reason")
+	m.Handovers = m.counters("parley_turn_handovers_total",
+		"Turns that a worker put back into the queue, by reason: drain, stalled or database.", "reason")
+	m.Takeovers = m.counters("parley_turn_takeovers_total",
+		"Turns taken from another worker, by reason: dead (its process is gone) or lease (its lease ended).", "reason")
 	m.LeasesLost = m.counter("parley_leases_lost_total", "Turns whose worker stopped because its lease was lost or could not be renewed.")
-	m.LogsBroken = m.counter("parley_broken_logs_total", "Turns that were stopped because their stored events are not in order, which is a bug or a change of the log by others.")
+	m.LogsBroken = m.counter("parley_broken_logs_total",
+		"Turns that were stopped because their stored events are not in order, which is a bug or a change of the log by others.")
 	m.Renewals = m.counters("parley_lease_renewals_total", "Renewals of the leases of this process, by outcome: ok or failed.", "outcome")
 
-	m.ModelCalls = m.counters("parley_model_calls_total", "Requests to model providers, by outcome: ok, failed, overloaded or canceled. The provider of a workspace is own.", "provider", "outcome")
+	m.ModelCalls = m.counters("parley_model_calls_total",
+		"Requests to model providers, by outcome: ok, failed, overloaded or canceled. The provider of a workspace is own.", "provider", "outcome")
 	m.ModelTime = m.histograms("parley_model_call_duration_seconds", "Duration of requests to model providers.", slow, "provider")
-	m.ModelFirst = m.histograms("parley_model_first_chunk_seconds", "Time from a request to a model provider to the first chunk of its reply.", slow, "provider")
+	m.ModelFirst = m.histograms("parley_model_first_chunk_seconds",
+		"Time from a request to a model provider to the first chunk of its reply.", slow, "provider")
 	m.ModelRunning = m.gauge("parley_model_calls_running", "Requests to model providers that are running.")
-	m.Tokens = m.counters("parley_model_tokens_total", "Tokens by kind: input, cached_input, cache_write (both also in input) or output.", "provider", "kind")
+	m.Tokens = m.counters("parley_model_tokens_total", "Tokens by kind: input, cached_input, cache_write (both also in input) or output.",
+		"provider", "kind")
 	m.Cost = m.counters("parley_model_cost_usd_total", "Cost of replies in US dollars, for models with a known price.", "provider")
-	m.Embeddings = m.counters("parley_embedding_requests_total", "Requests for vectors, by use, index (of passages) or search (of queries), and by outcome: ok or failed.", "use", "outcome")
+	m.Embeddings = m.counters("parley_embedding_requests_total",
+		"Requests for vectors, by use, index (of passages) or search (of queries), and by outcome: ok or failed.", "use", "outcome")
 	m.EmbeddingTokens = m.counters("parley_embedding_tokens_total", "Tokens of texts whose vectors were made, by use: index or search.", "use")
-	m.ToolCalls = m.counters("parley_tool_calls_total", "Tool calls, by outcome: ok or failed. Tools of workspaces and callers are own.", "tool", "outcome")
+	m.ToolCalls = m.counters("parley_tool_calls_total", "Tool calls, by outcome: ok or failed. Tools of workspaces and callers are own.",
+		"tool", "outcome")
 	m.ToolTime = m.histograms("parley_tool_call_duration_seconds", "Duration of tool calls.", slow, "tool")
-	m.Commands = m.counters("parley_sandbox_commands_total", "Commands in the sandbox, by outcome: ok, exit (not 0), killed or failed (of the sandbox).", "outcome")
-	m.EgressRequests = m.counters("parley_egress_requests_total", "Requests of agents to hosts outside, by outcome: ok, refused or failed.", "outcome")
+	m.Commands = m.counters("parley_sandbox_commands_total",
+		"Commands in the sandbox, by outcome: ok, exit (not 0), killed or failed (of the sandbox).", "outcome")
+	m.EgressRequests = m.counters("parley_egress_requests_total", "Requests of agents to hosts outside, by outcome: ok, refused or failed.",
+		"outcome")
 	m.Callbacks = m.counters("parley_callback_attempts_total", "Attempts to deliver callbacks, by outcome: done, retry or failed.", "outcome")
 	return m
 }
@@ -176,7 +192,8 @@ func Provider(name string) string {
 }
 
 // tools are the label values of the built-in tools.
-var tools = []string{"attach_file", "bash", "final_answer", "grep", "http_request", "read", "read_tool_result", "request_secret", "search", "wiki_read", "wiki_write", "write"}
+var tools = []string{"attach_file", "bash", "final_answer", "grep", "http_request", "read", "read_tool_result", "request_secret", "search",
+	"wiki_read", "wiki_write", "write"}
 
 // Tool returns the label of a tool: its name, or own for one that a workspace or a caller has added.
 func Tool(name string) string {

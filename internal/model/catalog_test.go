@@ -60,8 +60,10 @@ func TestFilesOfPricesReplaceEntries(t *testing.T) {
 func TestFilesOfPricesReportEveryProblem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"models:\n  - {name: gpt-9}\n  - {name: a/b, input_usd: 1}\n  - {name: a/c, input_usd: -1, output_usd: 1}\n  - {name: a/d, input_usd: .nan, output_usd: 1}\n": {
-			`model 1 ("gpt-9"): its name`, `model 2 ("a/b"): a price has input_usd and output_usd`, `model 3 ("a/c"): a price is`, `model 4 ("a/d"): a price is`},
+		"models:\n  - {name: gpt-9}\n  - {name: a/b, input_usd: 1}\n  - {name: a/c, input_usd: -1, output_usd: 1}\n  - {name: a/d, " +
+			"input_usd: .nan, output_usd: 1}\n": {
+			`model 1 ("gpt-9"): its name`, `model 2 ("a/b"): a price has input_usd and output_usd`, `model 3 ("a/c"): a price is`,
+			`model 4 ("a/d"): a price is`},
 		"models:\n  - {name: a/b, context_window: -1}\n  - {name: a/c, date: today}\n  - {name: a/d}\n  - {name: a/d}\n": {
 			"numbers of tokens", "its date is not like", `model 4: "a/d" is listed twice`},
 		"":                                 {"lists no models"},

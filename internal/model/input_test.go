@@ -34,7 +34,8 @@ func TestInputIsAlwaysAnObject(t *testing.T) {
 			rapid.String(),
 			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 			rapid.SampledFrom([]string{
-				`{"a":1`, `{"a":1,"a":2}`, `{"a":{"b":1,"\u0062":2}}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), `{"a":1}}`, `[1]`, `"text"`, `{"a":1}{"b":2}`, `{'a':1}`, "{\"a\":\"\xff\"}", "```json\n{}\n```",
+				`{"a":1`, `{"a":1,"a":2}`, `{"a":{"b":1,"\u0062":2}}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65),
+				`{"a":1}}`, `[1]`, `"text"`, `{"a":1}{"b":2}`, `{'a':1}`, "{\"a\":\"\xff\"}", "```json\n{}\n```",
 				strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 20_000),
 			}),
 		).Draw(t, "written")
@@ -43,7 +44,8 @@ func TestInputIsAlwaysAnObject(t *testing.T) {
 		if err := json.Unmarshal(input, &object); err != nil || object == nil {
 			t.Fatalf("Input(%q) = %s: %v", written, input, err)
 		}
-		if _, bad := model.Malformed(input); !bad && !json.Valid([]byte(strings.TrimSpace(written))) && strings.HasPrefix(strings.TrimSpace(written), "{") {
+		if _, bad := model.Malformed(input); !bad && !json.Valid([]byte(strings.TrimSpace(written))) &&
+			strings.HasPrefix(strings.TrimSpace(written), "{") {
 			t.Fatalf("Malformed(%s) = %t for %q", input, bad, written)
 		}
 	})
@@ -52,7 +54,8 @@ func TestInputIsAlwaysAnObject(t *testing.T) {
 // Two parsers could read such texts differently, so no tool gets them.
 func TestAmbiguousInputIsMalformed(t *testing.T) {
 	t.Parallel()
-	for _, written := range []string{`{"command":"echo SAFE","command":"echo EVIL"}`, `{"command":"a","\u0063ommand":"b"}`, `{"a":{"b":1,"b":2}}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {
+	for _, written := range []string{`{"command":"echo SAFE","command":"echo EVIL"}`, `{"command":"a","\u0063ommand":"b"}`,
+		`{"a":{"b":1,"b":2}}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {
 		if got, ok := model.Malformed(model.Input(written)); !ok || got != written {
 			t.Errorf("Input(%s) = %s", written, model.Input(written))
 		}

@@ -81,7 +81,9 @@ func describeYAML(err error) string {
 	list := make([]string, len(types.Errors))
 	for i, text := range types.Errors {
 		if m := unknownField.FindStringSubmatch(text); m != nil {
-			list[i] = fmt.Sprintf("%s%q is not a field; a model has name, input_usd, cached_input_usd, cache_write_usd, output_usd, context_window, max_output and date", m[1], m[2])
+			list[i] = fmt.Sprintf(
+				"%s%q is not a field; a model has name, input_usd, cached_input_usd, cache_write_usd, output_usd, context_window, "+
+					"max_output and date", m[1], m[2])
 		} else if m := wrongValue.FindStringSubmatch(text); m != nil {
 			list[i] = m[1] + valueOf(m[2], m[3]) + " is not " + kindOf(m[4])
 		} else {

@@ -27,7 +27,8 @@ func limitProcess(seconds string) error {
 		return err
 	}
 	memory := pages*uint64(os.Getpagesize()) + maxMemory
-	for resource, limit := range map[int]uint64{unix.RLIMIT_AS: memory, unix.RLIMIT_CPU: cpu, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 16} {
+	for resource, limit := range map[int]uint64{unix.RLIMIT_AS: memory, unix.RLIMIT_CPU: cpu, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0,
+		unix.RLIMIT_NOFILE: 16} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return err
 		}

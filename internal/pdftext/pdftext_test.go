@@ -82,7 +82,8 @@ func extract(t *testing.T, pdf []byte) string {
 // TestTextOfPages reads lines, columns, kerned words and a form.
 func TestTextOfPages(t *testing.T) {
 	t.Parallel()
-	contents := stream("", "BT /F 12 Tf 72 700 Td (Quarterly report) Tj 0 -20 Td [(Rev) 10 (enue) -400 (4711)] TJ 200 0 Td (euros) Tj ET /X Do")
+	contents := stream("",
+		"BT /F 12 Tf 72 700 Td (Quarterly report) Tj 0 -20 Td [(Rev) 10 (enue) -400 (4711)] TJ 200 0 Td (euros) Tj ET /X Do")
 	objects := pages(2, contents)
 	objects[1] = strings.Replace(objects[1], "/Font", "/XObject << /X 6 0 R >> /Font", 1)
 	objects = append(objects, stream("/Type /XObject /Subtype /Form", "BT /F 12 Tf 72 100 Td (Gr\xf6\xdfe) Tj ET"))
@@ -96,7 +97,8 @@ func TestTextOfPages(t *testing.T) {
 func TestFilesWithoutText(t *testing.T) {
 	t.Parallel()
 	whole := build("", pages(1, stream("", "BT /F 12 Tf (x) Tj ET"))...)
-	encrypt := "/ID [ (0123456789abcdef) (0123456789abcdef) ] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O (" + strings.Repeat("o", 32) + ") /U (" + strings.Repeat("u", 32) + ") >>"
+	encrypt := "/ID [ (0123456789abcdef) (0123456789abcdef) ] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O (" + strings.Repeat("o",
+		32) + ") /U (" + strings.Repeat("u", 32) + ") >>"
 	for want, pdf := range map[string][]byte{
 		"encrypted": build(encrypt, pages(1, stream("", "BT /F 12 Tf (x) Tj ET"))...),
 		"images":    build("", pages(1, stream("", "q 100 0 0 100 0 0 cm /Im0 Do Q"))...),
@@ -126,9 +128,11 @@ func TestHostileFilesEnd(t *testing.T) {
 		"nested array": build("", pages(1, stream("", strings.Repeat("[", 5<<20)))...),
 		"nested dict":  build("/X "+strings.Repeat("<</A ", 1<<20), pages(1, stream("", ""))...),
 		"tree circle":  build("", catalog, "<< /Type /Pages /Count 9 /Kids [ 2 0 R 2 0 R 2 0 R ] >>"),
-		"form circle":  build("", catalog, "<< /Type /Pages /Count 1 /Kids [ 4 0 R ] /Resources << /XObject << /X 3 0 R >> >> >>", stream("/Subtype /Form", strings.Repeat("/X Do ", 100)), "<< /Type /Page /Parent 2 0 R /Contents 3 0 R >>"),
-		"length":       build("", catalog, "<< /Type /Pages /Count 1 /Kids [ 4 0 R ] >>", "<< /Length 3 0 R >>\nstream\nx\nendstream", "<< /Type /Page /Contents 3 0 R >>"),
-		"kids":         build("", catalog, "<< /Type /Pages /Count 99999999999 /Kids [ "+strings.Repeat("2 0 R ", 100_000)+"] >>"),
+		"form circle": build("", catalog, "<< /Type /Pages /Count 1 /Kids [ 4 0 R ] /Resources << /XObject << /X 3 0 R >> >> >>",
+			stream("/Subtype /Form", strings.Repeat("/X Do ", 100)), "<< /Type /Page /Parent 2 0 R /Contents 3 0 R >>"),
+		"length": build("", catalog, "<< /Type /Pages /Count 1 /Kids [ 4 0 R ] >>", "<< /Length 3 0 R >>\nstream\nx\nendstream",
+			"<< /Type /Page /Contents 3 0 R >>"),
+		"kids": build("", catalog, "<< /Type /Pages /Count 99999999999 /Kids [ "+strings.Repeat("2 0 R ", 100_000)+"] >>"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +151,8 @@ func TestHostileFilesEnd(t *testing.T) {
 	t.Run("10,000 pages", func(t *testing.T) {
 		t.Parallel()
 		got := extract(t, build("", pages(10_000, stream("", "BT /F 12 Tf (a page) Tj ET"))...))
-		if !strings.HasPrefix(got, "[page 1]\na page\n\n[page 2]\na page\n") || strings.Contains(got, fmt.Sprintf("[page %d]", pdftext.MaxPages+1)) {
+		if !strings.HasPrefix(got, "[page 1]\na page\n\n[page 2]\na page\n") ||
+			strings.Contains(got, fmt.Sprintf("[page %d]", pdftext.MaxPages+1)) {
 			t.Errorf("%d bytes of text: %.200q", len(got), got)
 		}
 	})

@@ -88,7 +88,8 @@ func IsRefused(err error) bool {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.SeverityUnlocalized != "FATAL" && pg.SeverityUnlocalized != "PANIC" && pg.Code != resolutionUnknown && pg.Code != completionUnknown
+		return pg.SeverityUnlocalized != "FATAL" && pg.SeverityUnlocalized != "PANIC" && pg.Code != resolutionUnknown &&
+			pg.Code != completionUnknown
 	}
 	return pgconn.SafeToRetry(err)
 }

@@ -24,7 +24,8 @@ func TestStatesHaveAClass(t *testing.T) {
 		"57P03": pgerr.Unavailable, "25006": pgerr.Unavailable, "58030": pgerr.Unavailable,
 		"40001": pgerr.Contended, "40P01": pgerr.Contended, "55P03": pgerr.Contended,
 		"57014": pgerr.TimedOut, "25P03": pgerr.TimedOut, "25P04": pgerr.TimedOut, "26000": pgerr.StalePlan,
-		"23505": pgerr.UniqueViolation, "23503": pgerr.ForeignKeyViolation, "42P04": pgerr.DuplicateObject, "54000": pgerr.TooLarge, "PQ001": pgerr.QuotaExceeded, "PQ002": pgerr.Superseded,
+		"23505": pgerr.UniqueViolation, "23503": pgerr.ForeignKeyViolation, "42P04": pgerr.DuplicateObject, "54000": pgerr.TooLarge,
+		"PQ001": pgerr.QuotaExceeded, "PQ002": pgerr.Superseded,
 		"22021": pgerr.InvalidValue, "22003": pgerr.InvalidValue, "42703": pgerr.Other, "XX000": pgerr.Other, "": pgerr.Other, "5": pgerr.Other,
 		"0A000": pgerr.Other, // any unsupported feature, see TestStalePlan
 	} {

@@ -18,7 +18,8 @@ func TestWhatTheInjectorReplacesIsFound(t *testing.T) {
 	for value, want := range map[string]bool{
 		"Bearer " + ph: true, ph: true, "Bearer ${API_TOKEN}": true,
 		"Basic " + encoded: true, "basic " + encoded: true, "BASIC " + encoded: true, "Basic " + encoded[:8] + "\n" + encoded[8:]: true,
-		"Basic " + ph: true, "Bearer " + encoded: false, "Basic  " + encoded: false, "text/html": false, "": false, "Basic ": false, "ph_short": false,
+		"Basic " + ph: true, "Bearer " + encoded: false, "Basic  " + encoded: false, "text/html": false, "": false, "Basic ": false,
+		"ph_short": false,
 	} {
 		if got := placeholder.NamedInHeader(value); got != want {
 			t.Errorf("NamedInHeader(%q) = %v", value, got)

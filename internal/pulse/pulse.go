@@ -41,7 +41,8 @@ type Work struct {
 }
 
 // unknown is the work that a beat reports after a failed reading.
-var unknown = Work{Running: true, Queued: true, Overdue: true, Connects: true, Deliveries: true, Fetches: true, Streams: true, Paused: true, Written: true}
+var unknown = Work{Running: true, Queued: true, Overdue: true, Connects: true, Deliveries: true, Fetches: true, Streams: true, Paused: true,
+	Written: true}
 
 // Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
 // reaches a beat reads for all.
@@ -127,6 +128,7 @@ func (p *Pulse) ask(ctx context.Context) (Work, error) {
 	if row.Seq != p.seq {
 		p.seq, p.drew = row.Seq, asked
 	}
-	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Connects: row.Connects, Deliveries: row.Deliveries, Fetches: row.Fetches,
+	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Connects: row.Connects, Deliveries: row.Deliveries,
+		Fetches: row.Fetches,
 		Streams: row.Streams, Paused: row.ServerPaused || row.WorkspacePaused, Written: row.Running || asked.Sub(p.drew) < settled}, nil
 }

@@ -80,7 +80,8 @@ func TestFailedReadingReportsAllWork(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	all := pulse.Work{Running: true, Queued: true, Overdue: true, Connects: true, Deliveries: true, Fetches: true, Streams: true, Paused: true, Written: true}
+	all := pulse.Work{Running: true, Queued: true, Overdue: true, Connects: true, Deliveries: true, Fetches: true, Streams: true,
+		Paused: true, Written: true}
 	const none, failing, recovering = 0, 1, 2
 	stage := none
 	for work, err := range pulse.New(pool).Beats(ctx) {

@@ -19,7 +19,8 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value, before, after string, which uint, size uint8) {
 		odd := func(c rune) bool { return unicode.IsControl(c) || strings.ContainsRune("[]:", c) } // marks contain these
-		if len(value) < 8 || len(value) > 300 || !utf8.ValidString(value) || strings.ContainsFunc(value, odd) || strings.ContainsAny(before+after, `\%&[]`) {
+		if len(value) < 8 || len(value) > 300 || !utf8.ValidString(value) || strings.ContainsFunc(value, odd) ||
+			strings.ContainsAny(before+after, `\%&[]`) {
 			return
 		}
 		all := spellings(value)

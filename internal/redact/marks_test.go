@@ -11,7 +11,8 @@ import (
 // BenchmarkMarks reads text that consists only of beginnings of escapes.
 func BenchmarkMarks(b *testing.B) {
 	r := redact.New(redact.Secret{Name: "S", Value: []byte("p4ssw0rd-of-20-bytes")})
-	for name, mark := range map[string]string{"amp": "&", "percent": "%", "backslash": `\`, "entity": "&amp;", "amp and letter": "&a", "letters": "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
+	for name, mark := range map[string]string{"amp": "&", "percent": "%", "backslash": `\`, "entity": "&amp;", "amp and letter": "&a",
+		"letters": "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
 		text := strings.Repeat(mark, (1<<20)/len(mark))
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))

@@ -66,11 +66,15 @@ func spellings(value string) map[string]string {
 	}
 	query, path := url.QueryEscape(value), url.PathEscape(value)
 	all := map[string]string{
-		"plain": value, "query": query, "query, lower": lower(query), "path": path, "path, lower": lower(path), "every byte %": every("%%%02X"), "query twice": url.QueryEscape(query),
-		"json": inJSON(value, false), "json for html": inJSON(value, true), "json, slashes": strings.ReplaceAll(inJSON(value, false), "/", `\/`), "json twice": inJSON(inJSON(value, true), true),
-		"json units": units.String(), "json UNITS": strings.ReplaceAll(strings.ToUpper(units.String()), "U", "u"), "every byte x": every(`\x%02x`),
-		"html": html.EscapeString(value), "html references": references.String(), "html twice": html.EscapeString(html.EscapeString(value)),
-		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"plain": value, "query": query, "query, lower": lower(query), "path": path, "path, lower": lower(path),
+		"every byte %": every("%%%02X"), "query twice": url.QueryEscape(query),
+		"json": inJSON(value, false), "json for html": inJSON(value, true), "json, slashes": strings.ReplaceAll(inJSON(value, false), "/",
+			`\/`), "json twice": inJSON(inJSON(value, true), true),
+		"json units": units.String(), "json UNITS": strings.ReplaceAll(strings.ToUpper(units.String()), "U", "u"),
+		"every byte x": every(`\x%02x`),
+		"html":         html.EscapeString(value), "html references": references.String(),
+		"html twice": html.EscapeString(html.EscapeString(value)),
+		"hex":        hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))),
 	}
 	for name, order := range map[string]binary.AppendByteOrder{"utf-16le": binary.LittleEndian, "utf-16be": binary.BigEndian} {
 		var text []byte
@@ -81,7 +85,8 @@ func spellings(value string) map[string]string {
 	}
 	for before := range 7 {
 		for _, after := range []string{"", ":", "\n", "more of it"} {
-			for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding, "raw std": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
+			for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding,
+				"raw std": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
 				all[fmt.Sprintf("base64 %s +%d %q", name, before, after)] = e.EncodeToString([]byte("user-1:"[:before] + value + after))
 			}
 		}
@@ -220,8 +225,10 @@ func TestOtherTextStays(t *testing.T) {
 	}
 	r := redact.New(secrets...)
 	for _, text := range []string{
-		"", "a", "sk_live_51HxQpfK2eZvKYl", "k_live_51HxQpfK2eZvKYlo", "correct horse\x00 battery", "1234567", "2345678", `{"a":"\u00"}`, "100%", "%", `\`, "&", "&amp", "%4", `\u12`,
-		"ABCDabc", strings.Repeat("\\", 1000), strings.Repeat("%25", 1000), strings.Repeat("&amp;", 1000), strings.Repeat("1234567", 1000), "1234567" + strings.Repeat("\n", 1000) + "8",
+		"", "a", "sk_live_51HxQpfK2eZvKYl", "k_live_51HxQpfK2eZvKYlo", "correct horse\x00 battery", "1234567", "2345678", `{"a":"\u00"}`,
+		"100%", "%", `\`, "&", "&amp", "%4", `\u12`,
+		"ABCDabc", strings.Repeat("\\", 1000), strings.Repeat("%25", 1000), strings.Repeat("&amp;", 1000), strings.Repeat("1234567", 1000),
+		"1234567" + strings.Repeat("\n", 1000) + "8",
 	} {
 		if got := r.String(text); got != text {
 			t.Errorf("%.50q becomes %.50q", text, got)
@@ -231,7 +238,8 @@ func TestOtherTextStays(t *testing.T) {
 		}
 	}
 	var none *redact.Redactor
-	if redact.New(redact.Secret{Name: "EMPTY"}).String("text") != "text" || none.String("text") != "text" || stream(none, "text", []int{1}) != "text" {
+	if redact.New(redact.Secret{Name: "EMPTY"}).String("text") != "text" || none.String("text") != "text" ||
+		stream(none, "text", []int{1}) != "text" {
 		t.Error("without secrets the text changes")
 	}
 }
@@ -240,11 +248,14 @@ func TestSecretsThatOverlap(t *testing.T) {
 	t.Parallel()
 	r := redact.New(
 		redact.Secret{Name: "SHORT", Value: []byte("abcdefgh")}, redact.Secret{Name: "LONG", Value: []byte("abcdefghijkl")},
-		redact.Secret{Name: "INNER", Value: []byte("cdefghij")}, redact.Secret{Name: "NEXT", Value: []byte("ijklmnop")}, redact.Secret{Name: "TWIN", Value: []byte("abcdefgh")},
+		redact.Secret{Name: "INNER", Value: []byte("cdefghij")}, redact.Secret{Name: "NEXT", Value: []byte("ijklmnop")},
+		redact.Secret{Name: "TWIN", Value: []byte("abcdefgh")},
 	)
 	for text, want := range map[string]string{
-		"abcdefgh": "[secret:SHORT]", "abcdefghijkl": "[secret:LONG]", "abcdefghijk": "[secret:SHORT]k", "abcdefghi": "[secret:SHORT]i", "xcdefghij": "x[secret:INNER]",
-		"abcdefghijklmnop": "[secret:LONG]", "abcdefghabcdefgh": "[secret:SHORT][secret:SHORT]", "ababcdefgh": "ab[secret:SHORT]", "abcdefgijklmnop": "abcdefg[secret:NEXT]",
+		"abcdefgh": "[secret:SHORT]", "abcdefghijkl": "[secret:LONG]", "abcdefghijk": "[secret:SHORT]k", "abcdefghi": "[secret:SHORT]i",
+		"xcdefghij":        "x[secret:INNER]",
+		"abcdefghijklmnop": "[secret:LONG]", "abcdefghabcdefgh": "[secret:SHORT][secret:SHORT]", "ababcdefgh": "ab[secret:SHORT]",
+		"abcdefgijklmnop": "abcdefg[secret:NEXT]",
 	} {
 		if got := r.String(text); got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)
@@ -255,12 +266,14 @@ func TestSecretsThatOverlap(t *testing.T) {
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	r := redact.New(redact.Secret{Name: "TOKEN", Value: []byte("sk_Live-abCDefGH")})
-	h := http.Header{"Location": {"https://x.test/?t=sk_Live-abCDefGH"}, "Set-Cookie": {"a=1", "b=" + base64.StdEncoding.EncodeToString([]byte("u:sk_Live-abCDefGH"))}, "Server": {"x"}}
+	h := http.Header{"Location": {"https://x.test/?t=sk_Live-abCDefGH"},
+		"Set-Cookie": {"a=1", "b=" + base64.StdEncoding.EncodeToString([]byte("u:sk_Live-abCDefGH"))}, "Server": {"x"}}
 	h.Set("X-sk_Live-abCDefGH", "yes")
 	h.Set("X-"+hex.EncodeToString([]byte("sk_Live-abCDefGH")), "sk_Live-abCDefGH")
 	r.Header(h)
 	text := fmt.Sprint(h)
-	if strings.Contains(strings.ToLower(text), "abcdefgh") || strings.Contains(strings.ToLower(text), hex.EncodeToString([]byte("abCDef"))) || h.Get("Server") != "x" || len(h["Set-Cookie"]) != 2 || h["Set-Cookie"][0] != "a=1" {
+	if strings.Contains(strings.ToLower(text), "abcdefgh") || strings.Contains(strings.ToLower(text),
+		hex.EncodeToString([]byte("abCDef"))) || h.Get("Server") != "x" || len(h["Set-Cookie"]) != 2 || h["Set-Cookie"][0] != "a=1" {
 		t.Errorf("%s", text)
 	}
 	if h.Get("Location") != "https://x.test/?t=[secret:TOKEN]" || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("sk_Liv"))) {

@@ -40,7 +40,9 @@ func TestStreamsFindTheSame(t *testing.T) {
 		var secrets []redact.Secret
 		var parts []string
 		for i := range rapid.IntRange(1, 4).Draw(t, "secrets") {
-			value := rapid.OneOf(rapid.Just("abababab"), rapid.Map(rapid.SliceOfN(part, 2, 3), func(p []string) string { return strings.Join(p, "") })).Draw(t, "value")
+			value := rapid.OneOf(rapid.Just("abababab"), rapid.Map(rapid.SliceOfN(part, 2, 3), func(p []string) string {
+				return strings.Join(p, "")
+			})).Draw(t, "value")
 			secrets = append(secrets, redact.Secret{Name: fmt.Sprint(i), Value: []byte(value)})
 			parts = append(parts, value[:len(value)/2], value[len(value)/2:])
 			for _, form := range spellings(value) {
@@ -48,7 +50,8 @@ func TestStreamsFindTheSame(t *testing.T) {
 			}
 		}
 		r := redact.New(secrets...)
-		text := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(parts), part, rapid.SampledFrom([]string{"\n", "\\", "%", "&", "%25", `\u00`})), 0, 9).Draw(t, "text"), "")
+		text := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(parts), part,
+			rapid.SampledFrom([]string{"\n", "\\", "%", "&", "%25", `\u00`})), 0, 9).Draw(t, "text"), "")
 		want := r.String(text)
 		if got := stream(r, text, rapid.SliceOfN(rapid.IntRange(1, 9), 1, 5).Draw(t, "sizes")); got != want {
 			t.Fatalf("a writer returns %q for %q, want %q", got, text, want)
@@ -67,7 +70,8 @@ func TestStreamsGiveWhatIsCertain(t *testing.T) {
 	var out bytes.Buffer
 	w := r.Writer(&out)
 	for _, step := range []struct{ in, out string }{
-		{"data: 1\n\n", "data: 1\n\n"}, {"data: sec", "data: "}, {"urity\n", "security\n"}, {"secretval", ""}, {"ue", "[secret:TOKEN]"}, {"%7", ""}, {"g", "%7g"}, {`\u00`, ""}, {"", ""},
+		{"data: 1\n\n", "data: 1\n\n"}, {"data: sec", "data: "}, {"urity\n", "security\n"}, {"secretval", ""}, {"ue", "[secret:TOKEN]"},
+		{"%7", ""}, {"g", "%7g"}, {`\u00`, ""}, {"", ""},
 	} {
 		out.Reset()
 		if _, err := io.WriteString(w, step.in); err != nil || out.String() != step.out {

@@ -98,11 +98,16 @@ func TestValuesOfRealSchemas(t *testing.T) {
 		},
 		"pydantic-person.json": {
 			bad: map[string]string{
-				"/home/zip":   `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1],"home":{"street":"S","zip":"123"}}`,
-				"/office/zip": `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1],"home":{"street":"S","zip":"12345"},"office":{"street":"S","zip":""}}`,
-				"/seen":       `{"name":"A","age":1,"seen":"today","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1],"home":{"street":"S","zip":"12345"}}`,
-				"/point":      `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1,2],"home":{"street":"S","zip":"12345"}}`,
-				"/age":        `{"name":"A","age":150,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1],"home":{"street":"S","zip":"12345"}}`,
+				"/home/zip": `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,` +
+					`"point":[0,1],"home":{"street":"S","zip":"123"}}`,
+				"/office/zip": `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,` +
+					`"point":[0,1],"home":{"street":"S","zip":"12345"},"office":{"street":"S","zip":""}}`,
+				"/seen": `{"name":"A","age":1,"seen":"today","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,"point":[0,1],` +
+					`"home":{"street":"S","zip":"12345"}}`,
+				"/point": `{"name":"A","age":1,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000","level":1,` +
+					`"point":[0,1,2],"home":{"street":"S","zip":"12345"}}`,
+				"/age": `{"name":"A","age":150,"seen":"2026-01-01T00:00:00Z","id":"9b0f5c4e-0000-4000-8000-000000000000",` +
+					`"level":1,"point":[0,1],"home":{"street":"S","zip":"12345"}}`,
 			},
 		},
 		"zod3-rest.json": {
@@ -134,7 +139,8 @@ func TestValuesOfRealSchemas(t *testing.T) {
 
 func TestViolationsAreToldAllAtOnceAndAtMostAHundred(t *testing.T) {
 	t.Parallel()
-	s := compile(t, `{"type":"object","required":["a","b"],"properties":{"n":{"type":"integer"},"s":{"maxLength":2}},"additionalProperties":false}`)
+	s := compile(t,
+		`{"type":"object","required":["a","b"],"properties":{"n":{"type":"integer"},"s":{"maxLength":2}},"additionalProperties":false}`)
 	if bad := s.Validate(json.RawMessage(`{"n":"1","s":"long","x":1}`)); len(bad) != 5 {
 		t.Errorf("%+v", bad)
 	}

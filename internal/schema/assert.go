@@ -61,7 +61,8 @@ func (w word) readNumber() error {
 func (w word) readMultiple() error {
 	f, ok := w.value.(float64)
 	if !ok || f < 1 || f != math.Trunc(f) || f > maxCount {
-		return newError(w.at, "multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
+		return newError(w.at,
+			"multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
 	}
 	w.node.multiple = f
 	return nil

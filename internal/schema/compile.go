@@ -63,7 +63,8 @@ func (n *node) checkConsistent(members map[string]any) error {
 	}
 	if n.additional != nil && !n.additional.allowsEverything(members["additionalProperties"]) && (len(n.localNodes()) > 0 || n.target != "") {
 		return newError(n.at+"/additionalProperties",
-			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside it. Use unevaluatedProperties, or move it.")
+			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside "+
+				"it. Use unevaluatedProperties, or move it.")
 	}
 	return nil
 }

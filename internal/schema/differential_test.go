@@ -117,15 +117,19 @@ func drawValues(t *rapid.T, s *schema.Schema) []any {
 func TestUnevaluatedPropertiesSeesWhatOthersLookedInto(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
-		`{"properties":{"a":{}},"anyOf":[{"properties":{"b":{"const":1}},"required":["b"]},{"properties":{"c":{}},"required":["c"]}],"unevaluatedProperties":false}`,
-		`{"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}],"unevaluatedProperties":{"const":2}}`,
-		`{"if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}},"unevaluatedProperties":false}`,
+		`{"properties":{"a":{}},"anyOf":[{"properties":{"b":{"const":1}},"required":["b"]},{"properties":{"c":{}},"required":["c"]}],` +
+			`"unevaluatedProperties":false}`,
+		`{"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}],` +
+			`"unevaluatedProperties":{"const":2}}`,
+		`{"if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}},` +
+			`"unevaluatedProperties":false}`,
 		`{"not":{"properties":{"a":{"const":2}},"required":["a"]},"unevaluatedProperties":false}`,
 		`{"allOf":[{"$ref":"#/$defs/x"},{"patternProperties":{"^b":{}}}],"unevaluatedProperties":false,"$defs":{"x":{"properties":{"a":{}}}}}`,
 		`{"dependentSchemas":{"a":{"properties":{"b":{}}}},"properties":{"a":{}},"unevaluatedProperties":false}`,
 		`{"allOf":[{"properties":{"a":{}},"unevaluatedProperties":{"const":1}}],"unevaluatedProperties":false}`,
 		`{"properties":{"a":{"properties":{"b":{}}}},"unevaluatedProperties":false}`,
-		`{"$ref":"#/$defs/x","properties":{"b":{}},"unevaluatedProperties":false,"$defs":{"x":{"properties":{"a":{}},"additionalProperties":{"const":1}}}}`,
+		`{"$ref":"#/$defs/x","properties":{"b":{}},"unevaluatedProperties":false,"$defs":{"x":{"properties":{"a":{}},` +
+			`"additionalProperties":{"const":1}}}}`,
 	} {
 		s := compile(t, raw)
 		other, err := second([]byte(raw))

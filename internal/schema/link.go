@@ -32,7 +32,8 @@ func (n *node) countSchemas() error {
 	sum := 1
 	for _, other := range n.localNodes() {
 		if other.weight == weighing { // only a $ref leads out of the tree
-			return newError(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
+			return newError(n.at+"/$ref",
+				"This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
 		}
 		if err := other.countSchemas(); err != nil {
 			return err
@@ -40,7 +41,8 @@ func (n *node) countSchemas() error {
 		sum += other.weight
 	}
 	if n.weight = sum; sum > maxWeight {
-		return newError(n.at, "A value here would be checked against %d schemas, because references multiply; at most %d are allowed.", sum, maxWeight)
+		return newError(n.at, "A value here would be checked against %d schemas, because references multiply; at most %d are allowed.",
+			sum, maxWeight)
 	}
 	return nil
 }

@@ -28,7 +28,9 @@ var hostile = []struct{ raw, path, reason string }{
 	{`{"if":{"$ref":"#"}}`, "/if/$ref", "would never end"},
 	{`{"dependentSchemas":{"a":{"$ref":"#"}}}`, "/dependentSchemas/a/$ref", "would never end"},
 	{`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}`, "/$defs/b/$ref", "would never end"},
-	{`{"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},"b":{"oneOf":[{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, "/$defs/b/oneOf/0/$ref", "would never end"},
+	{
+		`{"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},"b":{"oneOf":[{"$ref":"#/$defs/a"}]}},` +
+			`"properties":{"x":{"$ref":"#/$defs/a"}}}`, "/$defs/b/oneOf/0/$ref", "would never end"},
 	{`{"$ref":"http://127.0.0.1:1/schema.json"}`, "/$ref", "Nothing is fetched"},
 	{`{"$ref":"//evil.example/s"}`, "/$ref", "Nothing is fetched"},
 	{`{"$ref":"file:///etc/passwd"}`, "/$ref", "Nothing is fetched"},
@@ -212,7 +214,8 @@ func TestNothingIsFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, address := range []string{srv.URL, srv.URL + "/s.json#/$defs/a", "file://" + local, local} {
-		for _, form := range []string{`{"$ref":%q}`, `{"$id":%q,"$ref":"#"}`, `{"$schema":%q}`, `{"items":{"$recursiveRef":%q}}`, `{"$id":%q,"properties":{"a":{"$ref":"b"}}}`} {
+		for _, form := range []string{`{"$ref":%q}`, `{"$id":%q,"$ref":"#"}`, `{"$schema":%q}`, `{"items":{"$recursiveRef":%q}}`,
+			`{"$id":%q,"properties":{"a":{"$ref":"b"}}}`} {
 			s, err := schema.Compile(json.RawMessage(fmt.Sprintf(form, address)))
 			if err == nil {
 				s.Validate(json.RawMessage(`{"a":["x"]}`))
@@ -237,16 +240,21 @@ func TestCheckingIsBoundedByItsSteps(t *testing.T) {
 		names[i] = fmt.Sprintf(`"n%d"`, i)
 	}
 	for what, c := range map[string]struct{ raw, value string }{
-		"recursion that doubles":      {`{"anyOf":[{"properties":{"a":{"$ref":"#"}},"required":["b"]},{"properties":{"a":{"$ref":"#"}},"required":["c"]}]}`, nest(150)},
-		"a bomb in every item":        {`{"items":` + strings.Replace(bomb(11), "#/$defs", "#/items/$defs", -1) + `}`, list(`"x"`, 10_000)},
-		"a long enum for every item":  {`{"items":{"enum":[` + strings.Join(names, ",") + `]}}`, list(`"n2999"`, 50_000)},
-		"long required names":         {`{"items":{"not":{"required":[` + strings.Join(names, ",") + `]}}}`, list(`{}`, 100_000)},
-		"a slow pattern":              {`{"pattern":"^(a?b?c?d?e?f?){100}$"}`, `"` + strings.Repeat("abcdefx", 100_000) + `"`},
-		"a pattern for many names":    {`{"patternProperties":{"(x+x+x+x+)+y":true,"(x+x+)+z":true},"additionalProperties":{"$ref":"#"}}`, `{"` + strings.Repeat("x", 900_000) + `":1}`},
-		"unique in unique":            {`{"uniqueItems":true,"items":{"$ref":"#"}}`, strings.Repeat("[", 190) + list(`"`+strings.Repeat("u", 100)+`"`, 5000) + strings.Repeat("]", 190)},
-		"alternatives with names":     {`{"items":{"oneOf":[` + strings.Repeat(`{"$ref":"#/$defs/n"},`, 500) + `true]},"$defs":{"n":{"required":["q"],"properties":{` + strings.Join(names, ":true,") + `:true}}}}`, list(`{}`, 10_000)},
+		"recursion that doubles": {
+			`{"anyOf":[{"properties":{"a":{"$ref":"#"}},"required":["b"]},{"properties":{"a":{"$ref":"#"}},"required":["c"]}]}`, nest(150)},
+		"a bomb in every item":       {`{"items":` + strings.Replace(bomb(11), "#/$defs", "#/items/$defs", -1) + `}`, list(`"x"`, 10_000)},
+		"a long enum for every item": {`{"items":{"enum":[` + strings.Join(names, ",") + `]}}`, list(`"n2999"`, 50_000)},
+		"long required names":        {`{"items":{"not":{"required":[` + strings.Join(names, ",") + `]}}}`, list(`{}`, 100_000)},
+		"a slow pattern":             {`{"pattern":"^(a?b?c?d?e?f?){100}$"}`, `"` + strings.Repeat("abcdefx", 100_000) + `"`},
+		"a pattern for many names": {`{"patternProperties":{"(x+x+x+x+)+y":true,"(x+x+)+z":true},"additionalProperties":{"$ref":"#"}}`,
+			`{"` + strings.Repeat("x", 900_000) + `":1}`},
+		"unique in unique": {`{"uniqueItems":true,"items":{"$ref":"#"}}`,
+			strings.Repeat("[", 190) + list(`"`+strings.Repeat("u", 100)+`"`, 5000) + strings.Repeat("]", 190)},
+		"alternatives with names": {`{"items":{"oneOf":[` + strings.Repeat(`{"$ref":"#/$defs/n"},`,
+			500) + `true]},"$defs":{"n":{"required":["q"],"properties":{` + strings.Join(names, ":true,") + `:true}}}}`, list(`{}`, 10_000)},
 		"deep in the schema and deep": {chain(1000), strings.Repeat("[", 150) + strings.Repeat("]", 150)},
-		"lengths of a long text":      {`{"allOf":[` + strings.Repeat(`{"minLength":1},`, 3000) + `true]}`, `"` + strings.Repeat("x", 1_000_000) + `"`},
+		"lengths of a long text": {`{"allOf":[` + strings.Repeat(`{"minLength":1},`, 3000) + `true]}`,
+			`"` + strings.Repeat("x", 1_000_000) + `"`},
 	} {
 		s := compile(t, c.raw)
 		if bad := s.Validate(json.RawMessage(c.value)); len(bad) != 1 || !strings.Contains(bad[0].Message, "too many steps") {

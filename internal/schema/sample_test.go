@@ -42,18 +42,22 @@ func TestSamplesOfWhatIsHardToMeet(t *testing.T) {
 		`{"required":["a"],"dependentRequired":{"a":["b"],"b":["c"]},"properties":{"c":{"const":3}}}`,
 		`{"type":"object","properties":{"a":{},"b":{}},"not":{"required":["b"]}}`,
 		`{"type":"object","required":["a"],"dependentSchemas":{"a":{"required":["b"]}},"properties":{"b":{"const":7}}}`,
-		`{"type":"object","required":["k"],"properties":{"k":{"enum":["x","y"]}},"if":{"properties":{"k":{"const":"y"}}},"then":{"required":["v"]},"else":{"required":["w"]}}`,
+		`{"type":"object","required":["k"],"properties":{"k":{"enum":["x","y"]}},"if":{"properties":{"k":{"const":"y"}}},` +
+			`"then":{"required":["v"]},"else":{"required":["w"]}}`,
 		`{"oneOf":[{"type":"integer"},{"type":"integer","minimum":0}]}`,
 		`{"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object","properties":{"a":{},"b":{}}}`,
 		`{"anyOf":[false,{"type":"object","required":["x"],"properties":{"x":false}},{"const":"last"}]}`,
 		`{"allOf":[{"properties":{"a":{"minimum":3}},"required":["a"]},{"properties":{"a":{"type":"integer","maximum":3}}}]}`,
-		`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","required":["next"],"properties":{"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}}}}}`,
-		`{"type":"object","required":["l","r"],"properties":{"l":{"oneOf":[{"$ref":"#"},{"type":"integer"}]},"r":{"oneOf":[{"$ref":"#"},{"type":"integer"}]}}}`,
+		`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","required":["next"],"properties":{"next":{"anyOf":[{"$ref":"#/$defs/n"},` +
+			`{"type":"null"}]}}}}}`,
+		`{"type":"object","required":["l","r"],"properties":{"l":{"oneOf":[{"$ref":"#"},{"type":"integer"}]},"r":{"oneOf":[{"$ref":"#"},` +
+			`{"type":"integer"}]}}}`,
 		`{"type":"array","minItems":1,"items":{"anyOf":[{"$ref":"#"},{"const":"leaf"}]}}`,
 		`{"properties":{"a":{"$ref":"#"}},"type":"object"}`,
 		`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"const":1}}}`,
 		strings.Repeat(`{"type":"array","minItems":1,"items":`, 20) + `{"const":1}` + strings.Repeat(`}`, 20),
-		`{}`, `{"type":["null","boolean"]}`, `{"unevaluatedProperties":false,"allOf":[{"properties":{"a":{}}}],"minProperties":1,"type":"object"}`,
+		`{}`, `{"type":["null","boolean"]}`,
+		`{"unevaluatedProperties":false,"allOf":[{"properties":{"a":{}}}],"minProperties":1,"type":"object"}`,
 	} {
 		s := compile(t, raw)
 		sample, ok := s.Sample("")

@@ -21,7 +21,8 @@ type object = map[string]any
 
 var (
 	members = []string{"a", "b", "c", "x/y", "m~n", ""}
-	texts   = []string{"", "a", "b", "ab", "abc", "true", "1", "äöü", "2024-02-29", "2023-02-29", "12:00:00Z", "2024-01-01T00:00:00Z", "a@b.example", "::1", "1.2.3.4", "http://a.example/"}
+	texts   = []string{"", "a", "b", "ab", "abc", "true", "1", "äöü", "2024-02-29", "2023-02-29", "12:00:00Z", "2024-01-01T00:00:00Z",
+		"a@b.example", "::1", "1.2.3.4", "http://a.example/"}
 	numbers = []any{0, -1, 1, 2, 3, 10, 1.5, -0.5, 1e22, json.Number("1.0"), json.Number("-0"), json.Number("20e-1"), 9007199254740991}
 	shapes  = []string{"^a", "b$", "^[a-c]*$", "", "^.{2,3}$", `^\d+$`}
 	formats = []string{"date", "time", "date-time", "email", "ipv4", "ipv6", "uri", "uuid", "unheard-of"}

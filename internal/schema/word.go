@@ -115,7 +115,8 @@ func (w word) readKeyword() error {
 	if reason, known := refused[w.name]; known {
 		return newError(w.at, "%s is not accepted: %s", w.name, reason)
 	}
-	return newError(w.at, "Unknown keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
+	return newError(w.at,
+		"Unknown keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
 }
 
 // refused maps known keywords that are not accepted to the reasons.

@@ -73,7 +73,8 @@ func TestSplitCutsAtHeadingsAndKnowsLines(t *testing.T) {
 	t.Parallel()
 	want := []search.Section{
 		{Doc: "m", Title: "Coffee machine", Heading: "Coffee machine", Line: 1, Text: "It makes coffee."},
-		{Doc: "m", Title: "Coffee machine", Heading: "Descaling", Line: 5, Text: "Run the descaling programme every month.\n\n```sh\n# not a heading\n\ndescale --now\n```"},
+		{Doc: "m", Title: "Coffee machine", Heading: "Descaling", Line: 5,
+			Text: "Run the descaling programme every month.\n\n```sh\n# not a heading\n\ndescale --now\n```"},
 		{Doc: "m", Title: "Coffee machine", Heading: "Cleaning", Line: 15, Text: "Wipe the machine with a damp cloth."},
 	}
 	if diff := cmp.Diff(want, search.Split("m", manual)); diff != "" {
@@ -83,7 +84,8 @@ func TestSplitCutsAtHeadingsAndKnowsLines(t *testing.T) {
 
 func TestSplitLosesNoLine(t *testing.T) {
 	t.Parallel()
-	line := rapid.SampledFrom([]string{"", "", "# Heading", "## Other", "text", "```", "- item", strings.Repeat("long ", 60), "#no heading", "  indented"})
+	line := rapid.SampledFrom([]string{"", "", "# Heading", "## Other", "text", "```", "- item", strings.Repeat("long ", 60), "#no heading",
+		"  indented"})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(line).Draw(t, "lines")
 		got := map[string]int{}

@@ -38,12 +38,15 @@ func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 			ask         apitest.Call
 			allow, deny func(asked []string) apitest.Call
 		}{
-			{"openai", apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(command, `"stream":true`), Header: []string{"X-Session-Id", c.name}},
+			{"openai", apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(command, `"stream":true`),
+				Header: []string{"X-Session-Id", c.name}},
 				func(list []string) apitest.Call {
-					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""), "allow")), Header: []string{"X-Session-Id", c.name}}
+					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""),
+						"allow")), Header: []string{"X-Session-Id", c.name}}
 				},
 				func(list []string) apitest.Call {
-					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""), "deny")), Header: []string{"X-Session-Id", c.name}}
+					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""),
+						"deny")), Header: []string{"X-Session-Id", c.name}}
 				}},
 			{"ai sdk", apitest.UIMessage(c.name, command),
 				func(list []string) apitest.Call {
@@ -67,7 +70,8 @@ func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 				t.Errorf("%s %s: the question does not name the approver: %s", c.name, protocol.name, text)
 			}
 			r := s.Get(t, by(protocol.allow(list)))
-			if !strings.Contains(r.Text, c.code) || c.name == "scope" && !strings.Contains(r.Text, "wiki:write") || r.Status != 403 && protocol.name != "ag-ui" {
+			if !strings.Contains(r.Text, c.code) || c.name == "scope" && !strings.Contains(r.Text, "wiki:write") ||
+				r.Status != 403 && protocol.name != "ag-ui" {
 				t.Errorf("%s %s: %d %s", c.name, protocol.name, r.Status, r.Text)
 			}
 			if r := s.Get(t, by(protocol.deny(list))); r.Status != 200 || strings.Contains(r.Text, c.code) {

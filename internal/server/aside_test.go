@@ -34,7 +34,8 @@ func TestPanicAsideIsAnswered(t *testing.T) {
 	w := httptest.NewRecorder()
 	handler := s.Handler(func(http.ResponseWriter, *http.Request) error { return Aside(explode) })
 	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil))
-	if w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "server.explode") {
+	if w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(),
+		"server.explode") {
 		t.Errorf("status %d, log %s", w.Code, &log)
 	}
 }

@@ -27,10 +27,12 @@ var auditMeasure = flag.String("audit.measure", "", "DSN of a filled database, o
 // auditRows are the rows of the questions of docs/audit.md, columns joined by |. Names of
 // variables in capitals stand for their values, and ID for another id.
 var auditRows = map[int]string{
-	1: "message|@say Looking.; open|; started|first; tool_verdict|allowed built_in; tool_use|read wiki page security; reference|security; tool_result|wiki_read ok; " +
+	1: "message|@say Looking.; open|; started|first; tool_verdict|allowed built_in; tool_use|read wiki page security; " +
+		"reference|security; tool_result|wiki_read ok; " +
 		"tool_verdict|allowed pattern wiki_write(notes/**); tool_use|write wiki page notes/a (1 bytes); tool_result|wiki_write ok; " +
 		"tool_verdict|denied rule; tool_use|search for x; tool_result|search failed; " +
-		"input_required|approval Next.; decision|allowed; started|resumed; tool_verdict|allowed approval; tool_use|gate {}; tool_result|gate ok; done|; feedback|bad",
+		"input_required|approval Next.; decision|allowed; started|resumed; tool_verdict|allowed approval; tool_use|gate {}; " +
+		"tool_result|gate ok; done|; feedback|bad",
 	2:  "{gate}|allowed|key|TestAuditQuestions|bob|; {gate}|denied|key|TestAuditQuestions||Not now.",
 	3:  "wiki_read|ok|built_in||f; wiki_write|ok|pattern|wiki_write(notes/**)|f; search|denied|rule||f; gate|ok|approval||t",
 	4:  "gate|denied|2; request_secret|failed|1; search|denied|1",
@@ -176,13 +178,15 @@ func auditedService(t *testing.T) (s *apitest.Chats, variables map[string]string
 	ended := func(session string) (turn string) {
 		t.Helper()
 		wait.For(t, "the end of the turn", func() bool {
-			return s.Pool.QueryRow(t.Context(), `SELECT id::text FROM turns WHERE session_id = $1 AND finished_at IS NOT NULL`, session).Scan(&turn) == nil
+			return s.Pool.QueryRow(t.Context(), `SELECT id::text FROM turns WHERE session_id = $1 AND finished_at IS NOT NULL`,
+				session).Scan(&turn) == nil
 		})
 		return turn
 	}
 	s.Gate.Leave <- struct{}{}
 
-	session, question := say("@say Looking.\n@call wiki_read {\"page\":\"security\"} wiki_write {\"page\":\"notes/a\",\"content\":\"x\"} search {\"query\":\"x\"}\n@say Next.\n@call gate {}\n@say Done.",
+	session, question := say("@say Looking.\n@call wiki_read {\"page\":\"security\"} wiki_write "+
+		"{\"page\":\"notes/a\",\"content\":\"x\"} search {\"query\":\"x\"}\n@say Next.\n@call gate {}\n@say Done.",
 		`,"user":"anna"`, "X-Request-Id", "request-1")
 	post("/workspaces/demo/approvals/"+question+"/decide", `{"decision":"allow","actor":"bob"}`)
 	turn := ended(session)
@@ -205,9 +209,12 @@ func auditedService(t *testing.T) (s *apitest.Chats, variables map[string]string
 	for _, sql := range []string{
 		`INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, unrestricted, session_id, turn_id, call_id)
 			SELECT gen_random_uuid(), workspace_id, 'out', 'ready', 'report.csv', 'text/csv', 5, false, session_id, id, 'call_9' FROM turns WHERE id = $1`,
-		`INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata) SELECT id, workspace_id, session_id, id, '', '{}' FROM turns WHERE id = $1`,
-		`INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, status, attempts, next_at) SELECT id, id, workspace_id, 'turn.completed', end_seq, 'failed', 12, NULL FROM turns WHERE id = $1`,
-		`INSERT INTO callback_attempts (delivery_id, n, at, latency_ms, error) SELECT id, 12, now(), 3, 'connection refused' FROM turns WHERE id = $1`,
+		`INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata) SELECT id, workspace_id, session_id, id, '', ` +
+			`'{}' FROM turns WHERE id = $1`,
+		`INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, status, attempts, next_at) SELECT id, id, ` +
+			`workspace_id, 'turn.completed', end_seq, 'failed', 12, NULL FROM turns WHERE id = $1`,
+		`INSERT INTO callback_attempts (delivery_id, n, at, latency_ms, error) SELECT id, 12, now(), 3, 'connection refused' FROM turns ` +
+			`WHERE id = $1`,
 	} {
 		dbtest.Tamper(t, s.Pool, sql, turn)
 	}
@@ -228,7 +235,8 @@ func measureQuestions(t *testing.T, dsn string, questions map[int]string) {
 	defer conn.Close(t.Context())
 	variables := make(map[string]string)
 	var session, request string
-	if err := conn.QueryRow(t.Context(), `SELECT session_id, origin ->> 'request_id' FROM turns ORDER BY created_at DESC LIMIT 1`).Scan(&session, &request); err != nil {
+	if err := conn.QueryRow(t.Context(), `SELECT session_id, origin ->> 'request_id' FROM turns ORDER BY created_at DESC LIMIT 1`).Scan(
+		&session, &request); err != nil {
 		t.Fatal(err)
 	}
 	variables["session"], variables["request"] = session, request

@@ -15,7 +15,8 @@ import (
 
 // AwaitTurn follows a turn until it ends or visit returns one of its events, which AwaitTurn then
 // returns. The events of a turn that has ended may be removed: its outcome is still stored.
-func (s *Server) AwaitTurn(ctx context.Context, from eventlog.From, turn uuid.UUID, visit func([]event.Event) (*event.Event, error)) (*event.Event, error) {
+func (s *Server) AwaitTurn(ctx context.Context, from eventlog.From, turn uuid.UUID, visit func([]event.Event) (*event.Event,
+	error)) (*event.Event, error) {
 	for evs, err := range s.Events(ctx, from, turn) {
 		if errors.Is(err, eventlog.ErrGone) {
 			return nil, nil

@@ -8,7 +8,8 @@ import (
 // The headers that pages of CORSOrigins may send and read.
 const (
 	corsRequest = "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id"
-	corsAnswer  = "ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Accepted-Scopes, X-Key-Scopes, " +
+	corsAnswer  = "ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Accepted-Scopes, " +
+		"X-Key-Scopes, " +
 		"X-Parley-Ignored, X-Request-Id"
 )
 

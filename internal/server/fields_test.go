@@ -14,11 +14,13 @@ import (
 func TestTextBesideASkill(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: "---\nname: free\ndescription: Takes anything.\n---\n@say done\n"}); err != nil {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID,
+		skill.Upload{Document: "---\nname: free\ndescription: Takes anything.\n---\n@say done\n"}); err != nil {
 		t.Fatal(err)
 	}
 	named := func() (label string) {
-		if err := s.Pool.QueryRow(t.Context(), "SELECT label FROM messages WHERE role = 'user' ORDER BY id DESC LIMIT 1").Scan(&label); err != nil {
+		if err := s.Pool.QueryRow(t.Context(), "SELECT label FROM messages WHERE role = 'user' ORDER BY id DESC LIMIT 1").Scan(
+			&label); err != nil {
 			t.Fatal(err)
 		}
 		return label
@@ -30,8 +32,10 @@ func TestTextBesideASkill(t *testing.T) {
 	} {
 		ext := `"skill":"free"` + c.more
 		for _, call := range []apitest.Call{
-			{Path: apitest.UIChatPath, Body: fmt.Sprintf(`{"id":"c%d",%s,"messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"%s"}]}]}`, i, ext, c.text)},
-			{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":"t%d","runId":"r","forwardedProps":{%s},"messages":[{"id":"m","role":"user","content":"%s"}]}`, i, ext, c.text)},
+			{Path: apitest.UIChatPath, Body: fmt.Sprintf(
+				`{"id":"c%d",%s,"messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"%s"}]}]}`, i, ext, c.text)},
+			{Path: apitest.RunsPath, Body: fmt.Sprintf(
+				`{"threadId":"t%d","runId":"r","forwardedProps":{%s},"messages":[{"id":"m","role":"user","content":"%s"}]}`, i, ext, c.text)},
 		} {
 			res := s.Do(t, call)
 			if list, ok := apitest.Frames(t, res); !ok || res.Header.Get("X-Parley-Ignored") != c.ignored {
@@ -50,15 +54,18 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	const id = "0197a0d2-0000-7000-8000-00000000000f"
 	const file = `"attachments":[{"file_id":"` + id + `"}]`
-	if got := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say So.", file)}); apitest.CompletionText(t, got) != "The agent does not have the file "+id+": The file does not exist.\n\nSo." {
+	if got := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say So.", file)}); apitest.CompletionText(t,
+		got) != "The agent does not have the file "+id+": The file does not exist.\n\nSo." {
 		t.Errorf("%s", got.Text)
 	}
 	const data = `[{"file_id":"` + id + `","filename":"","code":"FILE_NOT_FOUND","reason":"The file does not exist."}]`
-	ui := s.Stream(t, apitest.Call{Path: apitest.UIChatPath, Body: `{"id":"c",` + file + `,"messages":[{"role":"user","parts":[{"type":"text","text":"@say So."}]}]}`})
+	ui := s.Stream(t, apitest.Call{Path: apitest.UIChatPath,
+		Body: `{"id":"c",` + file + `,"messages":[{"role":"user","parts":[{"type":"text","text":"@say So."}]}]}`})
 	if !strings.Contains(strings.Join(ui, "\n"), `{"type":"data-rejected-attachments","id":"rejected-attachments","data":`+data+`}`) {
 		t.Errorf("%v", ui)
 	}
-	agui := s.Stream(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t","runId":"r","forwardedProps":{` + file + `},"messages":[{"role":"user","content":"@say So."}]}`})
+	agui := s.Stream(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t","runId":"r","forwardedProps":{` + file +
+		`},"messages":[{"role":"user","content":"@say So."}]}`})
 	if !strings.Contains(strings.Join(agui, "\n"), `{"type":"CUSTOM","name":"rejected_attachments","value":`+data+`}`) {
 		t.Errorf("%v", agui)
 	}

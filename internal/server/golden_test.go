@@ -43,7 +43,8 @@ type reading struct {
 // resumes.
 func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	t.Helper()
-	base := server.Reading{Turn: golden.Turn, From: eventlog.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	base := server.Reading{Turn: golden.Turn, From: eventlog.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says,
+		"in a schema")}
 	if strings.HasPrefix(c.Says, "a forced call") {
 		base.Structured, base.Forced = true, &turn.ForcedTool{Name: "weather", Required: true}
 	}
@@ -76,7 +77,8 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 	t.Helper()
 	const base = "https://parley.example"
 	id := rd.Turn.String()
-	about := chat.About{ID: "chatcmpl-" + id, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Forced: rd.Forced, Turn: rd.Turn, Base: base}
+	about := chat.About{ID: "chatcmpl-" + id, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true,
+		Structured: rd.Structured, Forced: rd.Forced, Turn: rd.Turn, Base: base}
 	if rd.After == uuid.Nil {
 		about.Rejected = rd.Rejected
 	}

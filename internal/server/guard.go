@@ -71,7 +71,8 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 		return Caller{}, MissingScope(t.Scope)
 	}
 	if p.Only != nil && !t.Tokens {
-		return Caller{}, fault.New(fault.TokenRestricted, "A browser token cannot be used here: it sends and reads messages of its session or user. Use an API key.")
+		return Caller{}, fault.New(fault.TokenRestricted,
+			"A browser token cannot be used here: it sends and reads messages of its session or user. Use an API key.")
 	}
 	c := Caller{Principal: p, Workspace: own}
 	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {

@@ -29,13 +29,15 @@ type route struct {
 func routes(ws, session, chat, approval string) []route {
 	base := "/api/v1/workspaces/" + ws
 	user := `"messages":[{"role":"user","parts":[{"type":"text","text":"count to 2"}]}]`
-	respond := `"messages":[{"role":"assistant","parts":[{"state":"approval-responded","approval":{"id":"` + approval + `","approved":true}}]}]`
+	respond := `"messages":[{"role":"assistant","parts":[{"state":"approval-responded","approval":{"id":"` + approval +
+		`","approved":true}}]}]`
 	resume := `"resume":[{"interruptId":"` + approval + `","status":"resolved","payload":{"approved":true}}]`
 	return []route{
 		{apitest.Call{Path: "/openai/v1/models"}, apikey.Chat},
 		{apitest.Call{Path: "/openai/v1/models/demo"}, apikey.Chat},
 		{apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2")}, apikey.Chat},
-		{apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("allow "+codeOf(approval), `"session_id":"`+session+`"`)}, apikey.Chat},
+		{apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("allow "+codeOf(approval), `"session_id":"`+session+`"`)},
+			apikey.Chat},
 		{apitest.Call{Path: "/v1/responses", Body: `{"model":"demo","input":"count to 2"}`}, apikey.Chat},
 		{apitest.Call{Path: "/v1/responses", Body: `{"model":"demo","input":"hello","session_id":"` + session + `"}`}, apikey.Chat},
 		{apitest.Call{Path: base + "/ui/chat", Body: `{"id":"` + chat + `x",` + user + `}`}, apikey.Chat},
@@ -43,7 +45,8 @@ func routes(ws, session, chat, approval string) []route {
 		{apitest.Call{Path: base + "/ui/chat", Body: `{"id":"` + chat + `",` + respond + `}`}, apikey.Chat},
 		{apitest.Call{Path: base + "/ui/chat/" + chat + "x/stream"}, apikey.SessionsRead},
 		{apitest.Call{Method: "DELETE", Path: base + "/ui/chat/" + chat + "x/stream"}, apikey.Chat},
-		{apitest.Call{Path: base + "/ag-ui", Body: `{"threadId":"` + chat + `x","runId":"` + uuid.NewString() + `","messages":[{"role":"user","content":"count to 2"}]}`}, apikey.Chat},
+		{apitest.Call{Path: base + "/ag-ui", Body: `{"threadId":"` + chat + `x","runId":"` + uuid.NewString() +
+			`","messages":[{"role":"user","content":"count to 2"}]}`}, apikey.Chat},
 		{apitest.Call{Path: base + "/ag-ui", Body: `{"threadId":"` + session + `","runId":"r","messages":[],` + resume + `}`}, apikey.Chat},
 	}
 }
@@ -79,7 +82,8 @@ func TestGuard(t *testing.T) {
 			c := r.Call
 			c.Key = key
 			got := s.Get(t, c)
-			if got.Status != status || got.Code != code || got.Body["request_id"] == "" || got.Header.Get("X-Request-Id") == "" || got.Header.Get("RateLimit") != "" {
+			if got.Status != status || got.Code != code || got.Body["request_id"] == "" || got.Header.Get("X-Request-Id") == "" ||
+				got.Header.Get("RateLimit") != "" {
 				t.Errorf("%s %s with %s: %d %s", r.Path, r.Body, who, got.Status, got.Text)
 			}
 		}
@@ -137,7 +141,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 	for _, ref := range []string{"another", other.ID.String()} {
 		there, none := routes(ref, session, "chat", approval), routes(ref, absent[0], absent[1], absent[2])
 		for i := range there {
-			if there[i].Path == none[i].Path && there[i].Body == none[i].Body || strings.Contains(there[i].Body, "count to 2") && !strings.Contains(there[i].Body, session) {
+			if there[i].Path == none[i].Path && there[i].Body == none[i].Body || strings.Contains(there[i].Body,
+				"count to 2") && !strings.Contains(there[i].Body, session) {
 				continue // it names no object, or only one that may have the same name
 			}
 			plain := func(c apitest.Call) string {
@@ -169,25 +174,29 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestTurnsOfOthersAreRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
-	own, other, reader := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
-	begin := []apitest.Call{apitest.AGUIRun("thread", "r", apitest.GatedCommand), {Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.GatedCommand, `"user":"u"`)}}
+	own, other, reader := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat,
+		apikey.SessionsRead)
+	begin := []apitest.Call{apitest.AGUIRun("thread", "r", apitest.GatedCommand), {Path: apitest.CompletionsPath,
+		Body: apitest.Completion(apitest.GatedCommand, `"user":"u"`)}}
 	var asked apitest.Reply
 	for _, c := range begin {
 		c.Key = own
 		asked = s.Get(t, c)
 	}
 	for name, come := range map[string]apitest.Call{
-		"an attaching run":      {Path: apitest.RunsPath, Body: `{"threadId":"thread","runId":"r2","messages":[]}`},
-		"the message again":     begin[0],
-		"continue":              {Path: apitest.CompletionsPath, Body: apitest.Completion("continue", `"user":"u"`)},
-		"an assistant's own":    {Path: apitest.CompletionsPath, Body: `{"model":"demo","user":"u","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`},
+		"an attaching run":  {Path: apitest.RunsPath, Body: `{"threadId":"thread","runId":"r2","messages":[]}`},
+		"the message again": begin[0],
+		"continue":          {Path: apitest.CompletionsPath, Body: apitest.Completion("continue", `"user":"u"`)},
+		"an assistant's own": {Path: apitest.CompletionsPath,
+			Body: `{"model":"demo","user":"u","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`},
 		"continue of responses": {Path: "/v1/responses", Body: `{"model":"demo","input":"continue","user":"u"}`},
 	} {
 		for key, want := range map[string]int{own: 200, other: 403, reader: 200} {
 			if come.Key = key; key != own && name == "the message again" {
 				want = 422 // its id is an Idempotency-Key, which belongs to the first key
 			}
-			if r := s.Get(t, come); r.Status != want || want == 403 && (r.Code != "INSUFFICIENT_SCOPE" || !strings.Contains(r.Text, "sessions:read")) {
+			if r := s.Get(t, come); r.Status != want || want == 403 && (r.Code != "INSUFFICIENT_SCOPE" ||
+				!strings.Contains(r.Text, "sessions:read")) {
 				t.Errorf("%s, %d: %d %s", name, want, r.Status, r.Text)
 			}
 		}
@@ -206,12 +215,14 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	for path, allow := range map[string]string{"/openai/v1/models": "GET, HEAD, OPTIONS", apitest.CompletionsPath: "OPTIONS, POST", apitest.UIChatPath: "OPTIONS, POST",
+	for path, allow := range map[string]string{"/openai/v1/models": "GET, HEAD, OPTIONS", apitest.CompletionsPath: "OPTIONS, POST",
+		apitest.UIChatPath:               "OPTIONS, POST",
 		apitest.UIChatPath + "/x/stream": "DELETE, GET, HEAD, OPTIONS", apitest.RunsPath: "OPTIONS, POST"} {
 		if r := s.Get(t, apitest.Call{Method: "OPTIONS", Path: path, Key: "-"}); r.Status != 204 || r.Header.Get("Allow") != allow {
 			t.Errorf("OPTIONS %s: %d %v", path, r.Status, r.Header)
 		}
-		if r := s.Get(t, apitest.Call{Method: "PATCH", Path: path, Key: "-"}); r.Status != 405 || r.Code != "METHOD_NOT_ALLOWED" || r.Header.Get("Allow") != allow {
+		if r := s.Get(t, apitest.Call{Method: "PATCH", Path: path, Key: "-"}); r.Status != 405 || r.Code != "METHOD_NOT_ALLOWED" ||
+			r.Header.Get("Allow") != allow {
 			t.Errorf("PATCH %s: %d %s", path, r.Status, r.Text)
 		}
 	}
@@ -224,7 +235,8 @@ func TestOtherPathsOfOpenAI(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	for _, path := range []string{"/openai/v1/embeddings", "/openai/v1/responses/resp_1/input_items", "/openai/chat/completions", "/openai/"} {
 		r := s.Get(t, apitest.Call{Path: path, Body: `{}`})
-		if e, _ := r.Body["error"].(map[string]any); r.Status != 404 || r.Code != "NOT_FOUND" || !strings.Contains(r.Text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") ||
+		if e, _ := r.Body["error"].(map[string]any); r.Status != 404 || r.Code != "NOT_FOUND" ||
+			!strings.Contains(r.Text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") ||
 			strings.HasSuffix(path, "embeddings") != strings.Contains(r.Text, "for its own search alone") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
@@ -235,7 +247,8 @@ func TestOtherPathsOfOpenAI(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Limits: ratelimit.Limits{Messages: 2, Calls: 1000, Streams: 2}})
-	open := []*http.Response{s.Do(t, apitest.UIMessage("c1", apitest.HeldCommand)), s.Do(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand, `"stream":true`, `"user":"u"`)})}
+	open := []*http.Response{s.Do(t, apitest.UIMessage("c1", apitest.HeldCommand)),
+		s.Do(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand, `"stream":true`, `"user":"u"`)})}
 	s.Gate.Await(t)
 	s.Gate.Await(t)
 	if r := s.Get(t, apitest.AGUIRun("t", "r", "x")); r.Status != 429 || r.Code != "CONCURRENCY_LIMIT" || r.Header.Get("Retry-After") == "" {
@@ -247,10 +260,12 @@ func TestQuotas(t *testing.T) {
 	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x")}); r.Status != 429 {
 		t.Errorf("a blocking call beside two streams: %d %s", r.Status, r.Text)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("allow", `"user":"u"`)}); r.Code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("allow",
+		`"user":"u"`)}); r.Code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
 		t.Errorf("a decision word counts as a message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
 	}
-	if r := s.Get(t, apitest.AGUIResume("t", uuid.NewString(), `"status":"cancelled"`)); r.Code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
+	if r := s.Get(t, apitest.AGUIResume("t", uuid.NewString(), `"status":"cancelled"`)); r.Code != "CONCURRENCY_LIMIT" ||
+		!strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
 		t.Errorf("an answer counts as a message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
 	}
 	s.Gate.Leave <- struct{}{}
@@ -260,7 +275,8 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("cut off after %v", list)
 		}
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x")}); r.Status != 429 || r.Code != "RATE_LIMITED" || r.Header.Get("Retry-After") == "" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("x")}); r.Status != 429 ||
+		r.Code != "RATE_LIMITED" || r.Header.Get("Retry-After") == "" {
 		t.Errorf("a third message: %d %s", r.Status, r.Text)
 	}
 }
@@ -271,7 +287,8 @@ func TestStreamsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	doomed := s.Issue(t, s.Workspace, apikey.Chat)
-	open := []apitest.Call{apitest.UIMessage("c1", apitest.HeldCommand), apitest.AGUIRun("t1", "r1", apitest.HeldCommand), {Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand, `"stream":true`)}}
+	open := []apitest.Call{apitest.UIMessage("c1", apitest.HeldCommand), apitest.AGUIRun("t1", "r1", apitest.HeldCommand),
+		{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand, `"stream":true`)}}
 	var streams []*http.Response
 	for _, c := range open {
 		c.Key = doomed

@@ -16,17 +16,26 @@ func TestHostileFields(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	text := `[{"id":"m","role":"user","content":"hi","parts":[{"type":"text","text":"hi"}]}]`
 	doors := map[string]map[string]string{
-		apitest.CompletionsPath: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`, "stream_options": `{"include_usage":true}`, "n": `1`,
-			"response_format": `{"type":"text"}`, "session_id": `null`, "attachments": `[]`, "limits": `{}`, "multitask_strategy": `"enqueue"`, "caller_id": `"x"`, "tools": `[]`},
-		"/openai/v1/responses": {"model": `"demo"`, "input": `[{"role":"user","content":[{"type":"input_text","text":"hi"}]}]`, "previous_response_id": `null`, "conversation": `"c"`,
+		apitest.CompletionsPath: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`,
+			"stream_options": `{"include_usage":true}`, "n": `1`,
+			"response_format": `{"type":"text"}`, "session_id": `null`, "attachments": `[]`, "limits": `{}`,
+			"multitask_strategy": `"enqueue"`, "caller_id": `"x"`, "tools": `[]`},
+		"/openai/v1/responses": {"model": `"demo"`, "input": `[{"role":"user","content":[{"type":"input_text","text":"hi"}]}]`,
+			"previous_response_id": `null`, "conversation": `"c"`,
 			"text": `{"format":{"type":"text"}}`, "stream": `true`, "multitask_strategy": `"enqueue"`},
-		apitest.UIChatPath: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`, "multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
-		apitest.RunsPath:   {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
+		apitest.UIChatPath: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`,
+			"multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
+		apitest.RunsPath: {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`,
+			"forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
 	}
-	values := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `" "`, `"x"`, `"\u0000"`, `"\ud800"`, `[]`, `{}`, `[null]`, `[7]`, `["x"]`, `[{}]`, `[[]]`, `{"x":7}`,
-		`[{"role":"user"}]`, `[{"role":7}]`, `[{"role":"user","content":[null],"parts":[null]}]`, `[{"role":"user","content":[{"type":"text","text":7}],"parts":[{"type":"text","text":7}]}]`,
-		`[{"role":"assistant","parts":[{"state":"approval-responded","approval":null}]}]`, `[{"role":"assistant","parts":[{"state":"approval-responded","approval":{"id":"x","approved":"y"}}]}]`,
-		`[{"interruptId":7,"status":"resolved"}]`, `[{"interruptId":"x","status":"resolved","payload":7}]`, `[{"interruptId":"x","status":"cancelled"}]`,
+	values := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `" "`, `"x"`, `"\u0000"`, `"\ud800"`, `[]`, `{}`, `[null]`, `[7]`, `["x"]`,
+		`[{}]`, `[[]]`, `{"x":7}`,
+		`[{"role":"user"}]`, `[{"role":7}]`, `[{"role":"user","content":[null],"parts":[null]}]`,
+		`[{"role":"user","content":[{"type":"text","text":7}],"parts":[{"type":"text","text":7}]}]`,
+		`[{"role":"assistant","parts":[{"state":"approval-responded","approval":null}]}]`,
+		`[{"role":"assistant","parts":[{"state":"approval-responded","approval":{"id":"x","approved":"y"}}]}]`,
+		`[{"interruptId":7,"status":"resolved"}]`, `[{"interruptId":"x","status":"resolved","payload":7}]`,
+		`[{"interruptId":"x","status":"cancelled"}]`,
 		`{"type":"json_schema"}`, `{"type":"json_schema","json_schema":{"schema":7}}`, `{"type":7}`, `{"include_usage":7}`}
 	asked := 0
 	for path, valid := range doors {

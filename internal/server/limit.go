@@ -73,7 +73,8 @@ func (s *Server) KeyLimits(w workspace.Workspace) ratelimit.Limits {
 
 // ownWorkspace returns the workspace of a key, at most a second old. For a key over its limit it
 // may be older, so that a flood is rejected without a query.
-func (s *Server) ownWorkspace(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, isRecent bool, err error) {
+func (s *Server) ownWorkspace(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, isRecent bool,
+	err error) {
 	if s.Limits != nil && s.Limits.Empty(caller.Credential(), class) {
 		if w, ok := s.Workspaces.Known(caller.Workspace); ok {
 			return w, false, nil

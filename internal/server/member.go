@@ -39,7 +39,8 @@ func (s *Server) memberCookie(r *http.Request) string {
 
 // authorizeMember is Authorize for a signed-in member. Browsers send the cookie with requests of
 // other sites' pages, too, so those are rejected first.
-func (s *Server) authorizeMember(ctx context.Context, w http.ResponseWriter, r *http.Request, cookie string, t Requirement) (Caller, error) {
+func (s *Server) authorizeMember(ctx context.Context, w http.ResponseWriter, r *http.Request, cookie string,
+	t Requirement) (Caller, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return Caller{}, fault.New(fault.OriginNotAllowed, "Pages of other sites cannot use the session of a signed-in user.")
 	}
@@ -48,7 +49,8 @@ func (s *Server) authorizeMember(ctx context.Context, w http.ResponseWriter, r *
 		return Caller{}, err
 	}
 	if !ok {
-		return Caller{}, fault.New(fault.MissingAPIKey, "You are signed out. Sign in again, or send an API key in the header Authorization: Bearer <API_KEY>.")
+		return Caller{}, fault.New(fault.MissingAPIKey,
+			"You are signed out. Sign in again, or send an API key in the header Authorization: Bearer <API_KEY>.")
 	}
 	noteCaller(ctx, in.ID)
 	role, member, err := s.Accounts.RoleIn(ctx, in.User, t.Workspace)

@@ -37,13 +37,15 @@ func TestApprovalAnswersAreExact(t *testing.T) {
 		s.Gate.Leave <- struct{}{}
 	}
 	answerChat := func(members string) apitest.Call {
-		return apitest.UIChat("c", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1", fmt.Sprintf(`{"id":%q,%s}`, chatQuestion, members)))
+		return apitest.UIChat("c", apitest.UISubmitted, apitest.UIUser("m1", "x"),
+			apitest.UIAssistant("a1", fmt.Sprintf(`{"id":%q,%s}`, chatQuestion, members)))
 	}
 	answerRun := func(members string) apitest.Call {
 		return apitest.AGUIResume("t", runQuestion, `"status":"resolved","payload":{`+members+`}`)
 	}
 	for _, answer := range []func(string) apitest.Call{answerChat, answerRun} {
-		if r := s.Get(t, answer(`"approved":false,"approved":true`)); r.Status != 400 || r.Code != "INVALID_JSON" || !strings.Contains(r.Text, "appears twice") {
+		if r := s.Get(t, answer(`"approved":false,"approved":true`)); r.Status != 400 || r.Code != "INVALID_JSON" ||
+			!strings.Contains(r.Text, "appears twice") {
 			t.Errorf("approved twice: %d %s", r.Status, r.Text)
 		}
 	}

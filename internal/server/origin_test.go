@@ -48,7 +48,8 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 		{"127.0.0.1:8080", "", []string{"Origin", "null"}, 403},
 	} {
 		d, err := server.New(server.Config{
-			EventLog: &eventlog.Log{}, Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{}, Agents: &agent.Store{},
+			EventLog: &eventlog.Log{}, Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{},
+			Turns: &turn.Service{}, Skills: &skill.Store{}, Agents: &agent.Store{},
 			Files: &filestore.Store{}, Callbacks: &callback.Store{}, BaseURL: c.base, Local: true,
 		})
 		if err != nil {
@@ -72,7 +73,8 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 func TestEveryForwardingHeaderIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Client-Cert", "X-Real-IP", "CF-Connecting-IP",
+		"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Client-Cert", "X-Real-IP",
+		"CF-Connecting-IP",
 		"CF-Connecting-IPv6", "CF-Ray", "CDN-Loop", "True-Client-IP", "X-Client-IP", "Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP",
 		"Fly-Client-IP", "X-Azure-ClientIP", "X-Envoy-External-Address", "X-Original-Forwarded-For",
 	} {

@@ -76,9 +76,10 @@ type Config struct {
 type Server struct {
 	Config // with its defaults
 
-	nullParams    bool                                                   // an error without a parameter has "param": null
-	errorPage     func(http.ResponseWriter, *http.Request, *fault.Error) // writes errors; nil: the JSON envelope
-	command       string                                                 // user of the command that this server is inside; "": clients have keys
+	nullParams bool                                                   // an error without a parameter has "param": null
+	errorPage  func(http.ResponseWriter, *http.Request, *fault.Error) // writes errors; nil: the JSON envelope
+	// user of the command that this server is inside; "": clients have keys
+	command       string
 	reads, counts *outage.Log
 	crossOrigin   *http.CrossOriginProtection
 }
@@ -86,7 +87,8 @@ type Server struct {
 // New returns a server. Streams end when the request's context ends: end it with the process.
 // Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (*Server, error) {
-	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Agents == nil || cfg.Files == nil || cfg.Callbacks == nil {
+	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil ||
+		cfg.Agents == nil || cfg.Files == nil || cfg.Callbacks == nil {
 		return nil, errors.New("server: EventLog, Sessions, Workspaces, Keys, Turns, Skills, Agents, Files and Callbacks are required")
 	}
 	return newServer(cfg), nil
@@ -113,12 +115,14 @@ func newServer(cfg Config) *Server {
 	for _, setting := range []struct {
 		duration *time.Duration
 		value    time.Duration
-	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}} {
+	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second},
+		{&cfg.Outage, 15 * time.Second}} {
 		if *setting.duration <= 0 {
 			*setting.duration = setting.value
 		}
 	}
-	return &Server{Config: cfg, crossOrigin: http.NewCrossOriginProtection(), reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}
+	return &Server{Config: cfg, crossOrigin: http.NewCrossOriginProtection(), reads: outage.New(cfg.Log, "read a stream"),
+		counts: outage.New(cfg.Log, "count a request")}
 }
 
 // WithNullParams returns a server whose errors without a parameter have "param": null, as OpenAI's

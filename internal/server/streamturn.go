@@ -62,7 +62,8 @@ func StreamTurn[T any](s *Server, w http.ResponseWriter, ctx context.Context, ab
 
 // WriteStream opens an event stream for write. Its context ends when the key is revoked or the
 // client stops reading. An error of write is logged and returned.
-func (s *Server) WriteStream(w http.ResponseWriter, ctx context.Context, about Stream, write func(context.Context, *sse.Writer) error) error {
+func (s *Server) WriteStream(w http.ResponseWriter, ctx context.Context, about Stream,
+	write func(context.Context, *sse.Writer) error) error {
 	ctx, stop := s.Keys.While(ctx, about.Key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)

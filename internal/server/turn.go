@@ -58,7 +58,8 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
-		rd := Reading{Turn: started.Turn, From: started.From, Own: namesOfTools(req.Tools), Structured: req.Schema != nil, Forced: req.Options.Forced,
+		rd := Reading{Turn: started.Turn, From: started.From, Own: namesOfTools(req.Tools), Structured: req.Schema != nil,
+			Forced:   req.Options.Forced,
 			Rejected: started.Rejected, Resent: started.Resent}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
@@ -94,7 +95,8 @@ func inTheWay(err error) *session.ActiveTurn {
 
 // readingOf returns a reading of a turn from its first row.
 func readingOf(t session.Turn) Reading {
-	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
+	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt},
+		Structured: t.ResponseSchema != nil, starter: t.KeyID}
 	if t.Tools != nil {
 		var own []turn.CallerTool
 		_ = json.Unmarshal(t.Tools, &own) // encoded from the same type

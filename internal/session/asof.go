@@ -19,7 +19,8 @@ func (s *Store) rewind(ctx context.Context, m *Message, session uuid.UUID, seq i
 		return nil
 	}
 	*m = Message{MessageID: m.MessageID, TurnID: m.TurnID, Role: m.Role, Status: "in_progress", ToolCalls: json.RawMessage("[]"),
-		Attachments: []event.File{}, FirstSeq: m.FirstSeq, LastSeq: m.FirstSeq, CreatedAt: m.CreatedAt, Erased: m.Erased, InheritedFrom: m.InheritedFrom}
+		Attachments: []event.File{}, FirstSeq: m.FirstSeq, LastSeq: m.FirstSeq, CreatedAt: m.CreatedAt, Erased: m.Erased,
+		InheritedFrom: m.InheritedFrom}
 	if m.Erased {
 		return nil
 	}
@@ -38,7 +39,8 @@ func (s *Store) rewind(ctx context.Context, m *Message, session uuid.UUID, seq i
 	if err != nil {
 		return err
 	}
-	shown, err := s.q.TurnShown(ctx, db.TurnShownParams{SessionID: session, TurnID: m.TurnID, Since: since, StartSeq: m.FirstSeq, Upto: seq, Replies: sum.Replies})
+	shown, err := s.q.TurnShown(ctx, db.TurnShownParams{SessionID: session, TurnID: m.TurnID, Since: since, StartSeq: m.FirstSeq, Upto: seq,
+		Replies: sum.Replies})
 	if err != nil {
 		return fmt.Errorf("read the turn's text: %w", err)
 	}

@@ -30,7 +30,8 @@ func (r *recorder) begin(t *testing.T, command string) uuid.UUID {
 	turn := uuid.Must(uuid.NewV7())
 	err := r.s.Open(t.Context(), session.Ref{Workspace: r.Workspace.ID, ID: r.id}, func(tx *session.Tx) error {
 		r.id = tx.SessionID()
-		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50, Behind: true})
+		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600,
+			MaxTurns: 50, Behind: true})
 		return err
 	})
 	if err != nil {
@@ -125,7 +126,8 @@ func recordBusy(t *testing.T) *recorder {
 		event.ToolUse{Tool: "wiki_read", Summary: "news", ToolUseID: "t1"})
 	second := r.begin(t, "second")
 	third := r.begin(t, "third")
-	r.append(t, first, event.Reference{Path: "news", Source: "wiki_read"}, event.ToolResult{Tool: "wiki_read", OK: true, Output: "All is well.", ToolUseID: "t1"},
+	r.append(t, first, event.Reference{Path: "news", Source: "wiki_read"}, event.ToolResult{Tool: "wiki_read", OK: true,
+		Output: "All is well.", ToolUseID: "t1"},
 		event.Text{Text: event.StepBreak + "All "}, event.Text{Text: "is well."})
 	r.end(t, third, session.Ending{Trigger: session.Cancel, Failure: new(event.Canceled.Failure("The turn was canceled.")), Halted: true})
 	r.append(t, first, event.Reply{Text: "All is well.", Usage: event.Usage{InputTokens: 5, OutputTokens: 2, Model: "m"}})
@@ -223,7 +225,8 @@ func checkProgress(t *testing.T, m session.Message, rows []event.Event) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(calls, gotCalls); diff != "" || (m.Usage == nil) != (replies == 0) || usage.InputTokens != tokens || (m.References == nil) != (refs == 0) {
+	if diff := cmp.Diff(calls, gotCalls); diff != "" || (m.Usage == nil) != (replies == 0) || usage.InputTokens != tokens ||
+		(m.References == nil) != (refs == 0) {
 		t.Errorf("calls at event %d: %s; usage %s, references %s", last, diff, m.Usage, m.References)
 	}
 }

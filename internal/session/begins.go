@@ -25,7 +25,8 @@ type beginChange struct {
 
 // isPlain reports whether the message and the limits describe the whole turn.
 func (n NewTurn) isPlain() bool {
-	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil && n.Tools == nil && n.Options == nil && n.Supplied == nil &&
+	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil && n.Tools == nil &&
+		n.Options == nil && n.Supplied == nil &&
 		len(n.Secrets) == 0 && n.AgentVersion == uuid.Nil && n.Rejected == nil && n.Callback == uuid.Nil && n.Job.Args != nil
 }
 
@@ -70,7 +71,8 @@ func (s *Store) beginTurns(ctx context.Context, changes []*beginChange) error {
 		}
 		for _, c := range changes {
 			r := of[c.turn.ID]
-			c.message = event.Event{Seq: r.MessageSeq, Ord: 1, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindMessage, Data: c.message.Data}
+			c.message = event.Event{Seq: r.MessageSeq, Ord: 1, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindMessage,
+				Data: c.message.Data}
 			c.open = event.Event{Seq: r.OpenSeq, Ord: 2, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindOpen, Data: c.open.Data}
 			s.events.Expect(c.startCursor()) // before the commit: afterwards a worker may write at once
 		}

@@ -30,7 +30,8 @@ type opening struct {
 }
 
 func (w *world) opening(content string) *opening {
-	turn := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: content}, Named: "mine", Key: "k", Scopes: []string{"chat", "read"},
+	turn := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: content}, Named: "mine", Key: "k",
+		Scopes:      []string{"chat", "read"},
 		RequestHash: []byte{0, 1}, MaxResponseSeconds: 600, MaxTurns: 50}
 	o := &opening{workspace: w.Workspace.ID, session: uuid.Must(uuid.NewV7()), turn: turn}
 	o.turn.Job = session.Job{Args: []byte(`{"turn_id":"` + turn.ID.String() + `"}`), Due: time.Unix(0, 0)}
@@ -57,7 +58,8 @@ func (w *world) isOpen(t testing.TB, s *sessiontest.Replica, o *opening) (stored
 		t.Fatal(err)
 	}
 	rows := s.Rows(t, eventlog.From{Session: o.session})
-	stored = len(rows) == 2 && rows[0].Kind == event.KindMessage && rows[1].Kind == event.KindOpen && rows[0].Ord == 1 && rows[1].Ord == 2 && rows[0].Seq < rows[1].Seq
+	stored = len(rows) == 2 && rows[0].Kind == event.KindMessage && rows[1].Kind == event.KindOpen && rows[0].Ord == 1 &&
+		rows[1].Ord == 2 && rows[0].Seq < rows[1].Seq
 	if !stored && len(rows) != 0 || jobs != turns || messages != 2*turns || stored != (turns == 1) {
 		t.Errorf("%q: %d jobs, %d turns, %d messages, %d events", o.turn.Message.Content, jobs, turns, messages, len(rows))
 	}
@@ -65,7 +67,8 @@ func (w *world) isOpen(t testing.TB, s *sessiontest.Replica, o *opening) (stored
 }
 
 // gatherBegins begins turns in one transaction, which waits until release is called.
-func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *sessiontest.Replica, all []*opening) (done *errgroup.Group, release func()) {
+func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *sessiontest.Replica, all []*opening) (done *errgroup.Group,
+	release func()) {
 	t.Helper()
 	first := w.opening("in front")
 	release = w.hold(t)

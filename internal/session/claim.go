@@ -147,11 +147,13 @@ func (b *claiming) admitClaims(heads map[uuid.UUID]db.SessionsLockRow) (admitted
 }
 
 // takeTurns claims the turns for which their workspaces have room.
-func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64, workspaces []uuid.UUID) (map[uuid.UUID]Claimed, error) {
+func (b *claiming) takeTurns(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64,
+	workspaces []uuid.UUID) (map[uuid.UUID]Claimed, error) {
 	if len(admitted) == 0 {
 		return nil, nil
 	}
-	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.claims[0].ClaimRequest.Lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.fromStates()}
+	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.claims[0].ClaimRequest.Lease.Seconds(),
+		SkewSeconds: eventlog.Skew.Seconds(), States: Claim.fromStates()}
 	for turn, epoch := range admitted {
 		p.Ids, p.Epochs = append(p.Ids, turn), append(p.Epochs, epoch)
 	}
@@ -176,7 +178,8 @@ func claimedOf(r db.TurnsClaimRow) (Claimed, error) {
 	t := turnOf(r.Turn)
 	c := Claimed{
 		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true, Budgeted: r.Budgeted, HasTools: r.HasTools,
-		Agent: Agent{Instructions: r.Instructions, Fallbacks: r.FallbackModels, HistoryTokens: int(r.HistoryTokens), Summaries: r.ReasoningSummaries},
+		Agent: Agent{Instructions: r.Instructions, Fallbacks: r.FallbackModels, HistoryTokens: int(r.HistoryTokens),
+			Summaries: r.ReasoningSummaries},
 	}
 	if r.Model != nil {
 		c.Agent.Model = *r.Model

@@ -26,8 +26,9 @@ func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content strin
 	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7()), Lease: 10 * time.Second}
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) error {
 		c.Session = tx.SessionID()
-		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: content}, MaxResponseSeconds: 600, MaxTurns: 50,
-			Job: session.Job{Args: []byte(`{}`)}})
+		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: content}, MaxResponseSeconds: 600,
+			MaxTurns: 50,
+			Job:      session.Job{Args: []byte(`{}`)}})
 		return err
 	})
 	if err != nil {
@@ -71,7 +72,8 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 			t.Errorf("claim %d: ours %v, locked %v", i, got[i].Ours, got[i].Locked)
 		}
 	}
-	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch || got[3].Turn.State != session.Running {
+	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch ||
+		got[3].Turn.State != session.Running {
 		t.Errorf("claimed %+v, %s", lease, got[3].Turn.State)
 	}
 	rows, err := w.Pool.Query(t.Context(), `
@@ -95,7 +97,8 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.Replica(t)
-	if _, err := w.Pool.Exec(t.Context(), `UPDATE workspaces SET model = 'openai/x', instructions = 'Be kind.', history_tokens = 1234`); err != nil {
+	if _, err := w.Pool.Exec(t.Context(),
+		`UPDATE workspaces SET model = 'openai/x', instructions = 'Be kind.', history_tokens = 1234`); err != nil {
 		t.Fatal(err)
 	}
 	claim := func(c session.ClaimRequest) session.Claimed {

@@ -27,7 +27,8 @@ func TestCodesAreTheEndOfTheID(t *testing.T) {
 		}
 	}
 	same, _ := session.ParseCode("01Q0K1")
-	for text, ok := range map[string]bool{"01q0k1": true, "olqoki": true, "01Q-0K1": true, "01Q0K": false, "01Q0K11": false, "01U0K1": false, "01é0K": false, "": false} {
+	for text, ok := range map[string]bool{"01q0k1": true, "olqoki": true, "01Q-0K1": true, "01Q0K": false, "01Q0K11": false,
+		"01U0K1": false, "01é0K": false, "": false} {
 		if code, got := session.ParseCode(text); got != ok || ok && code != same {
 			t.Errorf("%q: %s %t", text, code, got)
 		}

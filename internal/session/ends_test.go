@@ -78,7 +78,8 @@ func (w *world) isWhole(t testing.TB, s *sessiontest.Replica, a *answered) (ende
 	if want := map[bool]string{true: a.text}[ended]; content != want || text != want {
 		t.Errorf("%q: the message has %q, the log %q, and the turn is %s", a.text, content, text, state)
 	}
-	if want := map[bool]int{true: 1}[ended]; done != want || ord != int64(len(rows)) || input != int64(3*want) || cost != float64(want)*a.cost {
+	if want := map[bool]int{true: 1}[ended]; done != want || ord != int64(len(rows)) || input != int64(3*want) ||
+		cost != float64(want)*a.cost {
 		t.Errorf("the turn is %s with %d done, ordinal %d of %d rows, %d tokens, $%f", state, done, ord, len(rows), input, cost)
 	}
 	return ended
@@ -109,7 +110,8 @@ func (w *world) awaitHeld(t testing.TB) {
 }
 
 // gather ends turns in one transaction, which waits until release is called.
-func (w *world) gather(ctx context.Context, t testing.TB, s, control *sessiontest.Replica, all []*answered) (done *errgroup.Group, release func()) {
+func (w *world) gather(ctx context.Context, t testing.TB, s, control *sessiontest.Replica, all []*answered) (done *errgroup.Group,
+	release func()) {
 	t.Helper()
 	first := w.answered(t, control, "in front")
 	release = w.hold(t)
@@ -131,10 +133,15 @@ func TestEndsOfOneTransaction(t *testing.T) {
 	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	good, locked, lost, followed, other := w.answered(t, s, "good"), w.answered(t, s, "locked"), w.answered(t, s, "lost"), w.answered(t, s, "followed"), w.answered(t, s, "other")
+	good, locked, lost, followed, other := w.answered(t, s, "good"), w.answered(t, s, "locked"), w.answered(t, s, "lost"),
+		w.answered(t, s, "followed"), w.answered(t, s, "other")
 	lost.lease.Epoch++
-	behind := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "next"}, MaxResponseSeconds: 600, MaxTurns: 50, Behind: true}
-	if err := s.Update(ctx, followed.lease.Session, func(tx *session.Tx) error { _, _, err := tx.Begin(ctx, behind); return err }); err != nil {
+	behind := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "next"}, MaxResponseSeconds: 600, MaxTurns: 50,
+		Behind: true}
+	if err := s.Update(ctx, followed.lease.Session, func(tx *session.Tx) error {
+		_, _, err := tx.Begin(ctx, behind)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := w.Pool.Begin(ctx)

@@ -118,7 +118,9 @@ func (tx *Tx) eraseRows(ctx context.Context, upto int64, by string) (at time.Tim
 	if err := tx.q.UsageErase(ctx, workspace, id); err != nil {
 		return at, fmt.Errorf("erase the usage of users: %w", err)
 	}
-	for _, erase := range []func(context.Context, uuid.UUID) error{tx.q.MessagesErase, tx.q.ApprovalsErase, tx.q.ToolRepliesErase, tx.q.IdempotencyErase, tx.q.TurnsErase} {
+	for _, erase := range []func(context.Context, uuid.UUID) error{
+		tx.q.MessagesErase, tx.q.ApprovalsErase, tx.q.ToolRepliesErase, tx.q.IdempotencyErase, tx.q.TurnsErase,
+	} {
 		if err := erase(ctx, id); err != nil {
 			return at, fmt.Errorf("erase what belongs to turns: %w", err)
 		}

@@ -22,17 +22,20 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	w := newWorld(t)
 	var erasing chan struct{}
 	waiting := func() bool {
-		return w.Count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%SessionLock%'`) > 0
+		return w.Count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND `+
+			`query LIKE '%SessionLock%'`) > 0
 	}
-	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{Erase: []session.Eraser{func(context.Context, pgx.Tx, uuid.UUID, uuid.UUID) error {
-		close(erasing)
-		wait.For(t, "the message waits for the lock", waiting)
-		return nil
-	}}})
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{},
+		session.Options{Erase: []session.Eraser{func(context.Context, pgx.Tx, uuid.UUID, uuid.UUID) error {
+			close(erasing)
+			wait.For(t, "the message waits for the lock", waiting)
+			return nil
+		}}})
 	say := func() (id uuid.UUID, err error) {
 		err = s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "anna"}, func(tx *session.Tx) error {
 			id = tx.SessionID()
-			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 1, MaxTurns: 1})
+			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"},
+				MaxResponseSeconds: 1, MaxTurns: 1})
 			return err
 		})
 		return id, err

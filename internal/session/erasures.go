@@ -14,13 +14,15 @@ import (
 
 // EraseOf is EraseContent for a session of a workspace, by its id or its caller, or fails with
 // SESSION_NOT_FOUND.
-func (s *Store) EraseOf(ctx context.Context, workspace uuid.UUID, id *uuid.UUID, caller *string, by string) (session uuid.UUID, e Erasure, err error) {
+func (s *Store) EraseOf(ctx context.Context, workspace uuid.UUID, id *uuid.UUID, caller *string, by string) (session uuid.UUID, e Erasure,
+	err error) {
 	session, err = s.q.SessionToErase(ctx, workspace, id, caller)
 	if errors.Is(err, pgx.ErrNoRows) && id != nil {
 		return session, e, fault.New(fault.SessionNotFound, "The session %s does not exist in this workspace.", *id)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return session, e, fault.New(fault.SessionNotFound, "The workspace has no such session. An erased session has no caller any more: name it by its id.")
+		return session, e, fault.New(fault.SessionNotFound,
+			"The workspace has no such session. An erased session has no caller any more: name it by its id.")
 	}
 	if err != nil {
 		return session, e, fmt.Errorf("find the session to erase: %w", err)

@@ -30,8 +30,10 @@ var Statuses = []string{string(NotStarted), string(Thinking), string(Done), stri
 
 // summaryColumns are the columns of a summaryRow, in its order.
 const summaryColumns = `s.id, s.caller_id, s.title, s.turn_id, s.last_seq, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd,
-       s.created_at, s.updated_at, s.erased_at, s.end_user, s.metadata, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at,
-       s.parent_id, s.parent_seq, CASE WHEN s.parent_id IS NOT NULL THEN (SELECT o.erased_at IS NOT NULL FROM sessions o WHERE o.id = s.parent_id) END`
+       s.created_at, s.updated_at, s.erased_at, s.end_user, s.metadata, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind,
+           a.expires_at,
+       s.parent_id, s.parent_seq, CASE WHEN s.parent_id IS NOT NULL THEN (SELECT o.erased_at IS NOT NULL FROM sessions o
+           WHERE o.id = s.parent_id) END`
 
 // summaryTables are a session, its newest turn, and the question that this turn waits for.
 const summaryTables = `sessions s LEFT JOIN turns t ON t.id = s.turn_id
@@ -94,9 +96,11 @@ func (q SummaryQuery) addStatus(c *conditions) {
 	case NotStarted:
 		c.addCondition("s.turn_id IS NULL")
 	case Thinking: // few, and found by their turns
-		c.addCondition("t.state IN " + unended + " AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN " + unended + "))")
+		c.addCondition("t.state IN " + unended +
+			" AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN " + unended + "))")
 	case Status(Waiting):
-		c.addCondition("t.state = 'waiting' AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state = 'waiting'))")
+		c.addCondition(
+			"t.state = 'waiting' AND s.id = ANY(ARRAY(SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state = 'waiting'))")
 	case Done:
 		c.addCondition("t.state NOT IN " + unended)
 	default:

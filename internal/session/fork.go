@@ -51,7 +51,8 @@ func (s *Store) Fork(ctx context.Context, workspace, id uuid.UUID, seq *int64, b
 		return Summary{}, &fault.Error{Code: fault.InvalidCursor, Param: "seq", Message: message}
 	}
 	if at.Depth >= MaxForks {
-		return Summary{}, fault.New(fault.ObjectConflict, "Session %s is the last of %d forks of forks, which is the limit. Fork an earlier one.", id, at.Depth)
+		return Summary{}, fault.New(fault.ObjectConflict,
+			"Session %s is the last of %d forks of forks, which is the limit. Fork an earlier one.", id, at.Depth)
 	}
 	fork := uuid.Must(uuid.NewV7())
 	n, err := s.q.SessionFork(ctx, db.SessionForkParams{ID: fork, WorkspaceID: workspace, ParentID: id, Seq: at.Seq, ForkedBy: nilIfEmpty(by)})

@@ -43,7 +43,8 @@ func TestForkAtEveryEvent(t *testing.T) {
 		}
 		sum := r.fork(t, r.s, r.id, &row.Seq)
 		forks++
-		if diff := cmp.Diff(&session.Origin{SessionID: r.id, Seq: end}, sum.ForkedFrom); diff != "" || sum.Status != session.NotStarted || sum.LastSeq != 0 {
+		if diff := cmp.Diff(&session.Origin{SessionID: r.id, Seq: end}, sum.ForkedFrom); diff != "" || sum.Status != session.NotStarted ||
+			sum.LastSeq != 0 {
 			t.Errorf("a fork at event %d: %s, %+v", row.Seq, diff, sum)
 		}
 		var want []session.Message
@@ -57,7 +58,8 @@ func TestForkAtEveryEvent(t *testing.T) {
 			t.Errorf("a fork at event %d:\n%s", row.Seq, diff)
 		}
 	}
-	if n := r.Count(t, `SELECT count(*) FROM events e JOIN sessions s ON s.id = e.session_id WHERE s.parent_id IS NOT NULL`); n != 0 || forks == 0 {
+	if n := r.Count(t, `SELECT count(*) FROM events e JOIN sessions s ON s.id = e.session_id WHERE s.parent_id IS NOT NULL`); n != 0 ||
+		forks == 0 {
 		t.Errorf("%d forks have %d events", forks, n)
 	}
 	if sum := r.fork(t, r.s, r.id, nil); sum.ForkedFrom.Seq != end {
@@ -103,7 +105,8 @@ func TestForkOfAFork(t *testing.T) {
 
 	first := r.list(t, r.id, nil)[1]
 	early := r.fork(t, r.s, two.SessionID, &first.LastSeq)
-	if list := r.list(t, early.SessionID, nil); len(list) != 4 || early.ForkedFrom.SessionID != two.SessionID || early.ForkedFrom.Seq != first.LastSeq {
+	if list := r.list(t, early.SessionID, nil); len(list) != 4 || early.ForkedFrom.SessionID != two.SessionID ||
+		early.ForkedFrom.Seq != first.LastSeq {
 		t.Errorf("a fork at %d has %d messages, from %+v", first.LastSeq, len(list), early.ForkedFrom)
 	}
 	for _, row := range r.s.Rows(t, eventlog.From{Session: r.id}) {
@@ -187,7 +190,8 @@ func TestErasureReachesForks(t *testing.T) {
 		t.Errorf("the history is %+v, %v", past, err)
 	}
 	b.end(t, turn, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true})
-	if _, err := r.s.Fork(t.Context(), r.Workspace.ID, r.id, nil, ""); fault.From(err) == nil || fault.From(err).Code != fault.SessionNotFound {
+	if _, err := r.s.Fork(t.Context(), r.Workspace.ID, r.id, nil, ""); fault.From(err) == nil ||
+		fault.From(err).Code != fault.SessionNotFound {
 		t.Errorf("a fork of an erased session: %v", err)
 	}
 	r.Exec(t, `DELETE FROM sessions WHERE id = $1`, r.id) // as retention does

@@ -105,7 +105,8 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 
 // Summary returns a session of a workspace as lists show it, or SESSION_NOT_FOUND.
 func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, error) {
-	items, err := s.querySummaries(ctx, "SELECT "+summaryColumns+" FROM "+summaryTables+" WHERE s.workspace_id = $1 AND s.id = $2", []any{workspace, id})
+	items, err := s.querySummaries(ctx, "SELECT "+summaryColumns+" FROM "+summaryTables+" WHERE s.workspace_id = $1 AND s.id = $2",
+		[]any{workspace, id})
 	if err != nil {
 		return Summary{}, fmt.Errorf("read session: %w", err)
 	}
@@ -131,8 +132,10 @@ func (s *Store) querySummaries(ctx context.Context, sql string, args []any) ([]S
 
 func summaryOf(r summaryRow) Summary {
 	sum := Summary{
-		SessionID: r.ID, CallerID: r.CallerID, User: r.EndUser, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,
-		Usage: Totals{r.InputTokens, r.OutputTokens, r.CostUSD}, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Status: NotStarted,
+		SessionID: r.ID, CallerID: r.CallerID, User: r.EndUser, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq,
+		MessageCount: r.MessageCount,
+		Usage:        Totals{r.InputTokens, r.OutputTokens, r.CostUSD}, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		Status:   NotStarted,
 		Metadata: orEmpty(r.Metadata), Error: r.Error,
 	}
 	if r.ErasedAt != nil {

@@ -28,7 +28,8 @@ func (w *world) say(t testing.TB, s *sessiontest.Replica, caller, command string
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
 		id = tx.SessionID()
 		turn = uuid.Must(uuid.NewV7())
-		_, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
+		_, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600,
+			MaxTurns: 50})
 		return err
 	})
 	if err != nil {
@@ -166,7 +167,8 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	if err != nil || len(page.Data) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	shape(t, page.Data[0], `{"session_id":"`+id.String()+`","caller_id":"anna","session_key":"api:anna","title":"What is new?","status":"completed",
+	shape(t, page.Data[0], `{"session_id":"`+id.String()+
+		`","caller_id":"anna","session_key":"api:anna","title":"What is new?","status":"completed",
 		"user":null,"metadata":{},"error":null,"pending":null,"turn_id":"`+turn.String()+`","last_seq":0,"message_count":2,
 		"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25},"created_at":"","updated_at":""}`, "last_seq", "created_at", "updated_at")
 
@@ -175,9 +177,11 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		t.Fatalf("%+v, %v", messages, err)
 	}
 	vary := []string{"message_id", "first_seq", "last_seq", "created_at"}
-	shape(t, messages.Data[0], `{"message_id":"","turn_id":"`+turn.String()+`","role":"user","content":"What is new?","output":null,"status":"completed",
+	shape(t, messages.Data[0], `{"message_id":"","turn_id":"`+turn.String()+
+		`","role":"user","content":"What is new?","output":null,"status":"completed",
 		"agent":"default","agent_version":1,"tool_calls":[],"attachments":[],"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
-	shape(t, messages.Data[1], `{"message_id":"","turn_id":"`+turn.String()+`","role":"assistant","content":"Nothing much.","output":"Nothing much.","status":"completed",
+	shape(t, messages.Data[1], `{"message_id":"","turn_id":"`+turn.String()+
+		`","role":"assistant","content":"Nothing much.","output":"Nothing much.","status":"completed",
 		"tool_calls":[{"tool":"wiki_read","summary":"news","ok":true,"tool_use_id":"t1","truncated":false}],"attachments":[],
 		"agent":"default","agent_version":1,"references":[{"path":"news.md","source":"wiki_read"}],"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25,"model":"m"},
 		"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
@@ -267,7 +271,8 @@ func TestCursorsAreOfOneListOnly(t *testing.T) {
 	}
 	good, goodMessages := *sessions.NextCursor, *messages.NextCursor
 
-	bad := []string{" ", "x", good[1:], good + "A", good + "=", strings.ToUpper(good), goodMessages, strings.Repeat("A", 10<<10), strings.Repeat("A", len(good)), "\x00", "\xff", "é"}
+	bad := []string{" ", "x", good[1:], good + "A", good + "=", strings.ToUpper(good), goodMessages, strings.Repeat("A", 10<<10),
+		strings.Repeat("A", len(good)), "\x00", "\xff", "é"}
 	for i := range good {
 		for _, c := range "A0_-" {
 			if forged := good[:i] + string(c) + good[i+1:]; forged != good {
@@ -283,7 +288,8 @@ func TestCursorsAreOfOneListOnly(t *testing.T) {
 			t.Errorf("%.60q: %v", cursor, err)
 		}
 	}
-	if _, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1, Cursor: good, OldestFirst: true}); !invalidCursor(err) {
+	if _, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1, Cursor: good,
+		OldestFirst: true}); !invalidCursor(err) {
 		t.Errorf("the other order: %v", err)
 	}
 	if _, err := s.Summaries(t.Context(), other.ID, session.SummaryQuery{Limit: 1, Cursor: good}); !invalidCursor(err) {

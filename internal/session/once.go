@@ -20,7 +20,8 @@ import (
 //
 // fn commits by itself. If the process dies or the database becomes unavailable in between, the
 // next request runs fn again, so fn must be idempotent.
-func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (status int, body []byte, err error)) (status int, body []byte, replayed bool, err error) {
+func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (status int, body []byte, err error)) (status int, body []byte,
+	replayed bool, err error) {
 	if o.Key == "" {
 		status, body, err = fn(ctx)
 		return status, body, false, err
@@ -54,7 +55,8 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 			}
 			answered = true
 		}
-		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body, KeyID: nilIfEmpty(o.Caller)})
+		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash,
+			Status: int32(status), Answer: body, KeyID: nilIfEmpty(o.Caller)})
 	})
 	if answered && err != nil { // the work is done, and the caller needs its result
 		s.log.WarnContext(ctx, "keep the answer to an idempotent request", "route", o.Route, "err", err)
@@ -88,7 +90,8 @@ func checkSameKey(ctx context.Context, q *db.Queries, o Once, earlier *string) e
 	}
 	if !ok {
 		return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key was used with another API key. Use a new key for a new request; to retry, use the API key of the first attempt."}
+			Message: "This Idempotency-Key was used with another API key. Use a new key for a new request; to retry, use the API key of " +
+				"the first attempt."}
 	}
 	return nil
 }
@@ -96,7 +99,8 @@ func checkSameKey(ctx context.Context, q *db.Queries, o Once, earlier *string) e
 // keyReusedError returns the error for another request under a used key.
 func keyReusedError() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-		Message: "This Idempotency-Key was used with another request. Use a new key for a new request; to retry, send the same request unchanged."}
+		Message: "This Idempotency-Key was used with another request. Use a new key for a new request; to retry, send the same " +
+			"request unchanged."}
 }
 
 // onceAbreast is how many requests may hold a connection for their key.

@@ -22,7 +22,8 @@ func TestOldKeysAreRemovedAroundALockedOne(t *testing.T) {
 	}
 	if _, err := w.Pool.Exec(t.Context(), `
 		INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer, created_at)
-		SELECT $1, 'cancelTurn', 'k' || n, '', 200, '', now() - interval '25 hours' FROM generate_series(1, 2500) n`, w.Workspace.ID); err != nil {
+		SELECT $1, 'cancelTurn', 'k' || n, '', 200, '', now() - interval '25 hours' FROM generate_series(1, 2500) n`,
+		w.Workspace.ID); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := w.Pool.Begin(t.Context())
@@ -36,7 +37,8 @@ func TestOldKeysAreRemovedAroundALockedOne(t *testing.T) {
 	w.Replica(t)
 	wait.For(t, "all keys but the locked one are gone", func() bool {
 		var keys, answers int
-		err := w.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM idempotency_keys), (SELECT count(*) FROM idempotent_answers)`).Scan(&keys, &answers)
+		err := w.Pool.QueryRow(t.Context(),
+			`SELECT (SELECT count(*) FROM idempotency_keys), (SELECT count(*) FROM idempotent_answers)`).Scan(&keys, &answers)
 		return err == nil && keys == 1 && answers == 0
 	})
 }

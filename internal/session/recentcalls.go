@@ -27,7 +27,8 @@ const (
 
 // RecentCalls returns the calls of a tool in a workspace since a time, newest first. all is false if
 // there may be more.
-func (s *Store) RecentCalls(ctx context.Context, workspace uuid.UUID, tool string, since time.Time) (calls []RecentCall, all bool, err error) {
+func (s *Store) RecentCalls(ctx context.Context, workspace uuid.UUID, tool string, since time.Time) (calls []RecentCall, all bool,
+	err error) {
 	rows, err := replan.Fresh{Pool: s.pool}.Query(ctx, `WITH recent AS (
     SELECT id FROM sessions WHERE workspace_id = $1 AND updated_at >= $2 ORDER BY updated_at DESC, id DESC LIMIT $4
 )

@@ -29,7 +29,8 @@ var ErrRepeated = errors.New("the request was sent before")
 // ReserveKey reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at
 // once, one reserves the key and the others wait for its commit.
 func (tx *Tx) ReserveKey(ctx context.Context, o Once, turn uuid.UUID) error {
-	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})
+	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash,
+		TurnID: turn})
 	if err != nil {
 		return fmt.Errorf("take idempotency key: %w", err)
 	}
@@ -98,7 +99,8 @@ type Retry struct {
 // FindRetried finds the turn that the original request started; ok is false if no such turn still
 // owes its answer.
 func (s *Store) FindRetried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
-	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nilIfEmpty(r.CallerID)}
+	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(),
+		CallerID: nilIfEmpty(r.CallerID)}
 	if r.Session != uuid.Nil {
 		p.SessionID = &r.Session
 	}

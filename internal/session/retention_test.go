@@ -57,13 +57,14 @@ func TestTheAuditRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var erased []uuid.UUID
-	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{Erase: []session.Eraser{func(_ context.Context, _ pgx.Tx, workspace, id uuid.UUID) error {
-		if workspace != w.Workspace.ID {
-			t.Errorf("in the workspace %s", workspace)
-		}
-		erased = append(erased, id)
-		return nil
-	}}})
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{},
+		session.Options{Erase: []session.Eraser{func(_ context.Context, _ pgx.Tx, workspace, id uuid.UUID) error {
+			if workspace != w.Workspace.ID {
+				t.Errorf("in the workspace %s", workspace)
+			}
+			erased = append(erased, id)
+			return nil
+		}}})
 	run := w.Still(t)
 	w.Exec(t, `CREATE TABLE events_record_202001 PARTITION OF events_record FOR VALUES FROM ('2020-01-01 00:00Z') TO ('2020-02-01 00:00Z')`)
 	w.Exec(t, `CREATE TABLE events_record_202002 PARTITION OF events_record FOR VALUES FROM ('2020-02-01 00:00Z') TO ('2020-03-01 00:00Z')`)

@@ -24,7 +24,8 @@ ORDER BY %s LIMIT %d)`, found, p.of(searchedFirst, "s.id, s.updated_at", age...)
 			"s.id = ANY(ARRAY(SELECT m.session_id FROM messages m WHERE m.workspace_id = $1 AND " + content + "))",
 		}
 		title := "s.titled AND to_tsvector('simple'::regconfig, s.title) " + words // a derived title is the beginning of a message
-		parts = append(parts, "SELECT id FROM "+found, p.of(q.Limit+1, "s.id", append(byIndex, age...)...), p.of(q.Limit+1, "s.id", append([]string{title}, age...)...))
+		parts = append(parts, "SELECT id FROM "+found, p.of(q.Limit+1, "s.id", append(byIndex, age...)...),
+			p.of(q.Limit+1, "s.id", append([]string{title}, age...)...))
 	}
 	return with, parts
 }

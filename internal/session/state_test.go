@@ -46,9 +46,11 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					case session.Release:
 						happened, err = tx.ReleaseTurn(t.Context(), lease, event.AfterCrash)
 					case session.Park:
-						_, happened, err = tx.ParkTurn(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
+						_, happened, err = tx.ParkTurn(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval,
+							ApprovalID: uuid.New()}, time.Minute)
 					case session.Resume:
-						happened, err = tx.DecideQuestion(t.Context(), lease.Turn, event.Decision{ApprovalID: question, What: event.InputApproval, Outcome: event.Allowed})
+						happened, err = tx.DecideQuestion(t.Context(), lease.Turn, event.Decision{ApprovalID: question,
+							What: event.InputApproval, Outcome: event.Allowed})
 					case session.Advance:
 						_, happened, err = tx.Next(t.Context())
 					default:
@@ -75,7 +77,9 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				}
 				var got string
 				var epoch int64
-				if err := w.Pool.QueryRow(t.Context(), `SELECT t.state, s.epoch FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = $1`, lease.Turn).Scan(&got, &epoch); err != nil {
+				if err := w.Pool.QueryRow(t.Context(),
+					`SELECT t.state, s.epoch FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = $1`, lease.Turn).Scan(&got,
+					&epoch); err != nil {
 					t.Fatal(err)
 				}
 				if happened != allowed || got != string(want) {

@@ -47,7 +47,8 @@ func (s *Store) ToolUses(ctx context.Context, workspace uuid.UUID, since time.Ti
 const toolReport = `WITH counted AS (
     SELECT tool, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed FROM (
         SELECT subject AS tool, turns AS calls, turns - completed AS failed
-        FROM usage_days WHERE workspace_id = $1 AND kind = 'tool' AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
+        FROM usage_days WHERE workspace_id = $1 AND kind = 'tool' AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date
+            AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
         UNION ALL
         SELECT coalesce(left(c ->> 'tool', 100), ''), count(*), count(*) FILTER (WHERE c ->> 'ok' = 'false')
         FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant' CROSS JOIN LATERAL json_array_elements(m.tool_calls) c
@@ -64,4 +65,5 @@ const toolReport = `WITH counted AS (
 ), timed AS (
     SELECT tool, percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)::float8 AS median FROM call GROUP BY tool
 )
-SELECT counted.tool, calls, failed, median FROM counted LEFT JOIN timed ON left(timed.tool, 100) = counted.tool ORDER BY counted.tool COLLATE "C"`
+SELECT counted.tool, calls, failed, median FROM counted LEFT JOIN timed ON left(timed.tool, 100) = counted.tool
+    ORDER BY counted.tool COLLATE "C"`

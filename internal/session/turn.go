@@ -58,7 +58,8 @@ func turnOf(r db.Turn) Turn {
 		ID: r.ID, SessionID: r.SessionID, WorkspaceID: r.WorkspaceID, State: State(r.State), StateAt: r.StateAt, Error: r.Error,
 		StartSeq: r.StartSeq, EndSeq: r.EndSeq, Epoch: r.Epoch, Node: r.Node, JobID: r.JobID, HaltedAt: r.HaltedAt, CreatedAt: r.CreatedAt,
 		MaxResponseSeconds: r.MaxResponseSeconds, MaxTurns: r.MaxTurns, MaxCostUSD: r.MaxCostUSD, ActiveSeconds: r.ActiveSeconds,
-		EndUser: r.EndUser, KeyID: r.KeyID, Scopes: r.Scopes, RequestHash: r.RequestHash, Prompt: r.Prompt, ResponseSchema: r.ResponseSchema, Tools: r.Tools, Options: r.Options, Secrets: r.Secrets, Origin: r.Origin, Rejected: r.Rejected,
+		EndUser: r.EndUser, KeyID: r.KeyID, Scopes: r.Scopes, RequestHash: r.RequestHash, Prompt: r.Prompt,
+		ResponseSchema: r.ResponseSchema, Tools: r.Tools, Options: r.Options, Secrets: r.Secrets, Origin: r.Origin, Rejected: r.Rejected,
 	}
 	if r.Agent != nil && r.AgentVersion != nil {
 		t.Agent, t.AgentVersion = *r.Agent, int(*r.AgentVersion)

@@ -150,12 +150,14 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state), AgentVersionID: idOrNil(n.AgentVersion),
 		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
 		KeyID: nilIfEmpty(n.Key), Scopes: nonNilList(n.Scopes), RequestHash: n.RequestHash,
-		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: nonNilList(n.Secrets), Rejected: n.Rejected, CallbackID: idOrNil(n.Callback), StartSeq: open.Seq,
+		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: nonNilList(n.Secrets), Rejected: n.Rejected, CallbackID: idOrNil(n.Callback),
+		StartSeq:  open.Seq,
 		MessageID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), MessageSeq: message.Seq,
 		Content: &n.Message.Content, Label: nilIfEmpty(n.Message.Label), Skill: nilIfEmpty(n.Message.Skill), Named: nilIfEmpty(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
-		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(), Tools: n.Tools, Options: n.Options, Origin: n.Origin,
+		EndUser: row.EndUser, Metadata: row.Metadata, TurnUser: nilIfEmpty(n.Labels.User), TurnMetadata: n.Labels.encodeMetadata(),
+		Tools: n.Tools, Options: n.Options, Origin: n.Origin,
 	}
 	if n.SkillVersion > 0 {
 		p.SkillVersion = new(int32(n.SkillVersion))

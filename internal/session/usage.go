@@ -91,17 +91,22 @@ func (s *Store) firstUnsummed(ctx context.Context, since time.Time) (time.Time, 
 // unit and limit.
 const usageReport = `SELECT kind, at, name, turns, completed, input_tokens, output_tokens, cost_usd::float8 FROM (
     SELECT u.*, row_number() OVER (PARTITION BY kind ORDER BY input_tokens + output_tokens DESC, turns DESC, name) AS place FROM (
-        SELECT kind, CASE kind WHEN 'model' THEN at ELSE 'epoch' END AS at, name, sum(turns)::bigint AS turns, sum(completed)::bigint AS completed,
+        SELECT kind, CASE kind WHEN 'model' THEN at ELSE 'epoch' END AS at, name, sum(turns)::bigint AS turns,
+            sum(completed)::bigint AS completed,
                sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd
         FROM (
             SELECT kind, day::timestamp AT TIME ZONE 'UTC' AS at, subject AS name, turns, completed, input_tokens, output_tokens, cost_usd
-            FROM usage_days WHERE workspace_id = $1 AND kind <> 'tool' AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
+            FROM usage_days WHERE workspace_id = $1 AND kind <> 'tool' AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date
+                AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
             UNION ALL
             SELECT k.kind, date_trunc($4, t.state_at, 'UTC'), k.subject, count(*), count(*) FILTER (WHERE t.state = 'completed'),
-                   coalesce(sum((m.usage ->> 'input_tokens')::bigint), 0), coalesce(sum((m.usage ->> 'output_tokens')::bigint), 0), sum((m.usage ->> 'cost_usd')::numeric)
+                   coalesce(sum((m.usage ->> 'input_tokens')::bigint), 0), coalesce(sum((m.usage ->> 'output_tokens')::bigint), 0),
+                   sum((m.usage ->> 'cost_usd')::numeric)
             FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
-            CROSS JOIN LATERAL (VALUES ('model', coalesce(m.usage ->> 'model', '')), ('key', coalesce(t.key_id, '')), ('user', coalesce(t.end_user, '')),
-                ('agent', coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END, ''))) AS k (kind, subject)
+            CROSS JOIN LATERAL (VALUES ('model', coalesce(m.usage ->> 'model', '')), ('key', coalesce(t.key_id, '')),
+                ('user', coalesce(t.end_user, '')),
+                ('agent', coalesce(t.agent || ' ' || CASE t.agent_version WHEN 0 THEN 'draft' ELSE 'v' || t.agent_version END,
+                    ''))) AS k (kind, subject)
             WHERE t.workspace_id = $1 AND t.state_at >= $3 AND t.state IN ('completed', 'failed', 'canceled')
             GROUP BY 1, 2, 3
         ) r GROUP BY 1, 2, 3
@@ -118,12 +123,15 @@ type FirstText struct {
 // without text, and those whose text is past the replay window, are not counted.
 func (s *Store) FirstText(ctx context.Context, workspace uuid.UUID, since time.Time, n int) (f FirstText, err error) {
 	var p50, p95 float64
-	err = replan.Fresh{Pool: s.pool}.QueryRow(ctx, `SELECT count(*), coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY x.s), 0), coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY x.s), 0)
+	err = replan.Fresh{Pool: s.pool}.QueryRow(ctx,
+		`SELECT count(*), coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY x.s), 0),
+			coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY x.s), 0)
 FROM (SELECT extract(epoch FROM e.at - t.created_at)::float8 AS s
       FROM (SELECT o.session_id, o.created_at, o.start_seq, o.end_seq FROM turns o
             WHERE o.workspace_id = $1 AND o.state = 'completed' AND o.state_at >= $2 ORDER BY o.state_at DESC, o.id DESC LIMIT $3) t
       CROSS JOIN LATERAL (SELECT v.at FROM events v
-                          WHERE v.session_id = t.session_id AND v.seq > t.start_seq AND v.seq < t.end_seq AND v.delta AND v.kind = 'text' AND v.at >= t.created_at - interval '1 hour'
+                          WHERE v.session_id = t.session_id AND v.seq > t.start_seq AND v.seq < t.end_seq AND v.delta AND v.kind = 'text'
+                              AND v.at >= t.created_at - interval '1 hour'
                           ORDER BY v.seq LIMIT 1) e) x`, workspace, since, n).Scan(&f.Turns, &p50, &p95)
 	if err != nil {
 		return f, fmt.Errorf("measure the first text: %w", err)

@@ -91,7 +91,8 @@ func TestUsageIsSummedByDays(t *testing.T) {
 		t.Errorf("days that are summed are read again:\n%s", diff)
 	}
 	var id uuid.UUID
-	if err := pool.QueryRow(t.Context(), `SELECT session_id FROM turns WHERE end_user = 'user-1' ORDER BY created_at LIMIT 1`).Scan(&id); err != nil {
+	if err := pool.QueryRow(t.Context(), `SELECT session_id FROM turns WHERE end_user = 'user-1' ORDER BY created_at LIMIT 1`).Scan(
+		&id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.EraseContent(context.WithoutCancel(t.Context()), id, "test"); err != nil {
@@ -129,14 +130,16 @@ func TestASumDoesNotKeepAnErasedUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	var id uuid.UUID
-	err = pool.QueryRow(t.Context(), `WITH t AS (UPDATE turns SET end_user = 'anna' WHERE id = (SELECT id FROM turns ORDER BY state_at LIMIT 1) RETURNING *),
+	err = pool.QueryRow(t.Context(),
+		`WITH t AS (UPDATE turns SET end_user = 'anna' WHERE id = (SELECT id FROM turns ORDER BY state_at LIMIT 1) RETURNING *),
 		s AS (INSERT INTO usage_summed SELECT (state_at AT TIME ZONE 'UTC')::date - 1 FROM t) SELECT session_id FROM t`).Scan(&id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := func(kind string) bool {
 		var n int
-		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted AND locktype = $1`, kind).Scan(&n)
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE database = (SELECT oid FROM pg_database WHERE datname = `+
+			`current_database()) AND NOT granted AND locktype = $1`, kind).Scan(&n)
 		return err == nil && n > 0
 	}
 	ended := make(chan error, 2)

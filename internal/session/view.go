@@ -67,12 +67,14 @@ func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p 
 	if len(states) == 1 {
 		only = &states[0]
 	}
-	rows, err := s.lists.TurnViews(ctx, db.TurnViewsParams{WorkspaceID: workspace, SessionID: q.Session, State: only, States: states, Begun: q.Begun,
+	rows, err := s.lists.TurnViews(ctx, db.TurnViewsParams{WorkspaceID: workspace, SessionID: q.Session, State: only, States: states,
+		Begun: q.Begun,
 		Since: q.Since, BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
 	if err != nil {
 		return p, 0, fmt.Errorf("list turns: %w", err)
 	}
-	total, err = s.lists.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: workspace, SessionID: q.Session, States: states, Begun: q.Begun,
+	total, err = s.lists.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: workspace, SessionID: q.Session, States: states,
+		Begun: q.Begun,
 		Since: q.Since, Most: maxCounted})
 	if err != nil {
 		return p, 0, fmt.Errorf("count turns: %w", err)

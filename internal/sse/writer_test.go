@@ -87,7 +87,8 @@ func TestFrameOnTheWire(t *testing.T) {
 
 func TestWriterRefusesWhatItCannotCarry(t *testing.T) {
 	t.Parallel()
-	for _, f := range [][2]string{{"", "x"}, {"a\nb", "x"}, {"a\rb", "x"}, {"text", "a\rb"}, {"text", "a\r\n"}, {"text", "\xff"}, {"\xff", "x"}} {
+	for _, f := range [][2]string{{"", "x"}, {"a\nb", "x"}, {"a\rb", "x"}, {"text", "a\rb"}, {"text", "a\r\n"}, {"text", "\xff"},
+		{"\xff", "x"}} {
 		s := newSink()
 		w := sse.Open(s, sse.Options{})
 		if err := w.Event(f[0], 1, []byte(f[1])); !errors.Is(err, sse.ErrFrame) {
@@ -197,7 +198,8 @@ func TestFramesArriveOneByOne(t *testing.T) {
 }
 
 func FuzzWriter(f *testing.F) {
-	for _, data := range []string{"", " ", "\n", "\n\n", "a\nb", "\r", "a\r\nb", "\x00", "\u2028", "\uFEFF", ": x", "data: x", `{"v":1}`, "\xff"} {
+	for _, data := range []string{"", " ", "\n", "\n\n", "a\nb", "\r", "a\r\nb", "\x00", "\u2028", "\uFEFF", ": x", "data: x",
+		`{"v":1}`, "\xff"} {
 		f.Add("text", data, int64(1))
 	}
 	f.Add(" text", "x", int64(-1))

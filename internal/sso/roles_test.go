@@ -17,7 +17,8 @@ func TestRulesGiveTheStrongestRole(t *testing.T) {
 		workspace, group string
 		want             apikey.Role
 	}{
-		{"demo", "admins", apikey.Owner}, {"other", "admins", apikey.Owner}, {"demo", "support", apikey.Approver}, {"other", "support", apikey.Viewer},
+		{"demo", "admins", apikey.Owner}, {"other", "admins", apikey.Owner}, {"demo", "support", apikey.Approver},
+		{"other", "support", apikey.Viewer},
 		{"demo", "cn=x", apikey.Editor}, {"demo", "it", ""}, {"demo", "Admins", ""},
 	} {
 		if got := rules.RoleIn(c.workspace, []string{"none", c.group}); got != c.want {

@@ -80,23 +80,28 @@ func TestNamesAreMatchedExactly(t *testing.T) {
 		t.Errorf("%q, %v", in.Command, err)
 	}
 	for text, want := range map[string]strictjson.Error{
-		safe:                       {Problem: strictjson.Unknown, Pointer: "/COMMAND", Name: "COMMAND"},
-		`{"command":7}`:            {Problem: strictjson.Type, Pointer: "/command", Name: "command", Want: "string", Got: "number"},
-		`{"content":[]}`:           {Problem: strictjson.Type, Pointer: "/content", Name: "content", Want: "string", Got: "array"},
-		`{"timeout_seconds":1.5}`:  {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number", Got: "number"},
-		`{"timeout_seconds":"3"}`:  {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number", Got: "string"},
-		`{"timeout_seconds":1e40}`: {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number", Got: "number"},
-		`{"headers":{"A":1}}`:      {Problem: strictjson.Type, Pointer: "/headers/A", Name: "A", Want: "string", Got: "number"},
-		`[]`:                       {Problem: strictjson.Type, Want: "object", Got: "array"},
+		safe:             {Problem: strictjson.Unknown, Pointer: "/COMMAND", Name: "COMMAND"},
+		`{"command":7}`:  {Problem: strictjson.Type, Pointer: "/command", Name: "command", Want: "string", Got: "number"},
+		`{"content":[]}`: {Problem: strictjson.Type, Pointer: "/content", Name: "content", Want: "string", Got: "array"},
+		`{"timeout_seconds":1.5}`: {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number",
+			Got: "number"},
+		`{"timeout_seconds":"3"}`: {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number",
+			Got: "string"},
+		`{"timeout_seconds":1e40}`: {Problem: strictjson.Type, Pointer: "/timeout_seconds", Name: "timeout_seconds", Want: "whole number",
+			Got: "number"},
+		`{"headers":{"A":1}}`: {Problem: strictjson.Type, Pointer: "/headers/A", Name: "A", Want: "string", Got: "number"},
+		`[]`:                  {Problem: strictjson.Type, Want: "object", Got: "array"},
 	} {
 		err := strictjson.UnmarshalKnown([]byte(text), new(call))
 		got, ok := errors.AsType[*strictjson.Error](err)
-		if !ok || got.Problem != want.Problem || got.Pointer != want.Pointer || got.Name != want.Name || want.Problem == strictjson.Type && (got.Want != want.Want || got.Got != want.Got) {
+		if !ok || got.Problem != want.Problem || got.Pointer != want.Pointer || got.Name != want.Name ||
+			want.Problem == strictjson.Type && (got.Want != want.Want || got.Got != want.Got) {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}
 	in = call{}
-	if err := strictjson.UnmarshalKnown([]byte(`{"command":null,"content":null,"body":{"a":[1, 2]}}`), &in); err != nil || in.Content != nil || string(in.Body) != `{"a":[1, 2]}` {
+	if err := strictjson.UnmarshalKnown([]byte(`{"command":null,"content":null,"body":{"a":[1, 2]}}`), &in); err != nil ||
+		in.Content != nil || string(in.Body) != `{"a":[1, 2]}` {
 		t.Errorf("%+v, %v", in, err)
 	}
 }

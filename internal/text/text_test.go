@@ -21,7 +21,8 @@ func TestInvisibleCharacters(t *testing.T) {
 		'\n': true, '\t': true, 0: true, '\x1b': true, '\u0085': true, '\u00a0': true, '\u00ad': true, '\u034f': true, '\u115f': true,
 		'\u1680': true, '\u180e': true, '\u200b': true, '\u200d': true, '\u202e': true, '\u2028': true, '\u2064': true, '\u2066': true,
 		'\u2800': true, '\u3000': true, '\u3164': true, '\ufe0f': true, '\ufeff': true, '\uffa0': true, '\ufff9': true,
-		'\U00013441': true, '\U00016fe4': true, '\U0001d159': true, '\U0001d173': true, '\U000e0041': true, '\U000e0100': true, '\U000f0000': true,
+		'\U00013441': true, '\U00016fe4': true, '\U0001d159': true, '\U0001d173': true, '\U000e0041': true, '\U000e0100': true,
+		'\U000f0000': true,
 	} {
 		if got := text.IsInvisible(r); got != want {
 			t.Errorf("Invisible(%U) = %v", r, got)

@@ -42,7 +42,9 @@ func TestACommandHasOneName(t *testing.T) {
 		}
 	}
 	var box ran
-	if res, err := shell.Tool(&box).Call(t.Context(), tool.Call{Input: json.RawMessage(`{"command":"echo SAFE","timeout_seconds":null}`)}); err != nil || !res.OK || len(box) != 1 || box[0] != "echo SAFE" {
+	if res, err := shell.Tool(&box).Call(t.Context(),
+		tool.Call{Input: json.RawMessage(`{"command":"echo SAFE","timeout_seconds":null}`)}); err != nil || !res.OK || len(box) != 1 ||
+		box[0] != "echo SAFE" {
 		t.Errorf("%q: %+v, %v", box, res, err)
 	}
 }

@@ -27,7 +27,8 @@ func TestASummaryHoldsTheModelsWordsApart(t *testing.T) {
 		tool                      tool.Tool
 		input, word, want, forged string
 	}{
-		{known("wiki_write"), `{"page":%s,"content":"Trains first."}`, "travel", "write wiki page travel (13 bytes)", "write wiki page " + quoted + " (13 bytes)"},
+		{known("wiki_write"), `{"page":%s,"content":"Trains first."}`, "travel", "write wiki page travel (13 bytes)",
+			"write wiki page " + quoted + " (13 bytes)"},
 		{known("wiki_read"), `{"page":%s}`, "guides/travel", "read wiki page guides/travel", "read wiki page " + quoted},
 		{known("read"), `{"path":%s}`, "/workspace/a_b-1.md", "read /workspace/a_b-1.md", "read " + quoted},
 		{known("grep"), `{"pattern":%s,"path":"wiki/"}`, "travel", "search wiki/ for travel", "search wiki/ for " + quoted},
@@ -37,7 +38,8 @@ func TestASummaryHoldsTheModelsWordsApart(t *testing.T) {
 		{known("search"), `{"query":%s}`, "travel", "search for travel", "search for " + quoted},
 		{attach.Tool(nil, nil), `{"filename":%s,"content":"x"}`, "a.txt", "attach a.txt (1 B)", "attach " + quoted + " (1 B)"},
 		{files.Tool(nil), `{"path":%s,"content":"x"}`, "reports/march.md", "write reports/march.md (1 bytes)", "write " + quoted + " (1 bytes)"},
-		{web.Tool(nil), `{"url":%s}`, "https://api.example.com:8443/a?b=%20c&d=1#e", "GET https://api.example.com:8443/a?b=%20c&d=1#e", "GET " + quoted},
+		{web.Tool(nil), `{"url":%s}`, "https://api.example.com:8443/a?b=%20c&d=1#e", "GET https://api.example.com:8443/a?b=%20c&d=1#e",
+			"GET " + quoted},
 		{shell.Tool(nil), `{"command":%s}`, "ls", "run ls", "run " + quoted},
 	} {
 		for word, want := range map[string]string{c.word: c.want, forged: c.forged} {

@@ -17,7 +17,8 @@ import (
 // Bash runs a command with bash in the session's folder, in the sandbox, and saves the folder. out
 // receives the command's output, without any credential's value. killed is the reason why the
 // command did not end by itself, or why the folder could not be saved.
-func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error) {
+func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string,
+	err error) {
 	if why := x.Unavailable(); why != "" {
 		return 0, "", tool.Refusal(why)
 	}
@@ -86,7 +87,8 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 }
 
 // lostRunner is the result of a command whose runner was lost.
-const lostRunner = "interrupted, outcome unknown: the runner of the command was lost. The files in /workspace are as they were before the command."
+const lostRunner = "interrupted, outcome unknown: the runner of the command was lost. " +
+	"The files in /workspace are as they were before the command."
 
 // runCommand runs a command in the sandbox of this process, or of the runner.
 func (x *Run) runCommand(ctx context.Context, c sandbox.Command) (remote.Result, error) {

@@ -120,7 +120,8 @@ func (w *world) replicaIn(t *testing.T, dir string) *toolenv.Runner {
 	if w.box != nil {
 		opt.Give = w.box.Give
 	}
-	return toolenv.New(toolenv.Config{Pool: w.pool, Guard: w.guard, Vault: w.vault, Files: w.files, Folders: workdir.New(w.pool, opt), Sandbox: w.box, Remote: w.remote,
+	return toolenv.New(toolenv.Config{Pool: w.pool, Guard: w.guard, Vault: w.vault, Files: w.files, Folders: workdir.New(w.pool, opt),
+		Sandbox: w.box, Remote: w.remote,
 		Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 

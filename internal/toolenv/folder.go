@@ -111,7 +111,8 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 		return x.r.cfg.Files.PDFText(ctx, x.t.Workspace, pdf)
 	}
 	if info.Size() > maxText {
-		return "", tool.Refusal(fmt.Sprintf("%q has %d bytes; a file that is read has at most %d. Look at a part of it with a command.", name, info.Size(), maxText))
+		return "", tool.Refusal(fmt.Sprintf("%q has %d bytes; a file that is read has at most %d. Look at a part of it with a command.",
+			name, info.Size(), maxText))
 	}
 	content, err := io.ReadAll(io.LimitReader(f, maxText))
 	if err != nil {

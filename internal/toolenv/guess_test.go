@@ -37,7 +37,8 @@ func TestCandidatesShowNoMatch(t *testing.T) {
 		for _, credentials := range [][]string{{"PIN"}, nil} { // used by the run, and by others
 			run := w.begin(t, w.turn(t, credentials...))
 			for _, command := range []string{
-				fmt.Sprintf("seq %d %d", pin-1000, pin+1000), fmt.Sprintf("seq %d %d", pin-10000, pin+10000), fmt.Sprintf("seq %d %d | base64", pin-10000, pin+10000),
+				fmt.Sprintf("seq %d %d", pin-1000, pin+1000), fmt.Sprintf("seq %d %d", pin-10000, pin+10000),
+				fmt.Sprintf("seq %d %d | base64", pin-10000, pin+10000),
 				fmt.Sprintf("seq -s , %d %d", pin-10, pin+10), fmt.Sprintf("printf '\"%%s\"' %d", pin), fmt.Sprintf("echo %d >&2; exit 3", pin),
 			} {
 				outputs[i] = append(outputs[i], call(t, run, command))

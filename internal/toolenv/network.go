@@ -111,7 +111,8 @@ func (x *Run) openOthers(ctx context.Context, names []string) (list []vault.Open
 	for _, name := range names {
 		opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, []string{name})
 		if err != nil {
-			x.log.WarnContext(ctx, "a credential that the run does not use does not open; an answer that holds it shows it", "credential", name, "err", err)
+			x.log.WarnContext(ctx, "a credential that the run does not use does not open; an answer that holds it shows it", "credential",
+				name, "err", err)
 			continue
 		}
 		list = append(list, opened...)

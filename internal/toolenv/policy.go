@@ -25,13 +25,15 @@ func (r *Runner) SetPolicy(ctx context.Context, workspace uuid.UUID, p Policy, s
 	for i, text := range p.Hosts {
 		host, why := vault.Host(text)
 		if why != "" {
-			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, why)})
+			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/hosts/%d", i), Rule: "format",
+				Message: fmt.Sprintf("%.80q is not a host: %s", text, why)})
 		}
 		hosts = append(hosts, host)
 	}
 	slices.Sort(hosts)
 	if hosts = slices.Compact(hosts); len(hosts) > maxHosts {
-		wrong = append(wrong, fault.Violation{Param: "/hosts", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d hosts.", maxHosts)})
+		wrong = append(wrong, fault.Violation{Param: "/hosts", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d hosts.",
+			maxHosts)})
 	}
 	if len(wrong) > 0 {
 		return Policy{}, fault.Invalid(wrong...)

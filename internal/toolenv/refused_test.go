@@ -14,7 +14,8 @@ import (
 // recordedRefusals returns the number of rows for refused requests, and of the requests in them.
 func (w *world) recordedRefusals(t *testing.T) (rows, requests int) {
 	t.Helper()
-	err := w.pool.QueryRow(t.Context(), `SELECT count(*), coalesce(sum(times), 0) FROM egress_requests WHERE decision = 'refused_host'`).Scan(&rows, &requests)
+	err := w.pool.QueryRow(t.Context(),
+		`SELECT count(*), coalesce(sum(times), 0) FROM egress_requests WHERE decision = 'refused_host'`).Scan(&rows, &requests)
 	if err != nil {
 		t.Fatal(err)
 	}

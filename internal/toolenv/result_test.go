@@ -16,7 +16,8 @@ func TestResultsAreFilesOfTheFolder(t *testing.T) {
 	run := w.begin(t, w.turn(t))
 	for _, c := range []struct{ tool, content, want string }{
 		{"fetch", "one", "tool-results/fetch-1.txt"}, {"fetch", "two", "tool-results/fetch-2.txt"}, {"fetch", "one", "tool-results/fetch-1.txt"},
-		{"crm__find", "one", "tool-results/crm__find-1.txt"}, {"../a b", "one", "tool-results/---a-b-1.txt"}, {"", "one", "tool-results/result-1.txt"},
+		{"crm__find", "one", "tool-results/crm__find-1.txt"}, {"../a b", "one", "tool-results/---a-b-1.txt"},
+		{"", "one", "tool-results/result-1.txt"},
 	} {
 		if got, err := run.KeepResult(t.Context(), tool.Call{ID: "c", Tool: c.tool}, "txt", []byte(c.content)); err != nil || got != c.want {
 			t.Errorf("%s of %s is kept as %q, %v", c.content, c.tool, got, err)
@@ -26,7 +27,8 @@ func TestResultsAreFilesOfTheFolder(t *testing.T) {
 	if got, err := next.ReadResult(t.Context(), "tool-results/fetch-2.txt"); err != nil || got != "two" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", []byte("two")); err != nil || got != "tool-results/fetch-2.txt" {
+	if got, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", []byte("two")); err != nil ||
+		got != "tool-results/fetch-2.txt" {
 		t.Errorf("after a crash the result is kept as %q, %v", got, err)
 	}
 	if _, err := run.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", []byte("zombie")); err == nil {
@@ -35,10 +37,12 @@ func TestResultsAreFilesOfTheFolder(t *testing.T) {
 	if err := next.Write(t.Context(), tool.Call{}, "big", make([]byte, 60<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", make([]byte, 65<<20)); !strings.Contains(refused(t, err), "64 MiB") {
+	if _, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", make([]byte, 65<<20)); !strings.Contains(refused(t, err),
+		"64 MiB") {
 		t.Errorf("a file over the limit: %v", err)
 	}
-	if got, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", []byte("three")); err != nil || got != "tool-results/fetch-3.txt" {
+	if got, err := next.KeepResult(t.Context(), tool.Call{Tool: "fetch"}, "txt", []byte("three")); err != nil ||
+		got != "tool-results/fetch-3.txt" {
 		t.Errorf("after a refusal: %q, %v", got, err)
 	}
 }

@@ -33,11 +33,13 @@ func (x *Run) RoutePublic(ctx context.Context, credentials []string) (send Send,
 // RouteToken is Route for requests that can also carry a token, which is not in the vault. The token
 // is bound to its hosts and removed from answers, like a credential, and has a placeholder under its
 // name.
-func (x *Run) RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send Send, stands map[string]string, err error) {
+func (x *Run) RouteToken(ctx context.Context, host string, credentials []string, token vault.Opened) (send Send, stands map[string]string,
+	err error) {
 	return x.route(ctx, Policy{Hosts: []string{host}}, credentials, []vault.Opened{token})
 }
 
-func (x *Run) route(ctx context.Context, policy Policy, credentials []string, own []vault.Opened) (send Send, stands map[string]string, err error) {
+func (x *Run) route(ctx context.Context, policy Policy, credentials []string, own []vault.Opened) (send Send, stands map[string]string,
+	err error) {
 	host := strings.Join(policy.Hosts, " ") // "": public hosts
 	key := host + " " + strings.Join(credentials, " ")
 	for _, o := range own {
@@ -55,7 +57,11 @@ func (x *Run) route(ctx context.Context, policy Policy, credentials []string, ow
 	}
 	for _, name := range credentials {
 		if n.stands[name] == "" {
-			return nil, nil, tool.Refusal(fmt.Sprintf("The secret %s, which requests to %s carry, has no value. An administrator can set it: parley secrets set %s", name, cmp.Or(host, "the authorization server"), name))
+			return nil, nil,
+				tool.Refusal(
+					fmt.Sprintf(
+						"The secret %s, which requests to %s carry, has no value. An administrator can set it: parley "+
+							"secrets set %s", name, cmp.Or(host, "the authorization server"), name))
 		}
 	}
 	return func(call string, req *http.Request) (*http.Response, error) {

@@ -25,7 +25,8 @@ func TestFolderOutlivesTheRun(t *testing.T) {
 	if err := first.Write(t.Context(), tool.Call{}, "out/a.txt", []byte("from write\n")); err != nil {
 		t.Fatal(err)
 	}
-	if got := bash(t, first, "cat out/a.txt; echo more >> out/a.txt && mkdir -m 700 b && cp out/a.txt b/ && ln -s b/a.txt l; id -u; pwd; ls -la /workspace | wc -l"); !strings.HasPrefix(got, "from write\n1000\n/workspace\n") {
+	if got := bash(t, first, "cat out/a.txt; echo more >> out/a.txt && mkdir -m 700 b && cp out/a.txt b/ && ln -s b/a.txt l; id -u; "+
+		"pwd; ls -la /workspace | wc -l"); !strings.HasPrefix(got, "from write\n1000\n/workspace\n") {
 		t.Errorf("%q", got)
 	}
 	first.Close()
@@ -37,7 +38,8 @@ func TestFolderOutlivesTheRun(t *testing.T) {
 	if text, err := second.Text(t.Context(), ""); err != nil || text != "b/\nl\nout/\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if got := bash(t, second, "cat l; rm -r b; echo x > l; ls"); got != "from write\nmore\nl\nout\n" && !strings.Contains(got, "No such file") {
+	if got := bash(t, second, "cat l; rm -r b; echo x > l; ls"); got != "from write\nmore\nl\nout\n" && !strings.Contains(got,
+		"No such file") {
 		t.Errorf("%q", got)
 	}
 	f, err := second.Open(t.Context(), "/workspace/out/a.txt")
@@ -71,16 +73,21 @@ func TestAttachmentsAreThereAndReadOnly(t *testing.T) {
 	w := newWorld(t).contained(t)
 	turn := w.turn(t)
 	for i, content := range []string{"first", "second"} {
-		if _, err := w.files.Produce(t.Context(), w.workspace, w.session, turn.Turn, fmt.Sprint(i), "data.csv", "text/csv", strings.NewReader(content)); err != nil {
+		if _, err := w.files.Produce(t.Context(), w.workspace, w.session, turn.Turn, fmt.Sprint(i), "data.csv", "text/csv",
+			strings.NewReader(content)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.pool.Exec(t.Context(), `INSERT INTO turn_files (turn_id, file_id, workspace_id, n) SELECT $1, id, workspace_id, $2 FROM files WHERE call_id = $3`, turn.Turn, i, fmt.Sprint(i)); err != nil {
+		if _, err := w.pool.Exec(t.Context(),
+			`INSERT INTO turn_files (turn_id, file_id, workspace_id, n) SELECT $1, id, workspace_id, $2 FROM files WHERE `+
+				`call_id = $3`, turn.Turn, i, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run := w.begin(t, turn)
-	got := bash(t, run, "cat attachments/data.csv attachments/data-2.csv; echo; touch attachments/new attachments/data.csv 2>&1; ls attachments")
-	if !strings.HasPrefix(got, "firstsecond\n") || strings.Count(got, "Read-only file system") != 2 || !strings.HasSuffix(got, "data-2.csv\ndata.csv\n") {
+	got := bash(t, run,
+		"cat attachments/data.csv attachments/data-2.csv; echo; touch attachments/new attachments/data.csv 2>&1; ls attachments")
+	if !strings.HasPrefix(got, "firstsecond\n") || strings.Count(got, "Read-only file system") != 2 ||
+		!strings.HasSuffix(got, "data-2.csv\ndata.csv\n") {
 		t.Errorf("%q", got)
 	}
 	if text, err := run.Text(t.Context(), "attachments/data.csv"); err != nil || text != "first" {
@@ -108,11 +115,14 @@ func TestWhatCommandsLeaveBehindHarmsNobody(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("of the host"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got := bash(t, run, fmt.Sprintf("ln -s %s absolute; ln -s / root; ln -s ../../../../../../../../..%s up; ln -s loop loop; mkfifo pipe; ln -s pipe topipe; ln -s /etc dir; mkdir -p closed .git; chmod 0 closed; ln -s .git docs; printf 'a\\0b' > binary; truncate -s 50G sparse; ls | wc -l", secret, secret))
+	got := bash(t, run, fmt.Sprintf("ln -s %s absolute; ln -s / root; ln -s ../../../../../../../../..%s up; ln -s loop loop; "+
+		"mkfifo pipe; ln -s pipe topipe; ln -s /etc dir; mkdir -p closed .git; chmod 0 closed; ln -s .git docs; "+
+		"printf 'a\\0b' > binary; truncate -s 50G sparse; ls | wc -l", secret, secret))
 	if !strings.Contains(got, "pipe\": a pipe") {
 		t.Errorf("%q", got)
 	}
-	for _, name := range []string{"absolute", "root" + secret, "up", "loop", "pipe", "topipe", "dir/passwd", "../x", "/etc/passwd", "binary", "nothing", "a\x00b", strings.Repeat("x/", 3000)} {
+	for _, name := range []string{"absolute", "root" + secret, "up", "loop", "pipe", "topipe", "dir/passwd", "../x", "/etc/passwd",
+		"binary", "nothing", "a\x00b", strings.Repeat("x/", 3000)} {
 		if text, err := run.Text(t.Context(), name); refused(t, err) == "" {
 			t.Errorf("%q can be read: %q", name, text)
 		}
@@ -156,7 +166,8 @@ func TestWithoutASandboxEverythingElseWorks(t *testing.T) {
 	if err := run.Write(t.Context(), tool.Call{}, "a/b", []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if got := fetchAttachment(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
+	if got := fetchAttachment(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" ||
+		wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	run.Close()
@@ -175,9 +186,11 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 	seen := map[string]bool{}
 	for range 2 { // two attempts, on two replicas
 		run := w.begin(t, turn)
-		got := bash(t, run, `echo $API_TOKEN; test -z "$EMPTY_KEY$OTHER_KEY" && curl -sS -H "Authorization: Bearer $API_TOKEN" https://example.com/ | tee file; cat file`)
+		got := bash(t, run, `echo $API_TOKEN; test -z "$EMPTY_KEY$OTHER_KEY" && curl -sS -H "Authorization: Bearer $API_TOKEN" `+
+			`https://example.com/ | tee file; cat file`)
 		lines := strings.Split(got, "\n")
-		if len(lines) != 4 || !strings.HasPrefix(lines[0], "ph_") || lines[1] != "you sent Bearer [secret:API_TOKEN]" || lines[2] != lines[1] || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
+		if len(lines) != 4 || !strings.HasPrefix(lines[0], "ph_") || lines[1] != "you sent Bearer [secret:API_TOKEN]" ||
+			lines[2] != lines[1] || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 			t.Fatalf("%q", got)
 		}
 		seen[lines[0]] = true
@@ -188,11 +201,13 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 	}
 	later := w.begin(t, w.turn(t, "API_TOKEN"))
 	for stands := range seen {
-		if got := bash(t, later, `test $API_TOKEN != `+stands+` && curl -sS -H "Authorization: Bearer `+stands+`" https://example.com/`); got != "you sent Bearer "+stands+"\n" || wait.Receive(t, "a request", w.heard) != "Bearer "+stands {
+		if got := bash(t, later, `test $API_TOKEN != `+stands+` && curl -sS -H "Authorization: Bearer `+stands+
+			`" https://example.com/`); got != "you sent Bearer "+stands+"\n" || wait.Receive(t, "a request", w.heard) != "Bearer "+stands {
 			t.Errorf("%q", got)
 		}
 	}
-	for name, want := range map[string]string{"EMPTY_KEY": "has no value yet", "OTHER_KEY": `no credential "OTHER_KEY". It has: API_TOKEN.`, "NO_KEY": "no credential"} {
+	for name, want := range map[string]string{"EMPTY_KEY": "has no value yet", "OTHER_KEY": `no credential "OTHER_KEY". It has: API_TOKEN.`,
+		"NO_KEY": "no credential"} {
 		if got := fetchAttachment(t, w.begin(t, turn), "https://example.com/", name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -207,12 +222,15 @@ func TestProgramsWithoutAProxyUseCredentials(t *testing.T) {
 	r := w.replica(t)
 	run := r.Open(w.turn(t, "API_TOKEN"))
 	defer run.Close()
-	got := bash(t, run, `curl -sS --noproxy '*' -H "Authorization: Bearer $API_TOKEN" https://example.com/ && curl -sS --noproxy '*' https://elsewhere.example/`)
-	if want := "you sent Bearer [secret:API_TOKEN]\ncurl: (6)"; !strings.HasPrefix(got, want) || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
+	got := bash(t, run, `curl -sS --noproxy '*' -H "Authorization: Bearer $API_TOKEN" https://example.com/ && curl -sS --noproxy '*' `+
+		`https://elsewhere.example/`)
+	if want := "you sent Bearer [secret:API_TOKEN]\ncurl: (6)"; !strings.HasPrefix(got, want) || wait.Receive(t, "a request",
+		w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	list, err := r.Requests(t.Context(), w.workspace, &w.session, 10)
-	if err != nil || len(list) != 2 || list[1].Method != "GET" || list[1].Credentials[0] != "API_TOKEN@1" || list[0].Host != "elsewhere.example" || list[0].Decision != "refused_host" {
+	if err != nil || len(list) != 2 || list[1].Method != "GET" || list[1].Credentials[0] != "API_TOKEN@1" ||
+		list[0].Host != "elsewhere.example" || list[0].Decision != "refused_host" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -239,10 +257,12 @@ func TestChangedCredentialSendsNothing(t *testing.T) {
 	w.register(t, "OTHER_KEY", "another-secret-value")
 	w.register(t, "THIRD_KEY", "the-third-secret-value")
 	third := w.begin(t, w.turn(t, "THIRD_KEY"))
-	if got := fetchAttachment(t, third, "https://example.com/another-secret-value", "THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
+	if got := fetchAttachment(t, third, "https://example.com/another-secret-value",
+		"THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
 		t.Errorf("%q", got)
 	}
-	if got := fetchAttachment(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress create example.com") {
+	if got := fetchAttachment(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got,
+		"parley egress create example.com") {
 		t.Errorf("%q", got)
 	}
 }
@@ -254,7 +274,8 @@ func TestRequestsAreOnRecord(t *testing.T) {
 	r := w.replica(t)
 	run := r.Open(w.turn(t, "API_TOKEN"))
 	defer run.Close()
-	bash(t, run, `curl -s -H "Authorization: Bearer $API_TOKEN" "https://example.com/one?`+value+`=$API_TOKEN"; curl -s https://elsewhere.example/two`)
+	bash(t, run, `curl -s -H "Authorization: Bearer $API_TOKEN" "https://example.com/one?`+value+
+		`=$API_TOKEN"; curl -s https://elsewhere.example/two`)
 	fetchAttachment(t, run, "https://example.com/three", "")
 	list, err := r.Requests(t.Context(), w.workspace, &w.session, 10)
 	if err != nil {
@@ -266,7 +287,8 @@ func TestRequestsAreOnRecord(t *testing.T) {
 		if q.Status != nil {
 			status = *q.Status
 		}
-		got = append(got, fmt.Sprintf("%s %s://%s%s %v %s %d %s", q.Method, q.Scheme, q.Host, q.Path, q.Credentials, q.Decision, status, q.CallID))
+		got = append(got, fmt.Sprintf("%s %s://%s%s %v %s %d %s", q.Method, q.Scheme, q.Host, q.Path, q.Credentials, q.Decision,
+			status, q.CallID))
 	}
 	if len(list) != 3 || !strings.HasPrefix(got[0], "GET https://example.com/three [] ") || !strings.HasSuffix(got[0], " 200 c") ||
 		!strings.Contains(got[1], "elsewhere.example") || !strings.HasPrefix(got[2], "GET https://example.com/one [API_TOKEN@1] ") {
@@ -320,7 +342,8 @@ func TestPolicy(t *testing.T) {
 		t.Error("the policy has no time of its change")
 	}
 	p.UpdatedAt = time.Time{}
-	if want := (toolenv.Policy{Hosts: []string{"*.a.example", "c.example:8443"}, Public: true}); err != nil || fmt.Sprint(p) != fmt.Sprint(want) {
+	if want := (toolenv.Policy{Hosts: []string{"*.a.example", "c.example:8443"}, Public: true}); err != nil ||
+		fmt.Sprint(p) != fmt.Sprint(want) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if other, err := r.Policy(t.Context(), uuid.New()); err != nil || len(other.Hosts) > 0 || other.Public {

@@ -53,7 +53,8 @@ func TestVariablesDecide(t *testing.T) {
 	t.Parallel()
 	const at = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for _, pairs := range [][]string{
-		{}, {at, " "}, {"OTEL_SERVICE_NAME", "x"}, {at, "http://127.0.0.1:1", "OTEL_SDK_DISABLED", "true"}, {at, "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER", "none"},
+		{}, {at, " "}, {"OTEL_SERVICE_NAME", "x"}, {at, "http://127.0.0.1:1", "OTEL_SDK_DISABLED", "true"},
+		{at, "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER", "none"},
 	} {
 		if tracer, err := tracing.New(t.Context(), env(pairs...), tracing.Options{}); err != nil || tracer != nil {
 			t.Errorf("%v: %v, %v", pairs, tracer, err)
@@ -86,7 +87,8 @@ func TestSpansArrive(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_HEADERS", "x-team=a%20b,authorization=Bearer%20t", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip")
 	const sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	ctx, span := tracer.StartServer(t.Context(), http.Header{"Traceparent": {sender}}, "GET /x")
-	span.Set(slog.Int("n", 1), slog.String("s", "x"), slog.String("empty", ""), slog.Any("l", []string{"a"}), slog.Duration("d", 1500*time.Millisecond), slog.Bool("b", true))
+	span.Set(slog.Int("n", 1), slog.String("s", "x"), slog.String("empty", ""), slog.Any("l", []string{"a"}),
+		slog.Duration("d", 1500*time.Millisecond), slog.Bool("b", true))
 	here := tracing.Traceparent(ctx)
 	turn := uuid.Must(uuid.NewV7())
 	inTurn, _ := tracing.Start(tracing.ContinueTurn(ctx, here, turn), "chat", tracing.Client)
@@ -103,12 +105,14 @@ func TestSpansArrive(t *testing.T) {
 	byName := make(map[string]otlptest.Span)
 	for _, s := range r.Spans() {
 		byName[s.Name] = s
-		if s.Trace != "0af7651916cd43dd8448eb211c80319c" || s.Schema != "https://opentelemetry.io/schemas/1.41.0" || s.Resource["service.name"] != "parley" || s.Resource["service.version"] != "v9" {
+		if s.Trace != "0af7651916cd43dd8448eb211c80319c" || s.Schema != "https://opentelemetry.io/schemas/1.41.0" ||
+			s.Resource["service.name"] != "parley" || s.Resource["service.version"] != "v9" {
 			t.Errorf("%+v", s)
 		}
 	}
 	server, agent, inner := byName["GET /x"], byName["invoke_agent"], byName["inner"]
-	if server.Parent != "b7ad6b7169203331" || server.Kind != "SPAN_KIND_SERVER" || agent.Parent != server.ID || agent.End-agent.Start < uint64(time.Minute) || !inner.Failed || inner.Attrs["error.type"] != "timeout" {
+	if server.Parent != "b7ad6b7169203331" || server.Kind != "SPAN_KIND_SERVER" || agent.Parent != server.ID ||
+		agent.End-agent.Start < uint64(time.Minute) || !inner.Failed || inner.Attrs["error.type"] != "timeout" {
 		t.Errorf("%+v", byName)
 	}
 	if a := server.Attrs; a["n"] != int64(1) || a["s"] != "x" || a["d"] != 1.5 || a["b"] != true || a["l"].([]any)[0] != "a" || len(a) != 5 {
@@ -128,7 +132,8 @@ func TestSilentReceiverHoldsNothingUp(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	for _, url := range []string{silent.URL, "http://127.0.0.1:1"} {
 		var out log
-		tracer := start(t, tracing.Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, "OTEL_EXPORTER_OTLP_ENDPOINT", url+"/", "OTEL_EXPORTER_OTLP_TIMEOUT", "200",
+		tracer := start(t, tracing.Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, "OTEL_EXPORTER_OTLP_ENDPOINT", url+"/",
+			"OTEL_EXPORTER_OTLP_TIMEOUT", "200",
 			"OTEL_EXPORTER_OTLP_HEADERS", "authorization=hush")
 		ctx := tracer.Attach(t.Context())
 		wait.Until(t, "the spans", func() {
@@ -138,7 +143,8 @@ func TestSilentReceiverHoldsNothingUp(t *testing.T) {
 			}
 		})
 		flush(t, tracer)
-		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "export traces: failed") || strings.Contains(text, "hush") {
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "export traces: failed") ||
+			strings.Contains(text, "hush") {
 			t.Errorf("%s: the log is\n%s", url, text)
 		}
 	}

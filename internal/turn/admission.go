@@ -49,14 +49,17 @@ func (a *admission) acquirePlace(ctx context.Context, req Request) (leave func()
 	}
 	if a.waiting.Add(1) > a.queue {
 		a.waiting.Add(-1)
-		return nil, overloadedError("%d messages are waiting to be stored, which is the limit of this server. Nothing was stored. Send the message again.", a.queue)
+		return nil,
+			overloadedError(
+				"%d messages are waiting to be stored, which is the limit of this server. Nothing was stored. Send the message again.", a.queue)
 	}
 	defer a.waiting.Add(-1)
 	bounded, cancel := context.WithTimeout(ctx, AdmissionWait)
 	defer cancel()
 	leave, err = places.Acquire(bounded, workspace)
 	if err != nil && ctx.Err() == nil {
-		err = overloadedError("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.", int(AdmissionWait.Seconds()))
+		err = overloadedError("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.",
+			int(AdmissionWait.Seconds()))
 	}
 	return leave, err
 }

@@ -57,7 +57,8 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 	// The places of one workspace and the queue are full; all other messages are rejected.
 	for range messages - admitted {
 		err := wait.Receive(t, "a result", results)
-		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message, "Nothing was stored") {
+		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message,
+			"Nothing was stored") {
 			t.Errorf("a message beyond the queue: %v", err)
 		}
 	}

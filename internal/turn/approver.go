@@ -87,5 +87,6 @@ func (s *Service) checkSender(ctx context.Context, tx *session.Tx, sender string
 		return nil
 	}
 	s.log.InfoContext(ctx, "approval rejected: the key sent the message", "session", tx.SessionID(), "approval", a.Approval, "key", a.Key)
-	return fault.New(fault.ApproverIsSender, "In this workspace the key that sent a message cannot allow what the agent asks. It can deny it. Use another key to allow it.")
+	return fault.New(fault.ApproverIsSender,
+		"In this workspace the key that sent a message cannot allow what the agent asks. It can deny it. Use another key to allow it.")
 }

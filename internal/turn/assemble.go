@@ -21,7 +21,8 @@ import (
 
 // newAgent makes the agent of a turn, its conversation, and the run of its tools, which the caller
 // closes.
-func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *attempt) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *attempt) (_ *agent.Agent, conv agent.Conversation,
+	_ *toolenv.Run, err error) {
 	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
 	m, fallbacks, err := s.modelsOf(ctx, claimed, a)
@@ -34,7 +35,8 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	}
 	conv.Log, conv.Shown, conv.Tail, conv.Reasoning = log.Events, log.Shown.Before, log.Shown.Tail, log.Shown.Reasoning
 	if countAttempts(conv.Log) > maxAttempts {
-		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
+		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost,
+			Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
 	conv.Budget = claimed.Agent.HistoryTokens
 	if log.HasHistory {
@@ -54,9 +56,11 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Summaries: claimed.Agent.Summaries, Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
+	ag := &agent.Agent{Model: m, Fallbacks: fallbacks, Effort: claimed.Agent.Effort, Summaries: claimed.Agent.Summaries,
+		Instructions: instructions, MaxTurns: int(t.MaxTurns), Catalog: s.cfg.Catalog, MaxCostUSD: t.MaxCostUSD, Afford: s.affordOf(claimed),
 		Permit: s.permitOf(t, claimed.Agent), MayConnect: slices.Contains(t.Scopes, configScope),
-		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("workspace", t.WorkspaceID, "session", t.SessionID, "turn", t.ID)}
+		Secrets: s.secretsOf(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("workspace", t.WorkspaceID, "session", t.SessionID,
+			"turn", t.ID)}
 	s.sealReasoning(ag, t)
 	s.keepSetup(ag, t)
 	if t.ResponseSchema != nil {
@@ -99,7 +103,8 @@ func (s *Service) newAgent(ctx context.Context, claimed session.Claimed, a *atte
 
 // addOwnTools adds the workspace's own tools, and makes the denied tools unavailable. It returns the
 // rules of the turn.
-func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed session.Claimed, run *toolenv.Run) (rules permission.Rules, err error) {
+func (s *Service) addOwnTools(ctx context.Context, ag *agent.Agent, claimed session.Claimed, run *toolenv.Run) (rules permission.Rules,
+	err error) {
 	if claimed.HasTools {
 		if s.cfg.OwnTools != nil && run != nil {
 			own, err := s.cfg.OwnTools(ctx, claimed.Turn.WorkspaceID, run)
@@ -185,7 +190,8 @@ func (s *Service) addMessageParts(ctx context.Context, t session.Turn, attached,
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
 		if err != nil {
 			s.log.ErrorContext(ctx, "open the prompt of a turn", "session", t.SessionID, "turn", t.ID, "err", err)
-			return &agent.Failure{Code: event.SkillFailed, Message: "The skill's prompt cannot be opened. Ask the administrator to check the keys of the vault."}
+			return &agent.Failure{Code: event.SkillFailed,
+				Message: "The skill's prompt cannot be opened. Ask the administrator to check the keys of the vault."}
 		}
 		conv.Prompt = string(text)
 	}

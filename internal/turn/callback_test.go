@@ -93,7 +93,8 @@ func (h *hook) report(t *testing.T, r *replica, canceled bool) (id, delivery uui
 		}
 	}
 	read(t, r, st)
-	if err := h.w.pool.QueryRow(t.Context(), `SELECT id FROM callback_deliveries WHERE callback_id = $1`, st.Callback).Scan(&delivery); err != nil {
+	if err := h.w.pool.QueryRow(t.Context(), `SELECT id FROM callback_deliveries WHERE callback_id = $1`,
+		st.Callback).Scan(&delivery); err != nil {
 		t.Fatal(err)
 	}
 	return st.Callback, delivery
@@ -136,7 +137,8 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	h.await(t, id, "pending", 1)
 	var state, text string
 	for state != "scheduled" && state != "available" {
-		if err := h.w.pool.QueryRow(t.Context(), `SELECT state, args::text FROM river_job WHERE kind = 'callback'`).Scan(&state, &text); err != nil {
+		if err := h.w.pool.QueryRow(t.Context(), `SELECT state, args::text FROM river_job WHERE kind = 'callback'`).Scan(&state,
+			&text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,7 +269,8 @@ func (h *hook) due(t *testing.T, slug, url string, n int) (id uuid.UUID) {
 		t.Fatal(err)
 	}
 	_, err = h.w.pool.Exec(t.Context(), `INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, body, next_at)
-		SELECT gen_random_uuid(), $1, $2, 'turn.completed', n, '{}', now() - interval '1 minute' FROM generate_series(1, $3) n`, c.ID, c.Workspace, n)
+		SELECT gen_random_uuid(), $1, $2, 'turn.completed', n, '{}', now() - interval '1 minute' FROM generate_series(1, $3) n`, c.ID,
+		c.Workspace, n)
 	if err != nil {
 		t.Fatal(err)
 	}

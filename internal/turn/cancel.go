@@ -61,7 +61,8 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 			return nil
 		}
 		f := event.Canceled.Failure("The turn was canceled.")
-		ended, err = s.endTurn(ctx, tx, was, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: was.State != session.Running, By: origin.JSON(ctx)})
+		ended, err = s.endTurn(ctx, tx, was, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: was.State != session.Running,
+			By: origin.JSON(ctx)})
 		return err
 	})
 	if err != nil || !ended {
@@ -82,7 +83,8 @@ func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended
 		if err != nil || !ok {
 			return ended, err
 		}
-		ok, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: t.State != session.Running, By: origin.JSON(ctx)})
+		ok, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: t.State != session.Running,
+			By: origin.JSON(ctx)})
 		if err == nil && !ok {
 			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
 		}

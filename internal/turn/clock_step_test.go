@@ -139,7 +139,8 @@ func TestApprovalsEndByPostgreSQLsClock(t *testing.T) {
 		asked := question(t, r, st)
 		set()
 		var over bool
-		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at <= shifted.clock_timestamp() FROM approvals WHERE id = $1`, asked).Scan(&over); err != nil {
+		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at <= shifted.clock_timestamp() FROM approvals WHERE id = $1`,
+			asked).Scan(&over); err != nil {
 			t.Fatal(err)
 		}
 		want, runs := "expired", 0

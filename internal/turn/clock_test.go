@@ -38,7 +38,8 @@ var skews = []int{-900, -30, -2, 30, 900}
 // dueLater counts the jobs that PostgreSQL does not return yet.
 func dueLater(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE scheduled_at > shifted.clock_timestamp()`).Scan(&n); err != nil {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE scheduled_at > shifted.clock_timestamp()`).Scan(
+		&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -97,12 +97,14 @@ func TestCompactedSession(t *testing.T) {
 		}
 	}
 	m.mu.Unlock()
-	if got := last.Messages[len(last.Messages)-1].Text; !strings.HasPrefix(last.Messages[0].Text, "<summary ") || last.Messages[1].Text != "look" || !strings.HasPrefix(got, "the page of call_1 ") {
+	if got := last.Messages[len(last.Messages)-1].Text; !strings.HasPrefix(last.Messages[0].Text, "<summary ") ||
+		last.Messages[1].Text != "look" || !strings.HasPrefix(got, "the page of call_1 ") {
 		t.Errorf("the second turn begins with %.80q, %.80q and reads %.80q", last.Messages[0].Text, last.Messages[1].Text, got)
 	}
 	var used event.Usage
 	var sum int64
-	if err := w.pool.QueryRow(t.Context(), `SELECT m.usage, (SELECT sum((data->'usage'->>'input_tokens')::bigint) FROM events e WHERE e.turn_id = m.turn_id AND kind IN ('reply', 'compacted'))
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT m.usage, (SELECT sum((data->'usage'->>'input_tokens')::bigint) FROM events e WHERE e.turn_id = m.turn_id AND kind IN ('reply', 'compacted'))
 		FROM messages m WHERE m.turn_id = $1 AND m.role = 'assistant'`, first.Turn).Scan(&used, &sum); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,8 @@ func checkContexts(t *testing.T, w *world, r *replica, id uuid.UUID) {
 				break
 			}
 			replies++
-			if c.SHA256 != c.Reply.PromptSHA256 || c.Reply.PromptSHA256 == "" || len(c.Request.Tools) == 0 || !strings.HasSuffix(c.Request.System, "Be brief.") {
+			if c.SHA256 != c.Reply.PromptSHA256 || c.Reply.PromptSHA256 == "" || len(c.Request.Tools) == 0 ||
+				!strings.HasSuffix(c.Request.System, "Be brief.") {
 				t.Errorf("step %d of turn %d: the rebuilt request has the hash %s, the recorded one %s", step, turns, c.SHA256, c.Reply.PromptSHA256)
 			}
 		}

@@ -60,7 +60,8 @@ func (m *modelCall) end(ctx context.Context) string {
 func (c counts) countUsage(u event.Usage) {
 	name, _, _ := strings.Cut(u.Model, "/")
 	provider := metrics.Provider(name)
-	for kind, n := range map[string]int64{"input": u.InputTokens, "cached_input": u.CachedInputTokens, "cache_write": u.CacheWriteTokens, "output": u.OutputTokens} {
+	for kind, n := range map[string]int64{"input": u.InputTokens, "cached_input": u.CachedInputTokens, "cache_write": u.CacheWriteTokens,
+		"output": u.OutputTokens} {
 		c.Tokens.WithLabelValues(provider, kind).Add(float64(max(0, n)))
 	}
 	if u.CostUSD != nil {

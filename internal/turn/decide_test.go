@@ -164,7 +164,8 @@ func race(t *testing.T, w *world, replicas []*replica, id uuid.UUID, window time
 	var history []porcupine.Operation
 	var wg sync.WaitGroup
 	begin := time.Now()
-	for client, in := range []approvalInput{{wanted: event.Allowed}, {wanted: event.Denied}, {wanted: event.Allowed}, {read: true}, {read: true}} {
+	for client, in := range []approvalInput{{wanted: event.Allowed}, {wanted: event.Denied}, {wanted: event.Allowed}, {read: true},
+		{read: true}} {
 		wg.Go(func() {
 			pause := time.NewTimer(time.Duration(rand.Int64N(int64(2 * window))))
 			<-pause.C
@@ -217,7 +218,9 @@ func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, st.Session); err != nil {
 		t.Fatal(err)
 	}
-	tag, err := tx.Exec(t.Context(), `UPDATE approvals SET status = 'allowed', decided_at = now() WHERE id = $1 AND expires_at > clock_timestamp()`, id)
+	tag,
+		err := tx.Exec(t.Context(),
+		`UPDATE approvals SET status = 'allowed', decided_at = now() WHERE id = $1 AND expires_at > clock_timestamp()`, id)
 	if err != nil || tag.RowsAffected() != 1 {
 		t.Fatalf("%d rows, %v", tag.RowsAffected(), err)
 	}
@@ -239,7 +242,8 @@ func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 		got <- fmt.Sprint(page.Data[0].Status, err)
 	}()
 	for waiting := 0; waiting < 2; {
-		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ApprovalSettle%'`).Scan(&waiting)
+		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND `+
+			`wait_event_type = 'Lock' AND query LIKE '%ApprovalSettle%'`).Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +309,8 @@ func TestRejectedAnswerIsRecorded(t *testing.T) {
 		t.Errorf("a late answer: %v", err)
 	}
 	var status, state string
-	if err := w.pool.QueryRow(t.Context(), `SELECT a.status, t.state FROM approvals a JOIN turns t ON t.id = a.turn_id WHERE a.id = $1`, id).Scan(&status, &state); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `SELECT a.status, t.state FROM approvals a JOIN turns t ON t.id = a.turn_id WHERE a.id = $1`,
+		id).Scan(&status, &state); err != nil {
 		t.Fatal(err)
 	}
 	if status != "expired" || state != "queued" {
@@ -323,26 +328,30 @@ func TestWaitingCostsNothing(t *testing.T) {
 	st := w.start(t, r, "book it")
 	id := question(t, r, st)
 	for running := 1; running > 0; { // the worker leaves right after the commit
-		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'turn' AND state IN ('running', 'available')`).Scan(&running)
+		err := w.pool.QueryRow(t.Context(),
+			`SELECT count(*) FROM river_job WHERE kind = 'turn' AND state IN ('running', 'available')`).Scan(&running)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var text string
-	err := w.pool.QueryRow(t.Context(), `SELECT row_to_json(j)::text FROM (SELECT state, args, scheduled_at > now() + interval '59 minutes' AS later
+	err := w.pool.QueryRow(t.Context(),
+		`SELECT row_to_json(j)::text FROM (SELECT state, args, scheduled_at > now() + interval '59 minutes' AS later
 		FROM river_job WHERE kind = 'approval_expiry') j`).Scan(&text)
 	var job struct {
 		State string
 		Args  map[string]string
 		Later bool
 	}
-	if err != nil || json.Unmarshal([]byte(text), &job) != nil || job.State != "scheduled" || !job.Later || job.Args["approval_id"] != id.String() || len(job.Args) != 3 {
+	if err != nil || json.Unmarshal([]byte(text), &job) != nil || job.State != "scheduled" || !job.Later ||
+		job.Args["approval_id"] != id.String() || len(job.Args) != 3 {
 		t.Errorf("%s, %v", text, err)
 	}
 	var node *int
 	var started *time.Time
 	var where string
-	if err := w.pool.QueryRow(t.Context(), `SELECT state, node, started_at FROM turns WHERE id = $1`, st.Turn).Scan(&where, &node, &started); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `SELECT state, node, started_at FROM turns WHERE id = $1`, st.Turn).Scan(&where, &node,
+		&started); err != nil {
 		t.Fatal(err)
 	}
 	if where != "waiting" || node != nil || started != nil {
@@ -383,7 +392,8 @@ func TestExpiredStaysExpired(t *testing.T) {
 			t.Fatalf("%s, while an answer is being committed", s)
 		default:
 		}
-		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+		err := w.pool.QueryRow(t.Context(),
+			`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,8 @@ type executor struct {
 }
 
 // JobGetAvailable implements riverdriver.Executor.
-func (e executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+func (e executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	jobs, err := e.Executor.JobGetAvailable(ctx, params)

@@ -17,8 +17,10 @@ import (
 func TestForkSeesTheHistoryUpToItsTurn(t *testing.T) {
 	t.Parallel()
 	script := &modeltest.Script{Replies: []modeltest.Reply{
-		{Text: []string{"I look."}, Calls: []modeltest.Call{{ID: "call_a", Tool: "book", Input: `{"n": 1}`}}, Usage: &model.Usage{InputTokens: 100, OutputTokens: 5}},
-		{Text: []string{"One."}}, {Text: []string{"Two."}}, {Text: []string{"Three."}}, {Text: []string{"Four."}}, {Text: []string{"Five."}}, {Text: []string{"Six."}},
+		{Text: []string{"I look."}, Calls: []modeltest.Call{{ID: "call_a", Tool: "book", Input: `{"n": 1}`}},
+			Usage: &model.Usage{InputTokens: 100, OutputTokens: 5}},
+		{Text: []string{"One."}}, {Text: []string{"Two."}}, {Text: []string{"Three."}}, {Text: []string{"Four."}},
+		{Text: []string{"Five."}}, {Text: []string{"Six."}},
 	}}
 	w := newWorld(t, script)
 	l := newLedger(t, w, false)
@@ -118,7 +120,8 @@ func TestForkOfACompactedSession(t *testing.T) {
 	m.mu.Lock()
 	last := m.requests[len(m.requests)-1]
 	m.mu.Unlock()
-	if got := last.Messages[len(last.Messages)-1].Text; !strings.HasPrefix(last.Messages[0].Text, "<summary ") || !strings.HasPrefix(got, "the page of call_1 ") {
+	if got := last.Messages[len(last.Messages)-1].Text; !strings.HasPrefix(last.Messages[0].Text, "<summary ") ||
+		!strings.HasPrefix(got, "the page of call_1 ") {
 		t.Errorf("the fork begins with %.80q and reads %.80q", last.Messages[0].Text, got)
 	}
 	for step := 1; step <= 2; step++ {

@@ -41,7 +41,8 @@ func sentMessages(t testing.TB, req modeltest.Request) []sentMessage {
 func TestSecondTurnSeesTheFirst(t *testing.T) {
 	t.Parallel()
 	script := &modeltest.Script{Replies: []modeltest.Reply{
-		{Text: []string{"I look."}, Calls: []modeltest.Call{{ID: "call_a", Tool: "book", Input: `{"n": 1}`}}, Usage: &model.Usage{InputTokens: 100, OutputTokens: 5}},
+		{Text: []string{"I look."}, Calls: []modeltest.Call{{ID: "call_a", Tool: "book", Input: `{"n": 1}`}},
+			Usage: &model.Usage{InputTokens: 100, OutputTokens: 5}},
 		{Text: []string{"It is done."}, Usage: &model.Usage{InputTokens: 120, OutputTokens: 5}},
 	}}
 	w := newWorld(t, script)
@@ -65,7 +66,8 @@ func TestSecondTurnSeesTheFirst(t *testing.T) {
 	for _, m := range after {
 		roles = append(roles, m.Role)
 	}
-	if want := []string{"system", "user", "assistant", "tool", "assistant", "user"}; !slices.Equal(roles, want) || after[3].CallID != "call_a" || strings.Contains(after[0].Content, "do it") {
+	if want := []string{"system", "user", "assistant", "tool", "assistant", "user"}; !slices.Equal(roles, want) ||
+		after[3].CallID != "call_a" || strings.Contains(after[0].Content, "do it") {
 		t.Errorf("the second turn sees %v", after)
 	}
 }

@@ -67,7 +67,8 @@ func (w *world) withHTTPTools(t *testing.T, h *receiver) func(*turn.Config) {
 	t.Helper()
 	var tools []toolset.HTTPTool
 	for _, name := range []string{"now", "again", "later", "later_again"} {
-		d := toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: name, HTTP: &toolset.Request{Method: "POST", Path: "/" + name, Later: strings.HasPrefix(name, "later")}}}
+		d := toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: name, HTTP: &toolset.Request{Method: "POST",
+			Path: "/" + name, Later: strings.HasPrefix(name, "later")}}}
 		d.Annotations.Idempotent = strings.HasSuffix(name, "again")
 		tools = append(tools, d)
 	}
@@ -76,7 +77,8 @@ func (w *world) withHTTPTools(t *testing.T, h *receiver) func(*turn.Config) {
 		t.Fatal(err)
 	}
 	authority := egresstest.NewAuthority(t)
-	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"erp.example:443=" + authority.Site(t, h, "erp.example")}})
+	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"erp.example:443=" + authority.Site(t, h,
+		"erp.example")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ var errStalled = errors.New("the turn's events are not stored")
 func (s *Service) storingAttempts(ctx context.Context, running []*attempt) (storing []*attempt) {
 	for _, a := range running {
 		if waiting := a.waitingTime(); waiting > s.holdTime() {
-			s.log.WarnContext(ctx, "lease given up: the turn's events are not stored", "session", a.lease.Session, "turn", a.lease.Turn, "waiting", waiting)
+			s.log.WarnContext(ctx, "lease given up: the turn's events are not stored", "session", a.lease.Session, "turn", a.lease.Turn,
+				"waiting", waiting)
 			a.cancel(errStalled)
 			continue
 		}

@@ -33,15 +33,18 @@ func (n named) Call(context.Context, tool.Call) (tool.Result, error) {
 // not offered, one that reads runs, and one that changes something asks.
 func TestOwnToolsFollowTheRules(t *testing.T) {
 	t.Parallel()
-	calls := [][]modeltest.Call{{{ID: "c1", Tool: "crm__find", Input: `{}`}}, {{ID: "c2", Tool: "crm__off", Input: `{}`}}, {{ID: "c3", Tool: "crm__rename", Input: `{}`}}}
+	calls := [][]modeltest.Call{{{ID: "c1", Tool: "crm__find", Input: `{}`}}, {{ID: "c2", Tool: "crm__off", Input: `{}`}},
+		{{ID: "c3", Tool: "crm__rename", Input: `{}`}}}
 	script := &modeltest.Script{Answer: func(r modeltest.Request) modeltest.Reply { return modeltest.Reply{Calls: calls[min(r.N, 2)]} }}
 	w := newWorld(t, script)
 	w.tools = []tool.Tool{named("bash"), named("read")}
-	if _, err := w.pool.Exec(t.Context(), `WITH s AS (INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/', 60) RETURNING id),
+	if _, err := w.pool.Exec(t.Context(),
+		`WITH s AS (INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/', 60) RETURNING id),
 		r AS (INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, 'bash', 'deny'))
 		INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, label, enabled)
 		SELECT $1, s.id, x.own, 'crm__' || x.own, '{}', 'h', x.label, x.enabled
-		FROM s, (VALUES ('find', 'read_only', true), ('rename', 'changes', true), ('off', 'read_only', false)) AS x (own, label, enabled)`, w.workspace.ID); err != nil {
+		FROM s, (VALUES ('find', 'read_only', true), ('rename', 'changes', true), ('off', 'read_only', false)) AS x (own, label, enabled)`,
+		w.workspace.ID); err != nil {
 		t.Fatal(err)
 	}
 	r := w.replica(t, func(c *turn.Config) {
@@ -64,7 +67,8 @@ func TestOwnToolsFollowTheRules(t *testing.T) {
 		}
 	}
 	last := string(requests[len(requests)-1].Body)
-	if !strings.Contains(last, "crm__find ran") || !strings.Contains(last, "The tool crm__off is disabled") || strings.Contains(last, "crm__rename ran") {
+	if !strings.Contains(last, "crm__find ran") || !strings.Contains(last, "The tool crm__off is disabled") ||
+		strings.Contains(last, "crm__rename ran") {
 		t.Errorf("the results: %s", last)
 	}
 	if len(requests) != 3 {

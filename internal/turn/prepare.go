@@ -25,13 +25,15 @@ const configScope = "config:write"
 func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
 	limits := req.Limits.orLargest()
 	n := session.NewTurn{
-		ID: turn, Message: event.Message{Content: req.Command}, Labels: req.Labels, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
+		ID: turn, Message: event.Message{Content: req.Command}, Labels: req.Labels, Named: req.Named, Key: req.Key, Scopes: req.Scopes,
+		RequestHash:        req.Hash,
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
 		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue, Origin: origin.JSON(ctx),
 	}
 	if req.Options.Model.Effort != "" && !req.Workspace.CallerParameters {
 		return n, fault.Invalid(fault.Violation{Param: "/effort", Rule: "requires", Expected: "caller_parameters",
-			Message: "The workspace does not accept parameters of the model from callers. Leave out effort, or ask an administrator to set caller_parameters."})
+			Message: "The workspace does not accept parameters of the model from callers. Leave out effort, or ask an administrator to " +
+				"set caller_parameters."})
 	}
 	if req.Agent != "" || req.AgentVersion != agents.Published {
 		if req.AgentVersion == agents.Draft && !slices.Contains(req.Scopes, configScope) {

@@ -28,7 +28,8 @@ func TestLimitsNeedAPrice(t *testing.T) {
 	limited := turn.Limits{MaxCostUSD: new(0.5)}
 	r := w.replica(t, nil)
 	_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "go", Key: "k", Limits: limited})
-	if f := fault.From(err); f == nil || f.Code != fault.InvalidRequestBody || len(f.Detail.Violations) != 1 || f.Detail.Violations[0].Param != "/limits/max_cost_usd" || !strings.Contains(f.Detail.Violations[0].Message, "vllm/llama is not known") {
+	if f := fault.From(err); f == nil || f.Code != fault.InvalidRequestBody || len(f.Detail.Violations) != 1 ||
+		f.Detail.Violations[0].Param != "/limits/max_cost_usd" || !strings.Contains(f.Detail.Violations[0].Message, "vllm/llama is not known") {
 		t.Fatalf("a message with a limit: %v", err)
 	}
 	if n := len(script.Requests()); n != 0 {

@@ -33,7 +33,8 @@ func TestLockedSessionDoesNotHoldUpTheReaper(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, all[0].Session); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET state = 'running', node = $1, started_at = now(), lease_until = now() + interval '1 hour'`, dead); err != nil {
+	if _, err := w.pool.Exec(t.Context(),
+		`UPDATE turns SET state = 'running', node = $1, started_at = now(), lease_until = now() + interval '1 hour'`, dead); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

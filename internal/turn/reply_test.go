@@ -77,7 +77,8 @@ func TestResultsOfCallersTools(t *testing.T) {
 	r, ctx, ws := replicas[0], t.Context(), w.workspace.ID
 
 	st, q := w.need(t, r, "@call mine {\"n\":1} mine {\"n\":\"x\"} mine {\"n\":2}\n@say Done.")
-	if len(q.Calls) != 2 || q.ReplyURL != fmt.Sprintf("/api/v1/workspaces/%s/sessions/%s/tool-results", ws, st.Session) || time.Until(q.ExpiresAt) > 10*time.Minute {
+	if len(q.Calls) != 2 || q.ReplyURL != fmt.Sprintf("/api/v1/workspaces/%s/sessions/%s/tool-results", ws, st.Session) ||
+		time.Until(q.ExpiresAt) > 10*time.Minute {
 		t.Fatalf("asked for %+v", q)
 	}
 	first, second := q.Calls[0].ToolUseID, q.Calls[1].ToolUseID
@@ -102,13 +103,16 @@ func TestResultsOfCallersTools(t *testing.T) {
 		t.Errorf("a session of another workspace: %v", err)
 	}
 
-	if p, err := r.turns.PostResults(ctx, ws, st.Session, "k", result(second, "2")); err != nil || !slices.Equal(p.Open, []string{first}) || p.Resumed {
+	if p, err := r.turns.PostResults(ctx, ws, st.Session, "k", result(second, "2")); err != nil || !slices.Equal(p.Open, []string{first}) ||
+		p.Resumed {
 		t.Fatalf("the first of two results: %+v, %v", p, err)
 	}
-	if p, err := r.turns.PostResults(ctx, ws, st.Session, "k", result(second, "2")); err != nil || len(p.Stored) > 0 || !slices.Equal(p.Open, []string{first}) {
+	if p, err := r.turns.PostResults(ctx, ws, st.Session, "k", result(second, "2")); err != nil || len(p.Stored) > 0 ||
+		!slices.Equal(p.Open, []string{first}) {
 		t.Errorf("the same result again: %+v, %v", p, err)
 	}
-	if _, err := r.turns.PostResults(ctx, ws, st.Session, "k", append(result(first, "?"), result(second, "3")...)); codeOf(err) != fault.ToolCallAnswered {
+	if _, err := r.turns.PostResults(ctx, ws, st.Session, "k",
+		append(result(first, "?"), result(second, "3")...)); codeOf(err) != fault.ToolCallAnswered {
 		t.Errorf("another result: %v", err)
 	}
 	const racers = 8
@@ -134,7 +138,8 @@ func TestResultsOfCallersTools(t *testing.T) {
 	if len(won) != 1 || len(list) != 3 || list[0].OK || list[1].Output != won[0] || list[2].Output != "2" || text(evs) != "Done." {
 		t.Errorf("%q won; the results are %+v", won, list)
 	}
-	if got, want := kinds(evs), "open started reply tool_use tool_use tool_result tool_use tool_required tool_reply tool_reply decision started tool_result tool_result text reply usage done"; got != want {
+	if got, want := kinds(evs), "open started reply tool_use tool_use tool_result tool_use tool_required tool_reply tool_reply decision "+
+		"started tool_result tool_result text reply usage done"; got != want {
 		t.Errorf("events: %s\nwant:   %s", got, want)
 	}
 
@@ -144,14 +149,16 @@ func TestResultsOfCallersTools(t *testing.T) {
 	if list := results(read(t, r, other)); len(list) != 1 || list[0].OK || list[0].Output != "canceled" {
 		t.Errorf("after the cancel: %+v", list)
 	}
-	if _, err := r.turns.PostResults(ctx, ws, other.Session, "k", result(foreign.Calls[0].ToolUseID, "1")); codeOf(err) != fault.ToolCallAnswered {
+	if _, err := r.turns.PostResults(ctx, ws, other.Session, "k", result(foreign.Calls[0].ToolUseID,
+		"1")); codeOf(err) != fault.ToolCallAnswered {
 		t.Errorf("a result after the cancel: %v", err)
 	}
 	if _, err := r.sessions.EraseContent(ctx, other.Session, "test"); err != nil {
 		t.Fatal(err)
 	}
 	var left int
-	if err := w.pool.QueryRow(ctx, `SELECT count(*) + (SELECT count(*) FROM turns WHERE session_id = $1 AND tools IS NOT NULL) FROM tool_replies WHERE session_id = $1`, other.Session).Scan(&left); err != nil || left != 0 {
+	if err := w.pool.QueryRow(ctx, `SELECT count(*) + (SELECT count(*) FROM turns WHERE session_id = $1 AND tools IS NOT NULL) FROM `+
+		`tool_replies WHERE session_id = $1`, other.Session).Scan(&left); err != nil || left != 0 {
 		t.Errorf("an erased session has %d rows about its calls: %v", left, err)
 	}
 }

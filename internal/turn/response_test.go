@@ -120,7 +120,8 @@ func TestEndedResponseIsNotCanceled(t *testing.T) {
 	w, b := backgroundWorld(t, 0)
 	b.Reply = func(int) modeltest.Reply {
 		created := map[string]any{"type": "response.created", "response": map[string]any{"id": "resp_1"}}
-		failed := map[string]any{"type": "response.failed", "response": map[string]any{"id": "resp_1", "error": map[string]any{"code": "invalid_prompt", "message": "no"}}}
+		failed := map[string]any{"type": "response.failed", "response": map[string]any{"id": "resp_1",
+			"error": map[string]any{"code": "invalid_prompt", "message": "no"}}}
 		return modeltest.Reply{Frames: []string{modeltest.Named("response.created", created), modeltest.Named("response.failed", failed)}}
 	}
 	r := w.replica(t, nil)

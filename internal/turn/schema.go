@@ -14,7 +14,8 @@ import (
 func compileSchema(raw []byte) (*schema.Schema, error) {
 	compiled, err := schema.Compile(raw)
 	if bad, ok := errors.AsType[*schema.Error](err); ok {
-		return nil, &fault.Error{Code: fault.InvalidResponseSchema, Message: "response_schema" + locationText(bad.Path) + ": " + bad.Reason, Param: "response_schema",
+		return nil, &fault.Error{Code: fault.InvalidResponseSchema, Message: "response_schema" + locationText(bad.Path) + ": " + bad.Reason,
+			Param:  "response_schema",
 			Detail: fault.Detail{Violations: []fault.Violation{{Param: "/response_schema" + bad.Path, Rule: "schema", Message: bad.Reason}}}}
 	}
 	return compiled, err

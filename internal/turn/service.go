@@ -169,7 +169,8 @@ func New(cfg Config) (*Service, error) {
 		cfg.Pulse = pulse.New(cfg.Pool)
 	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
-	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), agents: agent.New(cfg.Pool), budgets: budget.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
+	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), agents: agent.New(cfg.Pool),
+		budgets: budget.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())

@@ -133,7 +133,8 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	}
 	wait.Receive(t, "the stop", stopped)
 	var state, stored string
-	if err := w.pool.QueryRow(t.Context(), `SELECT state, (SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '') FROM events WHERE turn_id = t.id AND delta)
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT state, (SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '') FROM events WHERE turn_id = t.id AND delta)
 		FROM turns t WHERE id = $1`, st.Turn).Scan(&state, &stored); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,8 @@ func TestEveryCallHasOneResult(t *testing.T) {
 		}, "canceled"},
 		{1, func(turn.Started) {}, "interrupted, outcome unknown"},
 	} {
-		st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "book it", Limits: turn.Limits{MaxResponseSeconds: c.seconds}})
+		st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "book it",
+			Limits: turn.Limits{MaxResponseSeconds: c.seconds}})
 		if err != nil {
 			t.Fatal(err)
 		}

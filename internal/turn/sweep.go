@@ -17,9 +17,11 @@ import (
 const strandedTurns = `
 SELECT t.id, t.session_id, t.job_id
 FROM turns t LEFT JOIN river_job j ON j.id = t.job_id
-WHERE t.state = 'queued' AND t.job_id IS NOT NULL AND t.state_at NOT BETWEEN clock_timestamp() - interval '1 second' AND clock_timestamp() + interval '1 second'
+WHERE t.state = 'queued' AND t.job_id IS NOT NULL AND t.state_at NOT BETWEEN clock_timestamp() - interval '1 second'
+    AND clock_timestamp() + interval '1 second'
   AND (j.id IS NULL OR j.state IN ('cancelled', 'completed', 'discarded')
-    OR j.state = 'running' AND (j.attempted_at NOT BETWEEN clock_timestamp() - interval '5 seconds' AND clock_timestamp() + interval '5 seconds'
+    OR j.state = 'running' AND (j.attempted_at NOT BETWEEN clock_timestamp() - interval '5 seconds'
+        AND clock_timestamp() + interval '5 seconds'
                                 OR j.attempted_by[cardinality(j.attempted_by)] <> ALL (SELECT nodes_alive()::text))
     OR j.state <> 'running' AND j.scheduled_at > clock_timestamp() + interval '5 seconds')
 ORDER BY t.state_at LIMIT 500`

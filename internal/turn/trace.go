@@ -53,7 +53,8 @@ func (s *Service) traceTurn(ctx context.Context, e session.Finished, took time.D
 	}
 	if u := e.Usage; u != nil {
 		setModel(span, u.Model)
-		setUsage(span, model.Usage{InputTokens: u.InputTokens, CachedTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens, OutputTokens: u.OutputTokens})
+		setUsage(span, model.Usage{InputTokens: u.InputTokens, CachedTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens,
+			OutputTokens: u.OutputTokens})
 		if u.CostUSD != nil {
 			span.Set(slog.Float64("parley.cost_usd", *u.CostUSD))
 		}
@@ -113,7 +114,8 @@ func (m sharedModel) startChat(ctx context.Context, req model.Request) (context.
 	}
 	c := &chat{span: span, redact: m.attempt.run.Redact, began: time.Now()}
 	setModel(span, m.Name())
-	span.Set(slog.String("gen_ai.operation.name", "chat"), slog.String("gen_ai.conversation.id", req.CacheKey), slog.Bool("gen_ai.request.stream", true))
+	span.Set(slog.String("gen_ai.operation.name", "chat"), slog.String("gen_ai.conversation.id", req.CacheKey),
+		slog.Bool("gen_ai.request.stream", true))
 	if n := req.MaxTokens; n > 0 {
 		span.Set(slog.Int("gen_ai.request.max_tokens", n))
 	}
@@ -202,5 +204,6 @@ func setModel(span *tracing.Span, full string) {
 
 func setUsage(span *tracing.Span, u model.Usage) {
 	span.Set(slog.Int64("gen_ai.usage.input_tokens", u.InputTokens), slog.Int64("gen_ai.usage.output_tokens", u.OutputTokens),
-		slog.Int64("gen_ai.usage.cache_read.input_tokens", u.CachedTokens), slog.Int64("gen_ai.usage.cache_creation.input_tokens", u.CacheWriteTokens))
+		slog.Int64("gen_ai.usage.cache_read.input_tokens", u.CachedTokens), slog.Int64("gen_ai.usage.cache_creation.input_tokens",
+			u.CacheWriteTokens))
 }

@@ -78,7 +78,8 @@ func TestTurnKeepsItsTraceOnAnotherReplica(t *testing.T) {
 	agent := second.Await(t, "invoke_agent default", 1)[0]
 	second.Await(t, "chat guide", 1)
 	first.Await(t, "execute_tool gate", 1)
-	if agent.Parent != "b7ad6b7169203331" || agent.Attrs["parley.turn.attempts"] != int64(2) || agent.Attrs["parley.turn.state"] != "completed" || agent.Attrs["gen_ai.conversation.id"] != st.Session.String() {
+	if agent.Parent != "b7ad6b7169203331" || agent.Attrs["parley.turn.attempts"] != int64(2) ||
+		agent.Attrs["parley.turn.state"] != "completed" || agent.Attrs["gen_ai.conversation.id"] != st.Session.String() {
 		t.Errorf("%+v", agent)
 	}
 	content := map[*otlptest.Receiver]string{}

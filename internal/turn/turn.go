@@ -53,8 +53,10 @@ type Request struct {
 // isPlain reports whether a message begins a new session and creates only its turn, without a look
 // at budgets.
 func (r Request) isPlain() bool {
-	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" && r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
-		!r.Workspace.Budgeted && r.Schema == nil && len(r.Tools) == 0 && r.Options.isZero() && !r.hasContext() && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
+	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Agent == "" &&
+		r.AgentVersion == agent.Published && r.Skill == "" && len(r.Secrets) == 0 &&
+		!r.Workspace.Budgeted && r.Schema == nil && len(r.Tools) == 0 && r.Options.isZero() && !r.hasContext() && len(r.Attachments) == 0 &&
+		r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
 // Callback is the receiver of a report about the end of a turn.

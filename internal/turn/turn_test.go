@@ -47,7 +47,8 @@ func TestTurnAnswers(t *testing.T) {
 		t.Errorf("text %q", got)
 	}
 	for _, ev := range evs {
-		if u, ok := must(ev.Body()).(event.Usage); ok && (u.InputTokens != 30 || u.OutputTokens != 7 || u.CostUSD == nil || u.Model != "openai/gpt-5-mini") {
+		if u, ok := must(ev.Body()).(event.Usage); ok && (u.InputTokens != 30 || u.OutputTokens != 7 || u.CostUSD == nil ||
+			u.Model != "openai/gpt-5-mini") {
 			t.Errorf("usage %+v", u)
 		}
 	}
@@ -57,7 +58,9 @@ func TestTurnAnswers(t *testing.T) {
 	}
 	read(t, r, next)
 	requests := script.Requests()
-	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") || !strings.Contains(body, `"content":"Let me see. "`) || !strings.Contains(body, `"content":"All done."`) || strings.Count(body, "and then?") != 1 {
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") ||
+		!strings.Contains(body, `"content":"Let me see. "`) || !strings.Contains(body, `"content":"All done."`) ||
+		strings.Count(body, "and then?") != 1 {
 		t.Errorf("the request does not contain each message of the history once: %s", body)
 	}
 }
@@ -160,7 +163,8 @@ func TestStrandedTurnIsQueuedAgain(t *testing.T) {
 	w := newWorld(t, modeltest.Say("hi"))
 	idle := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 	st := w.start(t, idle, "hello")
-	if _, err := w.pool.Exec(t.Context(), `UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{4711}'`); err != nil {
+	if _, err := w.pool.Exec(t.Context(),
+		`UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{4711}'`); err != nil {
 		t.Fatal(err)
 	}
 	r := w.replica(t, nil)
@@ -177,7 +181,8 @@ func TestTurnEndsByItsLimits(t *testing.T) {
 		limits turn.Limits
 		want   event.Code
 	}{
-		{"time", &modeltest.Script{Replies: []modeltest.Reply{{Text: []string{"a", "b"}, Hold: 1}}}, turn.Limits{MaxResponseSeconds: 1}, event.TimedOut},
+		{"time", &modeltest.Script{Replies: []modeltest.Reply{{Text: []string{"a", "b"}, Hold: 1}}}, turn.Limits{MaxResponseSeconds: 1},
+			event.TimedOut},
 		{"model calls", &modeltest.Script{Answer: func(modeltest.Request) modeltest.Reply {
 			return modeltest.Reply{Calls: []modeltest.Call{{Tool: "nonsense", Input: `{}`}}}
 		}}, turn.Limits{MaxTurns: 3}, event.MaxTurnsExceeded},
@@ -265,7 +270,8 @@ func TestConversationsStayOutOfJobs(t *testing.T) {
 	r := w.replica(t, nil)
 	read(t, r, w.start(t, r, "canary-4711"))
 	var n int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job j WHERE j::text LIKE '%canary-4711%'`).Scan(&n); err != nil || n > 0 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job j WHERE j::text LIKE '%canary-4711%'`).Scan(&n); err != nil ||
+		n > 0 {
 		t.Errorf("%d jobs contain the message (%v)", n, err)
 	}
 }
@@ -298,7 +304,8 @@ func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
 	wait.Receive(t, "a call of the tool", l.entered)
 	var jobless int
 	for jobless == 0 { // the third turn has been rejected
-		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns WHERE state = 'queued' AND job_id IS NULL`).Scan(&jobless); err != nil {
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns WHERE state = 'queued' AND job_id IS NULL`).Scan(
+			&jobless); err != nil {
 			t.Fatal(err)
 		}
 	}

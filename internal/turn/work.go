@@ -84,7 +84,8 @@ func (s *Service) attendTurn(ctx context.Context, claimed session.Claimed, news 
 	job := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &attempt{lease: claimed.Lease, counts: counts{s.cfg.Metrics}, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
+	a := &attempt{lease: claimed.Lease, counts: counts{s.cfg.Metrics}, cancel: cancel, gone: make(chan struct{}), began: time.Now(),
+		renewed: time.Now()}
 	defer close(a.gone)
 	s.addAttempt(a)
 	defer s.removeAttempt(a)

@@ -109,7 +109,8 @@ func browserName(agent string) string {
 
 func onSystem(agent string) string {
 	for _, known := range []struct{ part, name string }{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"},
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"},
+		{"Linux", "Linux"},
 	} {
 		if strings.Contains(agent, known.part) {
 			return " on " + known.name

@@ -117,7 +117,8 @@ func agentForm(ag agent.Agent, v agent.Version) *form {
 		}
 		return *s
 	}
-	return emptyForm("revision", strconv.FormatInt(ag.Revision, 10), "instructions", v.Instructions, "model", text(v.Model), "effort", text(v.Effort), "fallback_models", fallbackText(v.Fallbacks),
+	return emptyForm("revision", strconv.FormatInt(ag.Revision, 10), "instructions", v.Instructions, "model", text(v.Model), "effort",
+		text(v.Effort), "fallback_models", fallbackText(v.Fallbacks),
 		"max_response_seconds", strconv.Itoa(v.Limits.MaxResponseSeconds), "max_turns", strconv.Itoa(v.Limits.MaxTurns),
 		"history_tokens", history, "max_cost_usd", cost)
 }

@@ -103,7 +103,9 @@ func TestAgentIsEdited(t *testing.T) {
 	}
 	p.Review("agent-try")
 	var versions []int32
-	if err := w.Pool.QueryRow(t.Context(), "SELECT array_agg(agent_version ORDER BY agent_version) FROM turns WHERE agent = 'support'").Scan(&versions); err != nil || !slices.Equal(versions, []int32{0, 1}) {
+	if err := w.Pool.QueryRow(t.Context(),
+		"SELECT array_agg(agent_version ORDER BY agent_version) FROM turns WHERE agent = 'support'").Scan(&versions); err != nil ||
+		!slices.Equal(versions, []int32{0, 1}) {
 		t.Errorf("the versions of the turns are %v, %v", versions, err)
 	}
 	p.Go(address + "?agent=support")

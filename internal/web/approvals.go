@@ -34,7 +34,8 @@ func (a *App) approvalsPage(w http.ResponseWriter, p *page) error {
 		d.Tab = tab
 	}
 	cursor := p.URL.Query().Get("cursor")
-	statuses := map[string][]string{"pending": {"pending"}, "expired": {"expired", "canceled"}, "answered": {"allowed", "denied", "provided", "skipped"}}
+	statuses := map[string][]string{"pending": {"pending"}, "expired": {"expired", "canceled"}, "answered": {"allowed", "denied",
+		"provided", "skipped"}}
 	var err error
 	if d.Asks, d.Older, err = k.list(ctx, statuses[d.Tab], cursor, inboxPage); err != nil {
 		return err

@@ -132,7 +132,8 @@ func (k *asker) card(ctx context.Context, a session.Approval) (ask, error) {
 			return ask{}, fmt.Errorf("read the question: %w", err)
 		}
 	}
-	v := ask{ID: a.ApprovalID, Kind: a.Kind, Status: a.Status, Now: k.now, ExpiresAt: a.ExpiresAt, SessionID: a.SessionID, TurnID: a.TurnID, KeyName: req.KeyName}
+	v := ask{ID: a.ApprovalID, Kind: a.Kind, Status: a.Status, Now: k.now, ExpiresAt: a.ExpiresAt, SessionID: a.SessionID, TurnID: a.TurnID,
+		KeyName: req.KeyName}
 	if a.Status == "pending" { // PostgreSQL's clock decides
 		v.Now = a.ExpiresAt.Add(-time.Duration(a.SecondsLeft) * time.Second)
 	}

@@ -103,7 +103,8 @@ func (a *App) readSubjects(p *page, view *budgetsView) error {
 	if err != nil {
 		return err
 	}
-	view.Subjects = []option{{"workspace:", "The workspace"}, {"key:", "Each key and member"}, {"user:", "Each user"}, {"user:*", "One user, named below"}}
+	view.Subjects = []option{{"workspace:", "The workspace"}, {"key:", "Each key and member"}, {"user:", "Each user"},
+		{"user:*", "One user, named below"}}
 	for _, k := range keys {
 		if k.RevokedAt == nil {
 			view.Subjects = append(view.Subjects, option{"key:" + k.ID, "Key " + text.Mask(k.Name)})

@@ -91,7 +91,8 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	owner.Choose("[name=search_language]", "german")
 	owner.Press("button", "Save settings")
 	owner.See(".note", "Saved")
-	if ws, err := w.Workspaces.Find(t.Context(), "demo"); err != nil || ws.Name != "Support <b>desk</b>" || !ws.SeparateApprover || ws.AdminPatterns ||
+	if ws, err := w.Workspaces.Find(t.Context(), "demo"); err != nil || ws.Name != "Support <b>desk</b>" || !ws.SeparateApprover ||
+		ws.AdminPatterns ||
 		ws.CallerInstructions || !ws.CallerParameters || ws.SearchLanguage != "german" {
 		t.Errorf("stored %+v, %v", ws, err)
 	}

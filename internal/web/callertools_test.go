@@ -23,7 +23,8 @@ func TestCallersToolsInThePlayground(t *testing.T) {
 	hostile := apitest.Quote(strings.Join(corpus, " "))
 	tools := `[{"name":"get_weather","description":` + hostile + `,"input_schema":{"type":"object"}},{"name":"lookup"}]`
 	find(t, p, "#tools").MustSelectAllText().MustInput(tools)
-	find(t, p, "#msg").MustEval(`function (text) { this.value = text; }`, "@call get_weather {\"city\":"+hostile+"}\n@say Fine.\n@call lookup {}\n@say Over.")
+	find(t, p, "#msg").MustEval(`function (text) { this.value = text; }`,
+		"@call get_weather {\"city\":"+hostile+"}\n@say Fine.\n@call lookup {}\n@say Over.")
 	find(t, p, "#send").MustClick()
 	p.See(".ask h2", "Results needed")
 	p.See("#state", "waiting for your tools")

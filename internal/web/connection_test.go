@@ -39,7 +39,9 @@ func oauthWorld(t *testing.T) (*world, *oauthtest.Server) {
 	mcp.AddTool(crm, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "you send " + r.Extra.Header.Get("Authorization")}}}, nil, nil
 	})
-	protected := auth.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return crm }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
+	protected := auth.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return crm
+	}, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +55,12 @@ func oauthWorld(t *testing.T) (*world, *oauthtest.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runner := toolenv.New(toolenv.Config{Pool: c.Pool, Guard: guard, Vault: c.Vault, Files: c.Files, Folders: workdir.New(c.Pool, workdir.Options{}), Dir: t.TempDir(), Log: c.Log})
+		runner := toolenv.New(toolenv.Config{Pool: c.Pool, Guard: guard, Vault: c.Vault, Files: c.Files, Folders: workdir.New(c.Pool,
+			workdir.Options{}), Dir: t.TempDir(), Log: c.Log})
 		store := toolset.NewStore(c.Pool)
-		connector = &mcpauth.Service{Store: store, Keys: c.Vault.Keyring(), Base: base, Log: c.Log, Open: func(ws uuid.UUID) mcpauth.Env { return runner.OpenProbe(ws) }}
+		connector = &mcpauth.Service{Store: store, Keys: c.Vault.Keyring(), Base: base, Log: c.Log, Open: func(ws uuid.UUID) mcpauth.Env {
+			return runner.OpenProbe(ws)
+		}}
 		c.Runner, c.Toolset, c.Base = runner, store, base
 		c.OwnTools = func(ctx context.Context, ws uuid.UUID, run *toolenv.Run) ([]tool.Tool, error) {
 			servers, err := store.Usable(ctx, ws)
@@ -76,7 +81,8 @@ func oauthWorld(t *testing.T) (*world, *oauthtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Serve(t, srv.NewRouter(app.routes(), api, connect.New(srv, connect.Config{Toolset: stores.Toolset, Connector: connector, Refresh: stores.RefreshConnected})))
+	s.Serve(t, srv.NewRouter(app.routes(), api, connect.New(srv, connect.Config{Toolset: stores.Toolset, Connector: connector,
+		Refresh: stores.RefreshConnected})))
 	return &world{s, app}, auth
 }
 
@@ -188,7 +194,8 @@ func TestServersAreConnectedInTheBrowser(t *testing.T) {
 	p.See(".prose", "Without.")
 	send(t, p, "@call crm__whoami\n@say Late.")
 	find(t, p, ".ask a.btn.primary")
-	if _, err := w.Pool.Exec(t.Context(), `UPDATE approvals SET expires_at = clock_timestamp() WHERE kind = 'connect' AND status = 'pending'`); err != nil {
+	if _, err := w.Pool.Exec(t.Context(),
+		`UPDATE approvals SET expires_at = clock_timestamp() WHERE kind = 'connect' AND status = 'pending'`); err != nil {
 		t.Fatal(err)
 	}
 	p.See(".asked", "Expired crm")
@@ -212,7 +219,8 @@ func (w *world) useLink(t *testing.T, address string, auth *oauthtest.Server) {
 func TestCardsLinkOnlyToConnectPages(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
-		"https://parley.example/connect/ABC": true, "http://127.0.0.1:8080/base/connect/ABC": true, "": false, "/connect/ABC": false, "javascript:alert('/connect/')": false,
+		"https://parley.example/connect/ABC": true, "http://127.0.0.1:8080/base/connect/ABC": true, "": false, "/connect/ABC": false,
+		"javascript:alert('/connect/')":                   false,
 		"javascript://parley.example/connect/%0aalert(1)": false, "data:text/html,/connect/": false, "https://parley.example/elsewhere": false,
 	} {
 		if got := isConnectLink(address); got != want {

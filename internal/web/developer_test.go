@@ -97,18 +97,22 @@ func TestSnippetsRun(t *testing.T) {
 	p.See("[data-try-key] button", "Test it now").MustClick()
 	p.See("[data-try-key] [role=status]", "The key works")
 	p.Review("key-once")
-	fresh := p.MustEval(`() => Object.fromEntries([...document.querySelectorAll("pre[id^=once-]")].map((pre) => [pre.id.slice(5), pre.textContent]))`)
+	fresh := p.MustEval(
+		`() => Object.fromEntries([...document.querySelectorAll("pre[id^=once-]")].map((pre) => [pre.id.slice(5), pre.textContent]))`)
 	if got := fresh.Get("env").Str(); got != "PARLEY_URL="+w.URL+"\nPARLEY_WORKSPACE=demo\nPARLEY_API_KEY="+key {
 		t.Errorf(".env: %s", got)
 	}
 	p.Go(w.URL + "/w/demo/settings/developer/connect")
-	usual := p.MustEval(`() => Object.fromEntries([...document.querySelectorAll("pre[id^=c-]")].map((pre) => [pre.id.slice(2), pre.textContent]))`)
+	usual := p.MustEval(
+		`() => Object.fromEntries([...document.querySelectorAll("pre[id^=c-]")].map((pre) => [pre.id.slice(2), pre.textContent]))`)
 	for id, program := range map[string][]string{
-		"curl": {"sh", "-c"}, "js": {"node", "--input-type=module", "-e"}, "python": {"python3", "-c", "import ast,sys; ast.parse(sys.argv[1]); print('parsed')"},
+		"curl": {"sh", "-c"}, "js": {"node", "--input-type=module", "-e"},
+		"python": {"python3", "-c", "import ast,sys; ast.parse(sys.argv[1]); print('parsed')"},
 	} {
 		for env, text := range map[string]string{"PARLEY_API_KEY=wrong": fresh.Get(id).Str(), "PARLEY_API_KEY=" + key: usual.Get(id).Str()} {
 			out := run(t, env, append(program, text)...)
-			if want := map[string]string{"curl": "event: done", "python": "parsed"}[id]; strings.TrimSpace(out) == "" || !strings.Contains(out, want) {
+			if want := map[string]string{"curl": "event: done", "python": "parsed"}[id]; strings.TrimSpace(out) == "" ||
+				!strings.Contains(out, want) {
 				t.Errorf("%s with %s:\n%s\n%s", id, env, text, out)
 			}
 		}
@@ -120,13 +124,15 @@ func TestSnippetsRun(t *testing.T) {
 				Headers map[string]string `json:"headers"`
 			} `json:"mcpServers"`
 		}
-		if err := json.Unmarshal([]byte(text), &config); err != nil || config.Servers["parley"].URL != w.URL+"/mcp" || !strings.HasPrefix(config.Servers["parley"].Headers["Authorization"], "Bearer ") {
+		if err := json.Unmarshal([]byte(text), &config); err != nil || config.Servers["parley"].URL != w.URL+"/mcp" ||
+			!strings.HasPrefix(config.Servers["parley"].Headers["Authorization"], "Bearer ") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	packages, _ := filepath.Abs("../../compat/clients")
 	if _, err := os.Stat(filepath.Join(packages, "node_modules/ai")); err == nil {
-		if out := run(t, "PARLEY_API_KEY="+key, "sh", "-c", "cd "+packages+" && node --input-type=module -e \"$0\"", usual.Get("ai").Str()); strings.TrimSpace(out) == "" {
+		if out := run(t, "PARLEY_API_KEY="+key, "sh", "-c", "cd "+packages+" && node --input-type=module -e \"$0\"",
+			usual.Get("ai").Str()); strings.TrimSpace(out) == "" {
 			t.Errorf("ai: %s", out)
 		}
 	}

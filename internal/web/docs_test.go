@@ -105,7 +105,8 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 				t.Errorf("%s: %v", at, err)
 				continue
 			}
-			if u.Host != "" || !strings.HasPrefix(u.Path, "/docs") && !strings.HasPrefix(u.Path, "/static/") && !strings.HasPrefix(u.Path, "/api/v1/openapi") {
+			if u.Host != "" || !strings.HasPrefix(u.Path, "/docs") && !strings.HasPrefix(u.Path, "/static/") && !strings.HasPrefix(u.Path,
+				"/api/v1/openapi") {
 				continue
 			}
 			targets = append(targets, [2]string{at, u.Path + "#" + u.Fragment})
@@ -229,14 +230,16 @@ func TestDocumentationIsCached(t *testing.T) {
 	} {
 		d := fetch(t, w.URL+path)
 		etag := d.header.Get("ETag")
-		if d.status != http.StatusOK || etag == "" || d.header.Get("Cache-Control") != "private, no-cache" || !strings.HasPrefix(d.header.Get("Content-Type"), kind) {
+		if d.status != http.StatusOK || etag == "" || d.header.Get("Cache-Control") != "private, no-cache" ||
+			!strings.HasPrefix(d.header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %d %v", path, d.status, d.header)
 		}
 		if again := fetch(t, w.URL+path, "If-None-Match", etag); again.status != http.StatusNotModified || again.text != "" {
 			t.Errorf("%s again: %d", path, again.status)
 		}
 		if kind == "text/html" {
-			if dark := fetch(t, w.URL+path, "If-None-Match", etag, "Cookie", "parley_theme=dark"); dark.status != http.StatusOK || !strings.Contains(dark.text, `data-theme="dark"`) {
+			if dark := fetch(t, w.URL+path, "If-None-Match", etag, "Cookie", "parley_theme=dark"); dark.status != http.StatusOK ||
+				!strings.Contains(dark.text, `data-theme="dark"`) {
 				t.Errorf("%s in dark: %d", path, dark.status)
 			}
 		}
@@ -257,11 +260,13 @@ func TestDocumentationIsCached(t *testing.T) {
 			t.Errorf("POST %s: %d", path, res.StatusCode)
 		}
 	}
-	if d := fetch(t, w.URL+"/docs/search?q="+url.QueryEscape(`"><script>alert(1)</script>`)); strings.Contains(d.text, "<script>") || !strings.Contains(d.text, "&lt;script&gt;") {
+	if d := fetch(t, w.URL+"/docs/search?q="+url.QueryEscape(`"><script>alert(1)</script>`)); strings.Contains(d.text, "<script>") ||
+		!strings.Contains(d.text, "&lt;script&gt;") {
 		t.Errorf("the search repeats markup: %s", d.text)
 	}
 	for path, near := range map[string]string{
-		"/docs/guides/aprovals": "/docs/guides/approvals", "/docs/api/sendMesage": "/docs/api/sendMessage", "/docs/guides/mcp": "/docs/reference/mcp",
+		"/docs/guides/aprovals": "/docs/guides/approvals", "/docs/api/sendMesage": "/docs/api/sendMessage",
+		"/docs/guides/mcp": "/docs/reference/mcp",
 	} {
 		if d := fetch(t, w.URL+path); d.status != http.StatusNotFound || !slices.Contains(d.links, near) {
 			t.Errorf("%s: %d, links %q", path, d.status, d.links)

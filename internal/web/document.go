@@ -39,7 +39,8 @@ func (a *App) documentPage(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	view := documentView{Doc: d, Source: q.Get("source") == "1", Delete: q.Get("delete") == "1" && p.Can("config:write"), Edit: q.Get("edit") == "1" && p.Can("config:write")}
+	view := documentView{Doc: d, Source: q.Get("source") == "1", Delete: q.Get("delete") == "1" && p.Can("config:write"),
+		Edit: q.Get("edit") == "1" && p.Can("config:write")}
 	if view.Edit {
 		view.Form = emptyForm("path", d.Path, "content", d.Content, "version", strconv.Itoa(d.Version))
 	} else if isMarkdown(d.Path) && !view.Source {
@@ -148,7 +149,9 @@ func (a *App) explainConflict(p *page, f *form, view *documentView) error {
 		return nil
 	}
 	f.Values.Set("version", strconv.Itoa(stored.Version))
-	f.Note = fmt.Sprintf("This document has changed since you opened it: it is at version %d now. The difference from it to your text is below. Save again to replace it.", stored.Version)
+	f.Note = fmt.Sprintf(
+		"This document has changed since you opened it: it is at version %d now. The difference from it to your text is below. "+
+			"Save again to replace it.", stored.Version)
 	view.Doc, view.Diff = stored, diffDocuments(stored.Path, stored.Content, f.Value("content"))
 	return nil
 }

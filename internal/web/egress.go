@@ -41,7 +41,8 @@ func (a *App) showEgress(w http.ResponseWriter, p *page, status int, f *form) er
 		return err
 	}
 	if view.Form == nil {
-		view.Form = emptyForm("hosts", strings.Join(view.Policy.Hosts, "\n"), "public", strconv.FormatBool(view.Policy.Public), "seen", seenAt(view.Policy))
+		view.Form = emptyForm("hosts", strings.Join(view.Policy.Hosts, "\n"), "public", strconv.FormatBool(view.Policy.Public), "seen",
+			seenAt(view.Policy))
 	}
 	list, err := a.Runner.Requests(p.Context(), p.Workspace.ID, nil, requestsOnPage)
 	if err != nil {

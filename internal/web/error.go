@@ -31,7 +31,8 @@ func (a *App) errorPage(w http.ResponseWriter, r *http.Request, f *fault.Error) 
 		w.Header().Set("Retry-After", strconv.Itoa(body.RetryAfter))
 	}
 	status := f.Code.Status()
-	view := failure{Status: status, Title: errorTitles[status], Message: f.Message, Code: string(f.Code), Request: w.Header().Get("X-Request-Id")}
+	view := failure{Status: status, Title: errorTitles[status], Message: f.Message, Code: string(f.Code),
+		Request: w.Header().Get("X-Request-Id")}
 	switch {
 	case view.Title == "" && status >= 500:
 		view.Title = "This page failed"

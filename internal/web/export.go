@@ -189,7 +189,8 @@ func (a *App) exportSessions(w http.ResponseWriter, p *page, q session.SummaryQu
 	defer cancel()
 	var out bytes.Buffer
 	table := csv.NewWriter(&out)
-	_ = table.Write([]string{"session_id", "title", "caller_id", "user", "status", "error", "messages", "input_tokens", "output_tokens", "cost_usd", "created_at", "updated_at"})
+	_ = table.Write([]string{"session_id", "title", "caller_id", "user", "status", "error", "messages", "input_tokens", "output_tokens",
+		"cost_usd", "created_at", "updated_at"})
 	q.Cursor, q.Limit = "", 500
 	for rows := 0; rows < csvRows; rows += q.Limit {
 		list, err := a.srv.Sessions.Summaries(ctx, p.Workspace.ID, q)

@@ -31,7 +31,8 @@ type fileRow struct {
 }
 
 var fileWords = map[filestore.Status][2]string{
-	filestore.StatusPending: {"off", "Waits for its bytes"}, filestore.StatusFetching: {"run", "Being fetched"}, filestore.StatusReady: {"ok", "Ready"},
+	filestore.StatusPending: {"off", "Waits for its bytes"}, filestore.StatusFetching: {"run", "Being fetched"},
+	filestore.StatusReady:    {"ok", "Ready"},
 	filestore.StatusRejected: {"bad", "Rejected"}, filestore.StatusExpired: {"off", "Never arrived"},
 }
 

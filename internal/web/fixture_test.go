@@ -50,7 +50,8 @@ func serveConfigured(t *testing.T, s *apitest.Service, change func(*server.Confi
 	}
 	stores := s.Administration()
 	stores.CheckModel = rejectModels
-	app, err := newApp(srv, Stores{Stores: stores, Folders: workdir.New(s.Pool, workdir.Options{}), Models: []string{"builtin/guide", "openai/gpt-5-mini"}})
+	app, err := newApp(srv, Stores{Stores: stores, Folders: workdir.New(s.Pool, workdir.Options{}), Models: []string{"builtin/guide",
+		"openai/gpt-5-mini"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func rejectModels(_ context.Context, _ uuid.UUID, c workspace.Change) error {
 	if c.Model == nil || !strings.HasPrefix(*c.Model, "absent/") {
 		return nil
 	}
-	return fault.Invalid(fault.Violation{Param: "/model", Rule: "enum", Message: "This server has no provider absent. Its models are builtin/guide, openai/gpt-5-mini."})
+	return fault.Invalid(fault.Violation{Param: "/model", Rule: "enum",
+		Message: "This server has no provider absent. Its models are builtin/guide, openai/gpt-5-mini."})
 }
 
 // cookie creates a user with a role in the workspace demo and returns the cookie of a browser.
@@ -159,7 +161,9 @@ func unhurt(t *testing.T, p *browser.Page) {
 	if p.MustEval(`() => typeof hacked !== "undefined"`).Bool() {
 		t.Errorf("%s: a script ran", p.Path())
 	}
-	if n := p.MustEval(`() => document.querySelectorAll("main img, main script, main iframe, main style, main svg[onload], [href^=javascript], [href^=data]").length`).Int(); n > 0 {
+	if n := p.MustEval(
+		`() => document.querySelectorAll("main img, main script, main iframe, main style, main svg[onload], [href^=javascript], ` +
+			`[href^=data]").length`).Int(); n > 0 {
 		t.Errorf("%s: %d elements come from texts", p.Path(), n)
 	}
 }

@@ -30,7 +30,8 @@ SELECT $1, $2, convert_to(path, 'UTF8'), 'file', false, octet_length(data), sha2
 func TestFilesOfSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.say(t, `@call attach_file {"filename":"<img src=x onerror=hacked=1>.txt","content":"first"}`+"\n@say Here it is.", `"caller_id":"customer-7","user":"kim@halden.example","metadata":{"plan":"gold"}`)
+	w.say(t, `@call attach_file {"filename":"<img src=x onerror=hacked=1>.txt","content":"first"}`+"\n@say Here it is.",
+		`"caller_id":"customer-7","user":"kim@halden.example","metadata":{"plan":"gold"}`)
 	w.say(t, "What can you do?", `"user":"max@halden.example"`)
 	list, err := w.Sessions.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 10, User: new("kim@halden.example")})
 	if err != nil || len(list.Data) != 1 {
@@ -40,7 +41,8 @@ func TestFilesOfSessions(t *testing.T) {
 	if _, err := w.Pool.Exec(t.Context(), savedFolder, id, w.Workspace.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Sessions.Rate(t.Context(), w.Workspace.ID, id, turn, event.Feedback{Rating: event.Bad, Note: "wrong <script>hacked=1</script>", Key: w.Key[4:12]}); err != nil {
+	if _, err := w.Sessions.Rate(t.Context(), w.Workspace.ID, id, turn, event.Feedback{Rating: event.Bad,
+		Note: "wrong <script>hacked=1</script>", Key: w.Key[4:12]}); err != nil {
 		t.Fatal(err)
 	}
 	p := w.signIn(t, account.NewUser{Email: "edda@halden.example", Name: "Edda Berg"}, apikey.Editor)
@@ -81,7 +83,8 @@ func TestFilesOfSessions(t *testing.T) {
 	if got := download(t, p, address); got != "content of reports/2026/q3 <b>.csv" {
 		t.Errorf("the download has %q", got)
 	}
-	if res := w.request(t, http.MethodGet, "/w/demo/sessions/"+id.String()+"/file?path=..%2Fetc%2Fpasswd", w.cookie(t, account.NewUser{Email: "a@halden.example"}, apikey.Owner), nil); res.StatusCode != http.StatusNotFound {
+	if res := w.request(t, http.MethodGet, "/w/demo/sessions/"+id.String()+"/file?path=..%2Fetc%2Fpasswd",
+		w.cookie(t, account.NewUser{Email: "a@halden.example"}, apikey.Owner), nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a path that does not exist: %d", res.StatusCode)
 	}
 

@@ -45,8 +45,10 @@ func TestUnderHTTPSWithAPath(t *testing.T) {
 		r.Out.Host = r.In.Host
 	}})
 	identity := oidctest.New(t)
-	w.app.Provider = sso.New(sso.Config{Issuer: identity.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, Name: "Halden SSO"})
-	if _, err := w.Accounts.Create(t.Context(), account.NewUser{Email: "anna@halden.example", Name: "Anna Lindqvist", Password: password, Admin: true}); err != nil {
+	w.app.Provider = sso.New(sso.Config{Issuer: identity.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret,
+		Name: "Halden SSO"})
+	if _, err := w.Accounts.Create(t.Context(), account.NewUser{Email: "anna@halden.example", Name: "Anna Lindqvist", Password: password,
+		Admin: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -73,7 +75,8 @@ func TestUnderHTTPSWithAPath(t *testing.T) {
 			t.Errorf("the cookie %s: %+v", c.Name, c)
 		}
 	}
-	if names := strings.Join(p.CookieNames(), " "); !strings.Contains(names, "__Host-parley_session") || strings.Contains(" "+names, " parley_session") {
+	if names := strings.Join(p.CookieNames(), " "); !strings.Contains(names, "__Host-parley_session") || strings.Contains(" "+names,
+		" parley_session") {
 		t.Errorf("cookies: %s", names)
 	}
 	send(t, p, "@say It works here.")

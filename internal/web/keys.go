@@ -30,7 +30,8 @@ type scopeChoice struct {
 
 var scopeChoices = [][]scopeChoice{
 	{{"chat", "Send messages, answer approvals", false}, {"sessions:read", "Read sessions, resume streams", false}},
-	{{"tools:write", "Post results of tools that answer later, includes tools:read", false}, {"tools:read", "List tools and files, and download", false}},
+	{{"tools:write", "Post results of tools that answer later, includes tools:read", false},
+		{"tools:read", "List tools and files, and download", false}},
 	{{"files:write", "Send files in, usual types", false}, {"files:write:unrestricted", "Any type but programs", true}},
 	{{"mcp", "MCP, includes mcp:read and wiki:write", false}, {"mcp:read", "MCP, reading only", false}},
 	{{"wiki:write", "Write knowledge", false}, {"a2a", "Other agents", false}},

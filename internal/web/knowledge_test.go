@@ -34,8 +34,10 @@ func TestKnowledgeIsEdited(t *testing.T) {
 		p.MustElement("#f-file").MustSetFiles(paths...)
 		p.Press("button.primary", "Upload")
 	}
-	upload(map[string]string{"onboarding.md": "# Onboarding\n\nBring a **laptop** and read [releases](release-process.md).\n\n| day | task |\n|---|---|\n| 1 | Accounts |\n",
-		"release-process.md": "# Release process\n\n1. Freeze the branch.\n2. Tag it.\n", "<img src=x onerror=hacked=1>.md": hostile})
+	upload(
+		map[string]string{"onboarding.md": "# Onboarding\n\nBring a **laptop** and read [releases](release-process.md).\n\n| day | task " +
+			"|\n|---|---|\n| 1 | Accounts |\n",
+			"release-process.md": "# Release process\n\n1. Freeze the branch.\n2. Tag it.\n", "<img src=x onerror=hacked=1>.md": hostile})
 	p.See(".note", "3 documents uploaded")
 	p.See("tr", "Release process")
 	unhurt(t, p)

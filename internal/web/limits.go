@@ -80,16 +80,19 @@ func (a *App) readLimits(p *page, view *limitsView) error {
 		return err
 	}
 	view.Limits = []limitRow{
-		measured("Turns at once", turnsHint(turns), int64(turns.Running), int64(ws.MaxRunning), countText, "A further message waits in the queue"),
+		measured("Turns at once", turnsHint(turns), int64(turns.Running), int64(ws.MaxRunning), countText,
+			"A further message waits in the queue"),
 	}
 	if err := a.readKeyUse(p, view); err != nil {
 		return err
 	}
 	used := stored[ws.ID]
 	view.Limits = append(view.Limits,
-		measured("Storage", fmt.Sprintf("%s in files, %s in folders of sessions, %s in documents", sizeText(used.Files), sizeText(used.Folders), sizeText(used.Documents)),
+		measured("Storage", fmt.Sprintf("%s in files, %s in folders of sessions, %s in documents", sizeText(used.Files),
+			sizeText(used.Folders), sizeText(used.Documents)),
 			used.Used(), ws.StorageQuota, sizeText, "PostgreSQL rejects the write that would exceed it"),
-		measured("Documents", "Wiki pages and other files of the knowledge", int64(documents), wiki.MaxDocuments, countText, "Fixed: a further document is rejected"),
+		measured("Documents", "Wiki pages and other files of the knowledge", int64(documents), wiki.MaxDocuments, countText,
+			"Fixed: a further document is rejected"),
 		measured("Documents, size", "Bytes of their texts", size, wiki.MaxTotal, sizeText, "Fixed: a larger document is rejected"),
 	)
 	return a.readTurnLimits(p, view)
@@ -143,9 +146,18 @@ func (a *App) readKeyUse(p *page, view *limitsView) error {
 		most                    int
 		of                      func(ratelimit.KeyUse) int
 	}{
-		{"Messages of a key, per minute", "The busiest key or member now", "The API answers 429 RATE_LIMITED with Retry-After", view.Own.Messages, func(u ratelimit.KeyUse) int { return u.Messages }},
-		{"Other calls of a key, per minute", "The busiest key or member now", "The API answers 429 RATE_LIMITED with Retry-After", view.Own.Calls, func(u ratelimit.KeyUse) int { return u.Calls }},
-		{"Open streams of a key", "The busiest key or member now, over all replicas", "The API answers 429 CONCURRENCY_LIMIT", view.Own.Streams, func(u ratelimit.KeyUse) int { return u.Streams }},
+		{"Messages of a key, per minute", "The busiest key or member now", "The API answers 429 RATE_LIMITED with Retry-After",
+			view.Own.Messages, func(u ratelimit.KeyUse) int {
+				return u.Messages
+			}},
+		{"Other calls of a key, per minute", "The busiest key or member now", "The API answers 429 RATE_LIMITED with Retry-After",
+			view.Own.Calls, func(u ratelimit.KeyUse) int {
+				return u.Calls
+			}},
+		{"Open streams of a key", "The busiest key or member now, over all replicas", "The API answers 429 CONCURRENCY_LIMIT",
+			view.Own.Streams, func(u ratelimit.KeyUse) int {
+				return u.Streams
+			}},
 	} {
 		var busiest ratelimit.KeyUse
 		for _, u := range uses {
@@ -183,7 +195,8 @@ func (a *App) readTurnLimits(p *page, view *limitsView) error {
 		history, enforcement = num(*n), "The oldest messages are left out"
 	}
 	view.Turn = []limitRow{
-		{Name: "Time of a turn", Most: duration(time.Duration(v.Limits.MaxResponseSeconds) * time.Second), Enforcement: "Its worker ends it with timed_out. Waits for answers do not count"},
+		{Name: "Time of a turn", Most: duration(time.Duration(v.Limits.MaxResponseSeconds) * time.Second),
+			Enforcement: "Its worker ends it with timed_out. Waits for answers do not count"},
 		{Name: "Model calls of a turn", Most: num(v.Limits.MaxTurns), Enforcement: "Its worker ends it with max_turns_exceeded"},
 		{Name: "Cost of a turn", Most: cost, Enforcement: "Its worker ends it before the next step"},
 		{Name: "Tokens of the history", Most: history, Enforcement: enforcement},
@@ -199,7 +212,8 @@ func limitsForm(w workspace.Workspace) *form {
 		}
 		return strconv.Itoa(*n)
 	}
-	return emptyForm("seen", strconv.FormatInt(w.UpdatedAt.UnixMicro(), 10), "max_running", strconv.Itoa(w.MaxRunning), "storage_quota", quotaText(w.StorageQuota),
+	return emptyForm("seen", strconv.FormatInt(w.UpdatedAt.UnixMicro(), 10), "max_running", strconv.Itoa(w.MaxRunning), "storage_quota",
+		quotaText(w.StorageQuota),
 		"messages_per_minute", text(w.MessagesPerMinute), "calls_per_minute", text(w.CallsPerMinute), "open_streams", text(w.OpenStreams))
 }
 
@@ -224,7 +238,8 @@ func (a *App) saveLimits(w http.ResponseWriter, p *page, f *form) error {
 	}
 	change := workspace.Change{Seen: new(time.UnixMicro(seen))}
 	change.MaxRunning = f.number("max_running")
-	change.MessagesPerMinute, change.CallsPerMinute, change.OpenStreams = f.ownNumber("messages_per_minute"), f.ownNumber("calls_per_minute"), f.ownNumber("open_streams")
+	change.MessagesPerMinute, change.CallsPerMinute, change.OpenStreams = f.ownNumber("messages_per_minute"),
+		f.ownNumber("calls_per_minute"), f.ownNumber("open_streams")
 	if quota, ok := parseQuota(f.Value("storage_quota")); ok {
 		change.StorageQuota = new(int(quota))
 	} else {

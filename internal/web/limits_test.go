@@ -45,7 +45,8 @@ func TestLimitsAreChanged(t *testing.T) {
 	p.See(".note", "Limits saved")
 	p.See("tr", "0 of 7")
 	ws, err := w.Workspaces.Find(t.Context(), "demo")
-	if err != nil || ws.MaxRunning != 7 || ws.StorageQuota != 3<<29 || ws.MessagesPerMinute == nil || *ws.MessagesPerMinute != 30 || ws.CallsPerMinute != nil {
+	if err != nil || ws.MaxRunning != 7 || ws.StorageQuota != 3<<29 || ws.MessagesPerMinute == nil || *ws.MessagesPerMinute != 30 ||
+		ws.CallsPerMinute != nil {
 		t.Errorf("the workspace is %+v, %v", ws, err)
 	}
 	if _, err := w.Workspaces.Update(t.Context(), ws.ID, workspace.Change{MaxRunning: new(9)}); err != nil {
@@ -91,7 +92,8 @@ func TestLimitsAreChanged(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].MaxTokens == nil || *list[0].MaxTokens != 3000 || list[0].Used.Tokens == 0 {
 		t.Errorf("the budgets are %+v, %v", list, err)
 	}
-	if err := budgets.Set(t.Context(), ws.ID, budget.Budget{Kind: budget.Workspace, MaxTokens: new(int64(1)), Seen: new(time.Time)}); err == nil {
+	if err := budgets.Set(t.Context(), ws.ID, budget.Budget{Kind: budget.Workspace, MaxTokens: new(int64(1)),
+		Seen: new(time.Time)}); err == nil {
 		t.Error("a new budget replaced the one that exists")
 	}
 

@@ -10,9 +10,12 @@ import (
 const changesOnPage = 50
 
 // logObjects are the tables of the log with their names for a reader.
-var logObjects = []option{{"", "Any object"}, {"agent_versions", "version of an agent"}, {"agents", "agent"}, {"allowlist", "pattern of the allow-list"},
-	{"api_keys", "API key"}, {"budgets", "budget"}, {"callback_secrets", "signing secret"}, {"credentials", "credential"}, {"documents", "document"},
-	{"egress_policies", "egress policy"}, {"members", "member"}, {"server_state", "server"}, {"skill_versions", "version of a skill"}, {"skills", "skill"},
+var logObjects = []option{{"", "Any object"}, {"agent_versions", "version of an agent"}, {"agents", "agent"},
+	{"allowlist", "pattern of the allow-list"},
+	{"api_keys", "API key"}, {"budgets", "budget"}, {"callback_secrets", "signing secret"}, {"credentials", "credential"},
+	{"documents", "document"},
+	{"egress_policies", "egress policy"}, {"members", "member"}, {"server_state", "server"}, {"skill_versions", "version of a skill"},
+	{"skills", "skill"},
 	{"tool_rules", "rule of a tool"}, {"users", "user"}, {"workspaces", "workspace"}}
 
 var logPeriods = []option{{"", "Any time"}, {"24h", "Last 24 hours"}, {"168h", "Last 7 days"}, {"720h", "Last 30 days"}}
@@ -58,7 +61,8 @@ func (a *App) serverLog(w http.ResponseWriter, p *page) error {
 
 func (a *App) showLog(w http.ResponseWriter, p *page, query adminlog.Query) error {
 	q := p.URL.Query()
-	view := logView{Form: &form{Values: q, errs: map[string]string{}}, Objects: logObjects, Periods: logPeriods, Server: query.Workspace == nil}
+	view := logView{Form: &form{Values: q, errs: map[string]string{}}, Objects: logObjects, Periods: logPeriods,
+		Server: query.Workspace == nil}
 	filter := func(name string) *string {
 		if v := q.Get(name); v != "" {
 			view.Filtered = true
@@ -66,7 +70,8 @@ func (a *App) showLog(w http.ResponseWriter, p *page, query adminlog.Query) erro
 		}
 		return nil
 	}
-	query.Object, query.ObjectID, query.Actor, query.Cursor, query.Limit = filter("object"), filter("id"), filter("actor"), q.Get("cursor"), changesOnPage
+	query.Object, query.ObjectID, query.Actor, query.Cursor, query.Limit = filter("object"), filter("id"), filter("actor"), q.Get("cursor"),
+		changesOnPage
 	if back, err := time.ParseDuration(q.Get("since")); err == nil {
 		query.Since, view.Filtered = new(time.Now().Add(-back)), true
 	}

@@ -51,7 +51,8 @@ func (a *App) showModels(w http.ResponseWriter, p *page, status int, view models
 		view.Form = providerForm(view.Edit)
 	}
 	if view.Fallback == nil {
-		view.Fallback = emptyForm("fallback_models", strings.Join(p.Workspace.FallbackModels, "\n"), "seen", strconv.FormatInt(p.Workspace.UpdatedAt.UnixMicro(), 10))
+		view.Fallback = emptyForm("fallback_models", strings.Join(p.Workspace.FallbackModels, "\n"), "seen",
+			strconv.FormatInt(p.Workspace.UpdatedAt.UnixMicro(), 10))
 	}
 	view.Kinds = []option{{string(modelset.OpenAI), "OpenAI, or compatible"}, {string(modelset.Anthropic), "Anthropic, or compatible"}}
 	if view.Models, err = a.modelRows(p); err != nil {
@@ -93,7 +94,8 @@ func providerForm(of *modelset.Provider) *form {
 	if of == nil {
 		return emptyForm("timeout_seconds", strconv.Itoa(int(modelset.DefaultTimeout/time.Second)))
 	}
-	return emptyForm("name", of.Name, "kind", string(of.Kind), "base_url", of.BaseURL, "credential", of.Credential, "timeout_seconds", strconv.Itoa(int(of.Timeout/time.Second)))
+	return emptyForm("name", of.Name, "kind", string(of.Kind), "base_url", of.BaseURL, "credential", of.Credential, "timeout_seconds",
+		strconv.Itoa(int(of.Timeout/time.Second)))
 }
 
 // changeModels serves the forms of the page.
@@ -147,7 +149,8 @@ func (a *App) saveFallback(p *page, f *form) error {
 	if err != nil {
 		return unknownForm()
 	}
-	change := workspace.Change{FallbackModels: new(append([]string{}, strings.Fields(f.Value("fallback_models"))...)), Seen: new(time.UnixMicro(seen))}
+	change := workspace.Change{FallbackModels: new(append([]string{}, strings.Fields(f.Value("fallback_models"))...)),
+		Seen: new(time.UnixMicro(seen))}
 	if err := a.CheckModel(p.Context(), p.Workspace.ID, change); err != nil {
 		return err
 	}

@@ -79,7 +79,8 @@ func (a *App) identify(p *page) (account.User, string, error) {
 	q := p.URL.Query()
 	cookie, err := p.Cookie(a.flowCookie(p, "", 0).Name)
 	if err != nil || subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(q.Get("state"))) != 1 {
-		return account.User{}, "", fault.New(fault.InsufficientScope, "This browser has not begun the sign-in, or began another one since. Begin again.")
+		return account.User{}, "", fault.New(fault.InsufficientScope,
+			"This browser has not begun the sign-in, or began another one since. Begin again.")
 	}
 	stored, err := a.accounts.TakeFlow(p.Context(), cookie.Value)
 	if err != nil {
@@ -120,7 +121,8 @@ func (a *App) rolesOf(ctx context.Context, groups []string) (map[uuid.UUID]apike
 func (a *App) refuseOIDC(w http.ResponseWriter, p *page, err error) error {
 	problem := fault.From(err)
 	if errors.Is(err, account.ErrNoRole) {
-		problem = fault.New(fault.InsufficientScope, "You are signed in at %s, but your groups there give you no role in Parley. Ask an administrator for one, then sign in again.", a.Provider.Name)
+		problem = fault.New(fault.InsufficientScope, "You are signed in at %s, but your groups there give you no role in Parley. "+
+			"Ask an administrator for one, then sign in again.", a.Provider.Name)
 	}
 	if problem == nil {
 		return err

@@ -24,7 +24,8 @@ func newProvider(t *testing.T) (*world, *oidctest.Provider) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
-	w.app.Provider = sso.New(sso.Config{Issuer: at.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, Roles: rules, Name: "Halden SSO"})
+	w.app.Provider = sso.New(sso.Config{Issuer: at.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, Roles: rules,
+		Name: "Halden SSO"})
 	if _, err := w.Accounts.Create(t.Context(), account.NewUser{Email: "root@halden.example", Password: password, Admin: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,9 @@ func (w *world) visitor(t *testing.T) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &visitor{&http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, w}
+	return &visitor{&http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}, w}
 }
 
 // open returns the status, the redirect and the text of a page.
@@ -118,7 +121,8 @@ func TestGroupsDecideRoles(t *testing.T) {
 	t.Parallel()
 	w, at := newProvider(t)
 	v := w.visitor(t)
-	if _, _, body := v.open(t, w.URL+"/login?next=/account"); !strings.Contains(body, "Continue with Halden SSO") || !strings.Contains(body, "/login/oidc?next=%2faccount") {
+	if _, _, body := v.open(t, w.URL+"/login?next=/account"); !strings.Contains(body, "Continue with Halden SSO") ||
+		!strings.Contains(body, "/login/oidc?next=%2faccount") {
 		t.Errorf("the sign-in page has no button: %s", body)
 	}
 	for _, step := range []struct {
@@ -144,7 +148,8 @@ func TestGroupsDecideRoles(t *testing.T) {
 		t.Errorf("a callback in another browser: %d %s", status, body)
 	}
 	other := w.visitor(t)
-	if status, _, body := other.open(t, other.begin(t)); status != http.StatusForbidden || !strings.Contains(body, "your groups there give you no role") || other.session(t) != "" {
+	if status, _, body := other.open(t, other.begin(t)); status != http.StatusForbidden ||
+		!strings.Contains(body, "your groups there give you no role") || other.session(t) != "" {
 		t.Errorf("a sign-in without a role: %d %s", status, body)
 	}
 	if _, role := w.role(t, "anna@halden.example"); role != "" {
@@ -314,7 +319,8 @@ func TestPasswordsWorkWithoutTheProvider(t *testing.T) {
 	at.SetDown(true)
 	v := w.visitor(t)
 	status, _, body := v.open(t, w.URL+"/login/oidc?next=/account")
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "Cannot reach Halden SSO") || !strings.Contains(body, `name="password"`) {
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "Cannot reach Halden SSO") ||
+		!strings.Contains(body, `name="password"`) {
 		t.Errorf("the provider is down: %d %s", status, body)
 	}
 	res, err := v.PostForm(w.URL+"/login", url.Values{"email": {"root@halden.example"}, "password": {password}})
@@ -330,7 +336,8 @@ func TestPasswordsWorkWithoutTheProvider(t *testing.T) {
 	other := w.visitor(t)
 	back := other.begin(t)
 	at.SetDown(true)
-	if status, _, body := other.open(t, back); status != http.StatusServiceUnavailable || !strings.Contains(body, "Cannot reach Halden SSO") || other.session(t) != "" {
+	if status, _, body := other.open(t, back); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "Cannot reach Halden SSO") || other.session(t) != "" {
 		t.Errorf("the provider went down: %d %s", status, body)
 	}
 	at.SetDown(false)

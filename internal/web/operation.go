@@ -172,11 +172,13 @@ func (c *call) visible(s, class string) (spans []piece) {
 
 // hiddenNames are the names of the characters that attacks use most.
 var hiddenNames = map[rune]string{
-	'\u00a0': "no-break space", '\u00ad': "soft hyphen", '\u200b': "zero-width space", '\u200c': "zero-width non-joiner", '\u200d': "zero-width joiner",
+	'\u00a0': "no-break space", '\u00ad': "soft hyphen", '\u200b': "zero-width space", '\u200c': "zero-width non-joiner",
+	'\u200d': "zero-width joiner",
 	'\u200e': "left-to-right mark", '\u200f': "right-to-left mark", '\u202a': "left-to-right embedding", '\u202b': "right-to-left embedding",
 	'\u202c': "end of direction", '\u202d': "left-to-right override", '\u202e': "right-to-left override", '\u2060': "word joiner",
-	'\u2066': "left-to-right isolate", '\u2067': "right-to-left isolate", '\u2068': "first strong isolate", '\u2069': "end of isolate", '\ufeff': "byte order mark",
-	'\r': "carriage return", '\x1b': "escape",
+	'\u2066': "left-to-right isolate", '\u2067': "right-to-left isolate", '\u2068': "first strong isolate", '\u2069': "end of isolate",
+	'\ufeff': "byte order mark",
+	'\r':     "carriage return", '\x1b': "escape",
 }
 
 // describe returns the warning about characters that cannot be seen.

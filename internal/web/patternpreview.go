@@ -51,7 +51,8 @@ func (a *App) previewPattern(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	return server.WriteJSON(w, http.StatusOK, patternPreview{OK: true, Text: "Covers " + strings.Join(own[:min(previewCalls, len(own))], ", ") + ". " + recent})
+	return server.WriteJSON(w, http.StatusOK, patternPreview{OK: true, Text: "Covers " + strings.Join(own[:min(previewCalls, len(own))],
+		", ") + ". " + recent})
 }
 
 // coverage describes the calls of the last 30 days that a pattern covers.

@@ -25,7 +25,8 @@ import (
 func TestFormsNeedNoScripts(t *testing.T) {
 	t.Parallel()
 	w := playWorld(t, 10*time.Minute)
-	if _, err := w.Accounts.Create(t.Context(), account.NewUser{Email: "anna@halden.example", Name: "Anna Berg", Password: password, Admin: true}); err != nil {
+	if _, err := w.Accounts.Create(t.Context(), account.NewUser{Email: "anna@halden.example", Name: "Anna Berg", Password: password,
+		Admin: true}); err != nil {
 		t.Fatal(err)
 	}
 	w.cookie(t, account.NewUser{Email: "vera@halden.example", Name: "Vera Holm"}, apikey.Viewer)
@@ -75,7 +76,8 @@ func TestFormsNeedNoScripts(t *testing.T) {
 	p.Fill("[name=name]", "Ended ones")
 	p.Press("button", "Save these filters")
 	p.See(".seg a[aria-current]", "Ended ones")
-	if views, err := w.Accounts.Views(t.Context(), w.Workspace.ID, w.userID(t, "anna@halden.example")); err != nil || len(views) != 1 || views[0].Filters != "status="+string(session.Done) {
+	if views, err := w.Accounts.Views(t.Context(), w.Workspace.ID, w.userID(t, "anna@halden.example")); err != nil || len(views) != 1 ||
+		views[0].Filters != "status="+string(session.Done) {
 		t.Errorf("stored %+v, %v", views, err)
 	}
 

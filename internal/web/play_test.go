@@ -83,7 +83,8 @@ func TestSendAndRead(t *testing.T) {
 		t.Errorf("the messages went to %s, want %s", got, want)
 	}
 	viewer := w.signIn(t, account.NewUser{Email: "viewer@halden.example"}, apikey.Viewer).Go(w.URL + "/w/demo/chat")
-	if got := find(t, viewer, "#agent").MustEval(`function () { return this.textContent; }`).Str(); strings.Contains(got, "draft") || !strings.Contains(got, "support v1") {
+	if got := find(t, viewer, "#agent").MustEval(`function () { return this.textContent; }`).Str(); strings.Contains(got, "draft") ||
+		!strings.Contains(got, "support v1") {
 		t.Errorf("a viewer can choose %q", got)
 	}
 	same := p.MustEval(`async (module) => {
@@ -130,7 +131,8 @@ func (w *world) asked(t *testing.T) (list string) {
 }
 
 // hostile is the input of a call with everything that a card must not hide.
-const hostile = `{"url":"https://user@evil.example\\@good.example/x?to=https://two.example","title":"billed \u202etwice","body":"first\nurl: https://fake.example\n<b onclick=alert(1)>","n":5,"five":"5","list":[1,{"a":"b"}]}`
+const hostile = `{"url":"https://user@evil.example\\@good.example/x?to=https://two.example","title":"billed \u202etwice",` +
+	`"body":"first\nurl: https://fake.example\n<b onclick=alert(1)>","n":5,"five":"5","list":[1,{"a":"b"}]}`
 
 // TestApprovals answers requests in each of the ways, in the playground and in the inbox.
 func TestApprovals(t *testing.T) {
@@ -252,7 +254,8 @@ func TestSecretLeavesNoTrace(t *testing.T) {
 	const value = "hush-7c1f0a4be2"
 	w := playWorld(t, time.Minute)
 	p := w.openPlay(t, "chat")
-	if _, err := w.Vault.Register(t.Context(), w.Workspace.ID, vault.Registration{Name: "CRM_TOKEN", Hosts: []string{"crm.example"}}, "test"); err != nil {
+	if _, err := w.Vault.Register(t.Context(), w.Workspace.ID, vault.Registration{Name: "CRM_TOKEN", Hosts: []string{"crm.example"}},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 	send(t, p, `@call request_secret {"key_name":"CRM_TOKEN","reason":"I need the key of the CRM."}`+"\n@say Thanks.")
@@ -273,7 +276,8 @@ func TestSecretLeavesNoTrace(t *testing.T) {
 		t.Error("the page has the value")
 	}
 	var stored bool
-	if err := w.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM events WHERE data::text LIKE '%' || $1 || '%')`, value).Scan(&stored); err != nil || stored {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM events WHERE data::text LIKE '%' || $1 || '%')`,
+		value).Scan(&stored); err != nil || stored {
 		t.Errorf("an event has the value: %v", err)
 	}
 }
@@ -302,7 +306,8 @@ func TestReloadAndDropMidStream(t *testing.T) {
 // equal compares each answer on the page with the database's, as text and as it is rendered.
 func (w *world) equal(t *testing.T, p *browser.Page) {
 	t.Helper()
-	rows, err := w.Pool.Query(t.Context(), `SELECT turn_id::text, coalesce(content, '') FROM messages WHERE role = 'assistant' ORDER BY first_seq`)
+	rows, err := w.Pool.Query(t.Context(),
+		`SELECT turn_id::text, coalesce(content, '') FROM messages WHERE role = 'assistant' ORDER BY first_seq`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,9 +332,12 @@ func (w *world) equal(t *testing.T, p *browser.Page) {
 
 // corpus are texts that become a script if a page treats them as HTML, as a URL or as an attribute.
 var corpus = []string{
-	`<img src=x onerror="hacked=1">`, `<script>hacked=1</script>`, `"><svg onload=hacked=1>`, `[a](javascript:hacked=1)`, `![a](javascript:hacked=1)`,
-	`<javascript:hacked=1>`, `[a](data:text/html,<script>hacked=1</script>)`, `<a href="&#106;avascript:hacked=1">a</a>`, "`</code><img src=x onerror=hacked=1>`",
-	`<iframe srcdoc="<script>parent.hacked=1</script>">`, `<style>*{display:none}</style>`, `![x](http://evil.example/pixel.png)`, `<form action=//evil.example><button>Allow</button>`,
+	`<img src=x onerror="hacked=1">`, `<script>hacked=1</script>`, `"><svg onload=hacked=1>`, `[a](javascript:hacked=1)`,
+	`![a](javascript:hacked=1)`,
+	`<javascript:hacked=1>`, `[a](data:text/html,<script>hacked=1</script>)`, `<a href="&#106;avascript:hacked=1">a</a>`,
+	"`</code><img src=x onerror=hacked=1>`",
+	`<iframe srcdoc="<script>parent.hacked=1</script>">`, `<style>*{display:none}</style>`, `![x](http://evil.example/pixel.png)`,
+	`<form action=//evil.example><button>Allow</button>`,
 	`<details open ontoggle=hacked=1>`, `<template id="icon-copy"><img src=x onerror=hacked=1></template>`, `{{.}} ${hacked=1}`,
 }
 
@@ -344,7 +352,9 @@ func TestHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := "@say " + strings.Join(corpus, "\n@say ")
-	text := lines + "\n@say | " + strings.ReplaceAll(all, "|", "") + " |\n@call attach_file {\"filename\":\"<img src=x onerror=hacked=1>.txt\",\"content\":" + string(quoted) + "}\n@call touch {\"<b>name</b>\":" + string(quoted) + "}\n@say Over."
+	text := lines + "\n@say | " + strings.ReplaceAll(all, "|",
+		"") + " |\n@call attach_file {\"filename\":\"<img src=x onerror=hacked=1>.txt\",\"content\":" + string(quoted) +
+		"}\n@call touch {\"<b>name</b>\":" + string(quoted) + "}\n@say Over."
 	find(t, p, "#msg").MustEval(`function (text) { this.value = text; }`, text)
 	find(t, p, "#send").MustClick()
 	find(t, p, ".ask-f").MustScrollIntoView()
@@ -359,7 +369,9 @@ func TestHostileTexts(t *testing.T) {
 		if hacked := p.MustEval(`() => typeof hacked !== "undefined"`).Bool(); hacked {
 			t.Errorf("%s: a script ran", where)
 		}
-		if n := p.MustEval(`() => document.querySelectorAll(".msgs img, .msgs script, .msgs iframe, .msgs style, .msgs svg[onload], .msgs form, .ops img, [href^=javascript], [href^=data]").length`).Int(); n > 0 {
+		if n := p.MustEval(
+			`() => document.querySelectorAll(".msgs img, .msgs script, .msgs iframe, .msgs style, .msgs svg[onload], .msgs form, ` +
+				`.ops img, [href^=javascript], [href^=data]").length`).Int(); n > 0 {
 			t.Errorf("%s: %d elements come from texts", where, n)
 		}
 	}
@@ -379,7 +391,8 @@ func TestHostileTexts(t *testing.T) {
 func TestComposerExplainsMistakes(t *testing.T) {
 	t.Parallel()
 	w := playWorld(t, 0)
-	doc := "---\nname: monthly_report\ndescription: Drafts a report for one month.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true}\n" +
+	doc := "---\nname: monthly_report\ndescription: Drafts a report for one month.\ninterface:\n  inputs:\n    month: {type: string, " +
+		"format: month, required: true}\n" +
 		"    team: {type: enum, values: [sales, support], required: true}\n    highlights: {type: array, items: {type: string}}\n---\nDraft it.\n"
 	if _, err := w.Skills.Push(t.Context(), w.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,12 @@ func (a *App) execute(name string, v view) ([]byte, error) {
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"icon": icon, "logo": logo, "dict": dict, "ago": ago, "day": day, "clock": clock, "num": num, "money": money, "bytes": byteSize,
-		"plural": plural, "list": func(all ...any) []any { return all }, "join": strings.Join, "dur": duration, "span": span, "browser": browserName, "cost": costText, "rules": inputRules, "doclink": documentLink, "size": func(s string) int64 { return int64(len(s)) }, "mask": maskText, "deref": func(b *bool) bool { return b != nil && *b }, "tokens": func(in, out int64) string { return num(in + out) },
+		"plural": plural, "list": func(all ...any) []any {
+			return all
+		}, "join": strings.Join, "dur": duration, "span": span, "browser": browserName, "cost": costText, "rules": inputRules,
+		"doclink": documentLink, "size": func(s string) int64 {
+			return int64(len(s))
+		}, "mask": maskText, "deref": func(b *bool) bool { return b != nil && *b }, "tokens": func(in, out int64) string { return num(in + out) },
 	}
 }
 

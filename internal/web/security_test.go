@@ -67,7 +67,8 @@ func TestRolesAreEnforcedOnEveryRoute(t *testing.T) {
 			if method == http.MethodPost && inside && need == "" {
 				t.Errorf("the forms of %s need no scope", rt.path)
 			}
-			if res := w.request(t, method, path, nil, nil); res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/login") {
+			if res := w.request(t, method, path, nil, nil); res.StatusCode != http.StatusSeeOther ||
+				!strings.HasPrefix(res.Header.Get("Location"), "/login") {
 				t.Errorf("%s %s without a user: %d", method, path, res.StatusCode)
 			}
 			if res := w.request(t, method, path, stranger, nil); inside && res.StatusCode != http.StatusNotFound {
@@ -97,12 +98,14 @@ func TestFormsOfOtherSitesAreRejected(t *testing.T) {
 	w := newWorld(t)
 	c := w.cookie(t, account.NewUser{Email: "anna@halden.example"}, apikey.Owner)
 	foreign := http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}
-	for _, path := range []string{"/account", "/login", "/w/demo/settings/members", "/w/demo/settings/developer", "/api/v1/workspaces/demo/messages"} {
+	for _, path := range []string{"/account", "/login", "/w/demo/settings/members", "/w/demo/settings/developer",
+		"/api/v1/workspaces/demo/messages"} {
 		if res := w.request(t, http.MethodPost, path, c, foreign); res.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %d", path, res.StatusCode)
 		}
 	}
-	if res := w.request(t, http.MethodGet, "/api/v1/workspaces/demo/sessions", c, http.Header{"Sec-Fetch-Site": {"same-origin"}}); res.StatusCode != http.StatusOK {
+	if res := w.request(t, http.MethodGet, "/api/v1/workspaces/demo/sessions", c,
+		http.Header{"Sec-Fetch-Site": {"same-origin"}}); res.StatusCode != http.StatusOK {
 		t.Errorf("the API with the cookie: %d", res.StatusCode)
 	}
 	in, ok, err := w.Accounts.Authenticate(t.Context(), c.Value, "")

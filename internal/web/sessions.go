@@ -52,7 +52,8 @@ func (a *App) sessionsPage(w http.ResponseWriter, p *page) error {
 // showSessions renders the page. f is the form of a view that was not accepted, or nil.
 func (a *App) showSessions(w http.ResponseWriter, p *page, status int, f *form) error {
 	q := p.URL.Query()
-	view := sessionsView{Form: &form{Values: q, errs: map[string]string{}}, Statuses: statusOptions, Periods: periodOptions, Filters: filtersOf(q).Encode()}
+	view := sessionsView{Form: &form{Values: q, errs: map[string]string{}}, Statuses: statusOptions, Periods: periodOptions,
+		Filters: filtersOf(q).Encode()}
 	if f != nil {
 		view.Form.Note = f.Note
 	}
@@ -292,7 +293,9 @@ func sqlOf(id uuid.UUID) []sqlQuery {
 	of := " WHERE session_id = '" + id.String() + "' ORDER BY seq;"
 	return []sqlQuery{
 		{"q-events", "Every event", "SELECT seq, at, event, summary, data FROM audit.events" + of},
-		{"q-turns", "Turns with their outcome and sender", "SELECT turn_id, at, outcome, error, actor_kind, actor_id, protocol, address, canceled_by FROM audit.turns" + of},
-		{"q-tools", "Tool calls with what let them run", "SELECT seq, at, tool, summary, outcome, decided_by, pattern, approval_id FROM audit.tool_calls" + of},
+		{"q-turns", "Turns with their outcome and sender",
+			"SELECT turn_id, at, outcome, error, actor_kind, actor_id, protocol, address, canceled_by FROM audit.turns" + of},
+		{"q-tools", "Tool calls with what let them run",
+			"SELECT seq, at, tool, summary, outcome, decided_by, pattern, approval_id FROM audit.tool_calls" + of},
 	}
 }

@@ -58,7 +58,8 @@ func (a *App) setup(w http.ResponseWriter, p *page) error {
 		var ws workspace.Workspace
 		if ws, err = a.findOrCreate(p.Context(), strings.TrimSpace(f.Value("workspace"))); err == nil {
 			var u account.User
-			u, err = a.accounts.Setup(p.Context(), f.Value("token"), account.NewUser{Email: f.Value("email"), Name: f.Value("name"), Password: f.Value("password")})
+			u, err = a.accounts.Setup(p.Context(), f.Value("token"), account.NewUser{Email: f.Value("email"), Name: f.Value("name"),
+				Password: f.Value("password")})
 			if err == nil {
 				return a.signIn(w, p, u, a.root+"/w/"+ws.Slug)
 			}

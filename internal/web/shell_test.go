@@ -92,7 +92,8 @@ func TestSessionsAreListed(t *testing.T) {
 	exports := w.URL + p.Path() + "/export?format="
 	p.Press(".tabs a", "SQL")
 	p.Review("session-sql")
-	for address, want := range map[string]string{exports + "md": "> @say <script>", exports + "json": `"event":"done"`, exports + "jsonl": `{"message":`,
+	for address, want := range map[string]string{exports + "md": "> @say <script>", exports + "json": `"event":"done"`,
+		exports + "jsonl": `{"message":`,
 		w.URL + "/w/demo/sessions?format=csv&q=what": ",What can you do?,"} {
 		if got := download(t, p, address); !strings.Contains(got, want) {
 			t.Errorf("%s has no %q:\n%.2000s", address, want, got)
@@ -108,7 +109,8 @@ func TestSessionsAreListed(t *testing.T) {
 	p.See("h2", "per hour")
 	p.Review("usage-today")
 	other, _ := w.Another(t)
-	if used, err := w.Sessions.Usage(t.Context(), other.ID, time.Now().Add(-time.Hour), session.ByDay, 10); err != nil || len(used.Times)+len(used.Keys) != 0 {
+	if used, err := w.Sessions.Usage(t.Context(), other.ID, time.Now().Add(-time.Hour), session.ByDay, 10); err != nil ||
+		len(used.Times)+len(used.Keys) != 0 {
 		t.Errorf("another workspace used %+v, %v", used, err)
 	}
 	if got := download(t, p, w.URL+"/w/demo/usage?period=7&by=key&format=csv"); !strings.Contains(got, ",2,2,") {

@@ -59,7 +59,8 @@ func (a *App) skillPage(w http.ResponseWriter, p *page) error {
 		return a.showSkillEditor(w, p, http.StatusOK, skillEditor{Name: shown.Name,
 			Form: emptyForm("document", shown.Document, "expected", strconv.Itoa(newest.Version))})
 	}
-	view := skillView{Shown: shown, Source: q.Get("source") == "1", Archive: q.Get("archive") == "1" && shown.Status == skill.Active && p.Can("config:write")}
+	view := skillView{Shown: shown, Source: q.Get("source") == "1", Archive: q.Get("archive") == "1" && shown.Status == skill.Active &&
+		p.Can("config:write")}
 	if shown.Contract != nil {
 		view.Inputs = shown.Contract.Inputs
 	}

@@ -61,7 +61,8 @@ func (a *App) editSkill(w http.ResponseWriter, p *page, f *form) error {
 	case do != "save" && do != "publish":
 		return unknownForm()
 	}
-	pushed, err := a.srv.Skills.Push(p.Context(), p.Workspace.ID, skill.Upload{Document: document, Draft: do == "save", By: p.Visitor.Name, Expected: &expected})
+	pushed, err := a.srv.Skills.Push(p.Context(), p.Workspace.ID, skill.Upload{Document: document, Draft: do == "save", By: p.Visitor.Name,
+		Expected: &expected})
 	if err != nil {
 		if err := f.take(err, "document"); err != nil {
 			return err

@@ -13,8 +13,10 @@ import (
 func hostileSkill() string {
 	all := strings.Join(corpus, "\n")
 	quoted := "'" + strings.ReplaceAll(strings.Join(corpus, " "), "'", "''") + "'"
-	return "---\nname: hostile\ndescription: " + quoted + "\ninterface:\n  inputs:\n    month: {type: enum, values: ['" + strings.ReplaceAll(corpus[0], "'", "''") + "'], description: " + quoted + "}\n---\n\n" +
-		"# Title <img src=x onerror=hacked=1>\n\n" + all + "\n\n[link](javascript:hacked=1) ![image](data:text/html,x) <javascript:hacked=1> [wiki](release.md)\n\n| a |\n|---|\n| <svg onload=hacked=1> |\n\n```html\n" + all + "\n```\n"
+	return "---\nname: hostile\ndescription: " + quoted + "\ninterface:\n  inputs:\n    month: {type: enum, values: ['" +
+		strings.ReplaceAll(corpus[0], "'", "''") + "'], description: " + quoted + "}\n---\n\n" +
+		"# Title <img src=x onerror=hacked=1>\n\n" + all + "\n\n[link](javascript:hacked=1) ![image](data:text/html,x) " +
+		"<javascript:hacked=1> [wiki](release.md)\n\n| a |\n|---|\n| <svg onload=hacked=1> |\n\n```html\n" + all + "\n```\n"
 }
 
 // TestSkillsAreEdited creates a skill, edits it with a look at the difference, publishes, rolls back,
@@ -34,8 +36,10 @@ func TestSkillsAreEdited(t *testing.T) {
 	document("---\nname: <b>no</b>\n---\n")
 	p.Press("button", "Review changes")
 	p.See(".err", "Line 2")
-	const first = "---\nname: monthly_report\ndescription: Drafts a report for one month.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true, description: The month to report on.}\n" +
-		"    team: {type: enum, values: [sales, support], default: sales}\n---\n\n# Monthly report\n\n@say First.\n\n1. Read `release-process`.\n2. Write **three** sentences.\n"
+	const first = "---\nname: monthly_report\ndescription: Drafts a report for one month.\ninterface:\n  inputs:\n    month: {type: " +
+		"string, format: month, required: true, description: The month to report on.}\n" +
+		"    team: {type: enum, values: [sales, support], default: sales}\n---\n\n# Monthly report\n\n@say First.\n\n1. " +
+		"Read `release-process`.\n2. Write **three** sentences.\n"
 	document(first)
 	p.Press("button", "Review changes")
 	p.See(".diff", "Monthly report")
@@ -79,7 +83,8 @@ func TestSkillsAreEdited(t *testing.T) {
 	p.Press("button.primary", "Publish v1")
 	active(1)
 
-	if _, err := w.Skills.Push(t.Context(), w.Workspace.ID, skill.Upload{Document: hostileSkill(), Draft: true, By: "<img src=x onerror=hacked=1>"}); err != nil {
+	if _, err := w.Skills.Push(t.Context(), w.Workspace.ID, skill.Upload{Document: hostileSkill(), Draft: true,
+		By: "<img src=x onerror=hacked=1>"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", "/hostile", "/hostile?source=1", "/hostile?edit=1"} {

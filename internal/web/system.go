@@ -110,6 +110,7 @@ func (a *App) changeSystem(w http.ResponseWriter, p *page) error {
 	if err != nil {
 		return err
 	}
-	p.flash(w, map[bool]string{true: "Agents stopped. No turn starts, and running turns end within a second.", false: "Agents resumed. Queued turns start again."}[f.Value("do") == "pause"])
+	p.flash(w, map[bool]string{true: "Agents stopped. No turn starts, and running turns end within a second.",
+		false: "Agents resumed. Queued turns start again."}[f.Value("do") == "pause"])
 	return p.redirect(w, "/admin/system")
 }

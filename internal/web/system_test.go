@@ -12,16 +12,19 @@ import (
 
 // busySystem is a server with work and with failures.
 var busySystem = admin.System{
-	Version: "v0.1.0", Commit: "81af1e8", Platform: "linux/amd64", PostgreSQL: "15.18", Replicas: 2, Listeners: 2, Listening: true, Working: true, LogLevel: "INFO",
+	Version: "v0.1.0", Commit: "81af1e8", Platform: "linux/amd64", PostgreSQL: "15.18", Replicas: 2, Listeners: 2, Listening: true,
+	Working: true, LogLevel: "INFO",
 	Migrations: admin.Migrations{Version: 36, Applied: 42, Pending: []string{"parley 37 00037_view.sql"}},
 	Database:   admin.Database{Size: 48_234_496, Connections: 14, MaxConnections: 100, LongestTransaction: 0.25},
 	Pool:       admin.Pool{Max: 24, Open: 9, InUse: 3},
 	Queues: []admin.Queue{{Name: "callbacks", State: "retryable", Jobs: 2}, {Name: "callbacks", State: "available", Jobs: 1, Oldest: 4.2},
 		{Name: "turns", State: "running", Jobs: 12}, {Name: "turns", State: "available", Jobs: 1204, Oldest: 71}},
-	FailedJobs: []admin.Job{{ID: 4711, Kind: "callback_delivery", Queue: "callbacks", State: "retryable", Attempt: 3, MaxAttempts: 25, At: time.Now(),
+	FailedJobs: []admin.Job{{ID: 4711, Kind: "callback_delivery", Queue: "callbacks", State: "retryable", Attempt: 3, MaxAttempts: 25,
+		At:    time.Now(),
 		Error: "dial tcp 192.0.2.7:443: connection refused <img src=x onerror=hacked=1>"}},
-	Sandbox:  admin.Sandbox{Available: true},
-	Settings: []admin.Setting{{Name: "PARLEY_LISTEN", Value: ":8080", Source: "default"}, {Name: "PARLEY_VAULT_KEY", Value: "[set]", Source: "environment"}},
+	Sandbox: admin.Sandbox{Available: true},
+	Settings: []admin.Setting{{Name: "PARLEY_LISTEN", Value: ":8080", Source: "default"}, {Name: "PARLEY_VAULT_KEY", Value: "[set]",
+		Source: "environment"}},
 }
 
 // TestAgentsAreStopped stops and resumes the agents of the server and of a workspace. An owner of a

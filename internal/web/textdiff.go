@@ -29,7 +29,8 @@ func diffDefinitions(before, after agent.Definition) (d textDiff) {
 	same := before
 	same.Instructions = after.Instructions
 	d.add("Settings", agent.Diff(same, after), false)
-	d.add("Instructions", agent.Diff(agent.Definition{Instructions: before.Instructions}, agent.Definition{Instructions: after.Instructions}), true)
+	d.add("Instructions", agent.Diff(agent.Definition{Instructions: before.Instructions},
+		agent.Definition{Instructions: after.Instructions}), true)
 	return d
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // tokenAccess are the rights that a personal token may have, within those of the role.
-var tokenAccess = []option{{"role", "Everything that my role allows"}, {"chat", "Send messages and read sessions"}, {"read", "Read sessions only"}}
+var tokenAccess = []option{{"role", "Everything that my role allows"}, {"chat", "Send messages and read sessions"},
+	{"read", "Read sessions only"}}
 
 // tokensView is the page of the visitor's personal tokens.
 type tokensView struct {

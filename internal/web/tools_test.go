@@ -45,7 +45,8 @@ func TestToolsAreRuled(t *testing.T) {
 	p := w.signIn(t, account.NewUser{Email: "edda@halden.example", Name: "Edda Berg"}, apikey.Editor)
 	p.Go(w.URL + "/w/demo/tools")
 	row := p.See("tr", "wiki_read").MustText()
-	if fields := strings.Fields(row); !strings.Contains(row, "reads") || !strings.Contains(row, "built in") || !strings.Contains(strings.Join(fields, " "), " 2 1 ") || strings.Contains(row, "–") {
+	if fields := strings.Fields(row); !strings.Contains(row, "reads") || !strings.Contains(row, "built in") ||
+		!strings.Contains(strings.Join(fields, " "), " 2 1 ") || strings.Contains(row, "–") {
 		t.Errorf("the row of wiki_read is %q", row)
 	}
 	p.See("tr", "support: deny")

@@ -39,7 +39,8 @@ func ownToolsWorld(t *testing.T) (w *world, description *atomic.Value) {
 		s := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
 		schema := map[string]any{"type": "object", "required": []string{"name"}, "properties": map[string]any{
 			"name": map[string]any{"type": "string", "description": attacks}, "<img src=x onerror=hacked=1>": map[string]any{"type": "integer"}}}
-		s.AddTool(&mcp.Tool{Name: "find<img src=x onerror=hacked=1>", Title: attacks, Description: description.Load().(string), InputSchema: schema},
+		s.AddTool(&mcp.Tool{Name: "find<img src=x onerror=hacked=1>", Title: attacks, Description: description.Load().(string),
+			InputSchema: schema},
 			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: attacks + string(r.Params.Arguments)}}}, nil
 			})
@@ -126,7 +127,9 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.Go(w.URL + "/w/demo/tools/new?kind=http")
 	p.Fill("#f-name", "order")
 	p.Fill("#f-url", "http://tickets.demo.internal/api")
-	p.MustElement("#f-tools").MustEval(`function (text) { this.value = text }`, `{"description":`+apitest.Quote(attacks)+`,"http":{"method":"POST","path":"/orders"},"input_schema":{"type":"object","properties":{"item":{"type":"string"}}}}`)
+	p.MustElement("#f-tools").MustEval(`function (text) { this.value = text }`,
+		`{"description":`+apitest.Quote(attacks)+
+			`,"http":{"method":"POST","path":"/orders"},"input_schema":{"type":"object","properties":{"item":{"type":"string"}}}}`)
 	p.Press("button.primary", "Add")
 	p.Press("td a.t", "order")
 	p.See("dd", "/orders")
@@ -146,13 +149,15 @@ func TestToolServersInTheBrowser(t *testing.T) {
 	p.Press("a.danger", "Remove")
 	p.Press("button.fill", "Remove server")
 	p.See(".note", "Removed crm with its tools")
-	if list, err := w.app.Toolset.List(t.Context(), w.Workspace.ID); err != nil || len(list) != 3 || list[2].Tools[2].Label != toolset.ReadOnly || !list[2].Tools[2].Enabled {
+	if list, err := w.app.Toolset.List(t.Context(), w.Workspace.ID); err != nil || len(list) != 3 ||
+		list[2].Tools[2].Label != toolset.ReadOnly || !list[2].Tools[2].Enabled {
 		t.Errorf("left are %+v, %v", list, err)
 	}
 }
 
 // orderGuide is a tool as the guide defines it.
-const orderGuide = "description: Order chairs.\nmethod: POST\nurl: http://tickets.demo.internal/api/chairs\ninput_schema: {type: object, properties: {item: {type: string}}}\n"
+const orderGuide = "description: Order chairs.\nmethod: POST\nurl: http://tickets.demo.internal/api/chairs\ninput_schema: {type: " +
+	"object, properties: {item: {type: string}}}\n"
 
 // replaceTools replaces the tool of the entry order by that of the guide, and adds another entry with it.
 func (w *world) replaceTools(t *testing.T, p *browser.Page) {

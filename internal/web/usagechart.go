@@ -58,11 +58,14 @@ func chartOf(rows []session.UsageRow, since, now time.Time, by session.UsageBy) 
 	for _, r := range rows {
 		totals[r.Name] += c.amount(r)
 	}
-	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int { return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b))
+	})
 	place := make(map[string]int)
 	for i, name := range names {
 		if place[name] = min(i, maxSeries-1); i < maxSeries {
-			c.Series = append(c.Series, usageSeries{Name: cmp.Or(maskText(name), "unknown model"), Class: fmt.Sprintf("c%d", i+1), Total: c.text(totals[name])})
+			c.Series = append(c.Series, usageSeries{Name: cmp.Or(maskText(name), "unknown model"), Class: fmt.Sprintf("c%d", i+1),
+				Total: c.text(totals[name])})
 			continue
 		}
 		totals[names[maxSeries-1]] += totals[name]
@@ -108,7 +111,8 @@ func (c *usageChart) addColumns(rows []session.UsageRow, place map[string]int, s
 	}
 	for i, parts := range amounts {
 		at := since.Add(time.Duration(i) * step)
-		col := usageColumn{Label: at.Format("2 Jan"), X: fmt.Sprintf("%.2f%%", (float64(i)+.12)/float64(count)*100), Width: fmt.Sprintf("%.2f%%", .76/float64(count)*100)}
+		col := usageColumn{Label: at.Format("2 Jan"), X: fmt.Sprintf("%.2f%%", (float64(i)+.12)/float64(count)*100),
+			Width: fmt.Sprintf("%.2f%%", .76/float64(count)*100)}
 		if step == time.Hour {
 			col.Label = at.Format("15:04")
 		}
@@ -119,7 +123,8 @@ func (c *usageChart) addColumns(rows []session.UsageRow, place map[string]int, s
 		for n, series := range c.Series {
 			height := parts[n] / top * (plotBottom - plotTop)
 			y := plotBottom - (sum+parts[n])/top*(plotBottom-plotTop)
-			col.Parts = append(col.Parts, usagePart{Series: series, Value: c.text(parts[n]), Y: fmt.Sprintf("%.1f", y), Height: fmt.Sprintf("%.1f", height)})
+			col.Parts = append(col.Parts, usagePart{Series: series, Value: c.text(parts[n]), Y: fmt.Sprintf("%.1f", y),
+				Height: fmt.Sprintf("%.1f", height)})
 			sum += parts[n]
 		}
 		col.Total = c.text(sum)

@@ -23,7 +23,8 @@ func TestUsageChart(t *testing.T) {
 		t.Errorf("the series are %+v", s)
 	}
 	first := c.Columns[0]
-	if first.Label != "17 Nov" || first.Total != "4.00" || first.Parts[0].Y != "98.0" || first.Parts[1].Y != "53.0" || first.Parts[2].Y != "8.0" || first.Parts[2].Height != "45.0" {
+	if first.Label != "17 Nov" || first.Total != "4.00" || first.Parts[0].Y != "98.0" || first.Parts[1].Y != "53.0" ||
+		first.Parts[2].Y != "8.0" || first.Parts[2].Height != "45.0" {
 		t.Errorf("the first column is %+v", first)
 	}
 	if last := c.Columns[6]; last.Total != "3.00" || last.Parts[0].Height != "135.0" || last.Parts[1].Height != "0.0" {

@@ -52,7 +52,8 @@ func summaryQuery(q url.Values) session.SummaryQuery {
 
 // viewsOf returns the views of the page: some that every member has, and those of the visitor.
 func (a *App) viewsOf(p *page, filters string) ([]sessionsTab, error) {
-	list := []sessionsTab{{tab: tab{Label: "All", Href: "?"}}, {tab: tab{Label: "Waiting", Href: "?status=waiting"}}, {tab: tab{Label: "Failed today", Href: "?since=24h&status=failed"}}}
+	list := []sessionsTab{{tab: tab{Label: "All", Href: "?"}}, {tab: tab{Label: "Waiting", Href: "?status=waiting"}},
+		{tab: tab{Label: "Failed today", Href: "?since=24h&status=failed"}}}
 	own, err := a.accounts.Views(p.Context(), p.Workspace.ID, p.Visitor.ID)
 	for _, v := range own {
 		list = append(list, sessionsTab{tab{Label: maskText(v.Name), Href: "?" + v.Filters}, v.ID.String()})

@@ -102,7 +102,8 @@ type (
 // tools returns an MCP server with the tools.
 func (t *Tickets) tools() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tickets", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "list", Description: "List the tickets of Alder & Finch.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+	mcp.AddTool(s, &mcp.Tool{Name: "list", Description: "List the tickets of Alder & Finch.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(_ context.Context, _ *mcp.CallToolRequest, in listInput) (*mcp.CallToolResult, listOutput, error) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -114,7 +115,8 @@ func (t *Tickets) tools() *mcp.Server {
 			}
 			return nil, out, nil
 		})
-	mcp.AddTool(s, &mcp.Tool{Name: "create", Description: "Create a ticket."}, func(_ context.Context, _ *mcp.CallToolRequest, in createInput) (*mcp.CallToolResult, Ticket, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "create", Description: "Create a ticket."}, func(_ context.Context, _ *mcp.CallToolRequest,
+		in createInput) (*mcp.CallToolResult, Ticket, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if in.Title == "" || len(in.Title) > 200 || len(t.list) == maxTickets {

@@ -24,7 +24,8 @@ func TestOptionsOfTheCaller(t *testing.T) {
 	}
 	req.Options.Temperature, req.MustCall = nil, false
 	got, _ = sent(t, req)
-	if !reflect.DeepEqual(got["tool_choice"], map[string]any{"type": "auto", "disable_parallel_tool_use": true}) || got["top_p"] != json.Number("0.5") {
+	if !reflect.DeepEqual(got["tool_choice"], map[string]any{"type": "auto", "disable_parallel_tool_use": true}) ||
+		got["top_p"] != json.Number("0.5") {
 		t.Errorf("%v", got)
 	}
 	req.Tools = nil

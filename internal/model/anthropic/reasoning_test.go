@@ -86,7 +86,8 @@ func TestThinkingGoesOnlyWithWhatTheProtocolAllows(t *testing.T) {
 	if role := messages[len(messages)-1].(map[string]any)["role"]; role != "user" {
 		t.Errorf("a prefill beside thinking: %v", messages)
 	}
-	bodies, _ = ask(t, "claude-opus-4-8", modeltest.Say("ok"), model.Request{Messages: hello, Options: model.Options{Temperature: &half, TopP: &half}})
+	bodies, _ = ask(t, "claude-opus-4-8", modeltest.Say("ok"), model.Request{Messages: hello, Options: model.Options{Temperature: &half,
+		TopP: &half}})
 	if bodies[0]["temperature"] != nil || bodies[0]["top_p"] != nil {
 		t.Errorf("parameters that the model rejects: %v", bodies[0])
 	}
@@ -101,8 +102,10 @@ func TestThinkingReturnsInItsPlace(t *testing.T) {
 		frames = append(frames, modeltest.Named(kind, `{"type":"`+kind+`",`+data+`}`))
 	}
 	add("message_start", `"message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
-	blocks := []string{`{"type":"thinking","thinking":"First ü","signature":"s1"}`, `{"type":"redacted_thinking","data":"opaque"}`, `{"type":"text","text":"I look."}`,
-		`{"type":"thinking","thinking":"","signature":"s2"}`, `{"type":"tool_use","id":"call_a","name":"clock","input":{}}`, `{"type":"thinking","thinking":"Third","signature":"s3"}`,
+	blocks := []string{`{"type":"thinking","thinking":"First ü","signature":"s1"}`, `{"type":"redacted_thinking","data":"opaque"}`,
+		`{"type":"text","text":"I look."}`,
+		`{"type":"thinking","thinking":"","signature":"s2"}`, `{"type":"tool_use","id":"call_a","name":"clock","input":{}}`,
+		`{"type":"thinking","thinking":"Third","signature":"s3"}`,
 		`{"type":"tool_use","id":"call_b","name":"clock","input":{}}`}
 	for i, b := range blocks {
 		add("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, i, b))
@@ -110,7 +113,8 @@ func TestThinkingReturnsInItsPlace(t *testing.T) {
 	}
 	add("message_delta", `"delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2}`)
 	frames = append(frames, modeltest.Named("message_stop", `{"type":"message_stop"}`))
-	_, got := ask(t, "claude-sonnet-4-5", &modeltest.Script{Replies: []modeltest.Reply{{Frames: frames}}}, model.Request{Messages: hello, Effort: "low"})
+	_, got := ask(t, "claude-sonnet-4-5", &modeltest.Script{Replies: []modeltest.Reply{{Frames: frames}}}, model.Request{Messages: hello,
+		Effort: "low"})
 	if got.Text != "I look." || got.Summary != "First ü\n\nThird" || len(got.Reasoning) != 4 {
 		t.Fatalf("received %+v", got)
 	}
@@ -133,7 +137,8 @@ func TestRejectedThinkingIsLeftOut(t *testing.T) {
 	t.Parallel()
 	script := &modeltest.Script{Replies: []modeltest.Reply{
 		{Reasoning: []string{"Hm."}, Calls: []modeltest.Call{{ID: "call_a", Tool: "clock"}}},
-		{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid signature in thinking block"}}`},
+		{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid signature ` +
+			`in thinking block"}}`},
 		{Text: []string{"Noon."}},
 	}}
 	srv := modeltest.Anthropic(script)
@@ -144,7 +149,8 @@ func TestRejectedThinkingIsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := modeltest.Read(m.Generate(t.Context(), model.Request{Messages: append(slices.Clone(hello),
-		model.Message{Role: model.Assistant, Calls: first.Calls, Reasoning: first.Reasoning}, model.Message{Role: model.ToolRole, CallID: "call_a", Text: "noon"})}))
+		model.Message{Role: model.Assistant, Calls: first.Calls, Reasoning: first.Reasoning}, model.Message{Role: model.ToolRole,
+			CallID: "call_a", Text: "noon"})}))
 	if err != nil || got.Text != "Noon." {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -159,7 +165,8 @@ func TestRejectedThinkingIsLeftOut(t *testing.T) {
 // a prefill cannot end with, and that newer models get the instruction.
 func TestPrefillContinuesTheReply(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]string{"there was": "there was", " \nthere was": "there was", "\nthere": "\nthere", " \n there": " there"} {
+	for said, want := range map[string]string{"there was": "there was", " \nthere was": "there was", "\nthere": "\nthere",
+		" \n there": " there"} {
 		script := modeltest.Say(strings.Split(said, "")...)
 		bodies, got := ask(t, "claude-sonnet-4-5", script, model.Request{Messages: hello, Partial: "Once upon \n"})
 		messages := bodies[0]["messages"].([]any)

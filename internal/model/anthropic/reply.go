@@ -47,7 +47,8 @@ type call struct {
 }
 
 func (m *Model) newReply(req model.Request, p params) *reply {
-	r := &reply{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}, thinking: map[int64]*thought{}}
+	r := &reply{service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{},
+		thinking: map[int64]*thought{}}
 	if m.prefills(req, p.Thinking) {
 		r.echo = req.Partial[len(strings.TrimRight(req.Partial, blanks)):]
 	}
@@ -171,7 +172,8 @@ func (r *reply) finalChunks() []model.Chunk {
 	}
 	var chunks []model.Chunk
 	for _, t := range r.thoughts {
-		if item := r.service.NewReasoning(t.afterText, t.calls, thinkingBlock{t.kind, t.thinking.String(), t.signature.String(), t.data}); item != nil {
+		if item := r.service.NewReasoning(t.afterText, t.calls, thinkingBlock{t.kind, t.thinking.String(), t.signature.String(),
+			t.data}); item != nil {
 			chunks = append(chunks, model.Chunk{Reasoning: item})
 		}
 	}

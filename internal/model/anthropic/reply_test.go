@@ -31,7 +31,8 @@ func hear(t *testing.T, events ...string) (modeltest.Heard, error) {
 }
 
 const (
-	start = `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":1}}}`
+	start = `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":10,` +
+		`"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":1}}}`
 	text  = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}`
 	call  = `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"read","input":{}}}`
 	input = `{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`
@@ -62,7 +63,8 @@ func TestStopIsWhyTheReplyEnded(t *testing.T) {
 		}
 	}
 	got, err := hear(t, start, call, input, end("tool_use"), stop)
-	want := modeltest.Heard{Usage: usage, Stop: model.StopTools, Calls: []event.ToolCall{{ID: "toolu_1", Tool: "read", Input: json.RawMessage(`{"a":1}`)}}}
+	want := modeltest.Heard{Usage: usage, Stop: model.StopTools,
+		Calls: []event.ToolCall{{ID: "toolu_1", Tool: "read", Input: json.RawMessage(`{"a":1}`)}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("tool_use: %v, reply differs (-want +got):\n%s", err, diff)
 	}
@@ -108,11 +110,13 @@ func TestInputMayComeWithTheBlock(t *testing.T) {
 func TestUsageMayComeAtTheEndOnly(t *testing.T) {
 	t.Parallel()
 	got, err := hear(t, `{"type":"message_start","message":{"id":"m"}}`, text,
-		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":7,"cache_read_input_tokens":3,"output_tokens":5}}`, stop)
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":7,"cache_read_input_tokens":3,`+
+			`"output_tokens":5}}`, stop)
 	if diff := cmp.Diff(&model.Usage{InputTokens: 10, CachedTokens: 3, OutputTokens: 5}, got.Usage); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
-	got, err = hear(t, `{"type":"message_start","message":{"id":"m"}}`, text, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, stop)
+	got, err = hear(t, `{"type":"message_start","message":{"id":"m"}}`, text, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`,
+		stop)
 	if err != nil || got.Usage != nil {
 		t.Errorf("%+v, %v", got.Usage, err)
 	}

@@ -33,7 +33,8 @@ func (m *Model) continued(req model.Request, thinking *thinkingMode) []model.Mes
 	if !m.prefills(req, thinking) {
 		return provider.Messages(req)
 	}
-	return append(req.Messages[:len(req.Messages):len(req.Messages)], model.Message{Role: model.Assistant, Text: strings.TrimRight(req.Partial, blanks)})
+	return append(req.Messages[:len(req.Messages):len(req.Messages)], model.Message{Role: model.Assistant,
+		Text: strings.TrimRight(req.Partial, blanks)})
 }
 
 // blanks are characters that a prefill cannot end with.

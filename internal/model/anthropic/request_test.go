@@ -60,7 +60,10 @@ func TestRequestCarriesTheWholeConversation(t *testing.T) {
 			{Role: model.User, Text: "Thanks"},
 		},
 		Tools: []model.Tool{
-			{Name: "wiki_read", Description: "Reads a page.", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","maximum":12345678901234567890}},"required":["path"],"additionalProperties":false}`)},
+			{Name: "wiki_read", Description: "Reads a page.",
+				Schema: json.RawMessage(
+					`{"type":"object","properties":{"n":{"type":"integer","maximum":12345678901234567890}},"required":["path"],` +
+						`"additionalProperties":false}`)},
 			{Name: "clock"},
 		},
 		MaxTokens: 500,

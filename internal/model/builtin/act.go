@@ -9,12 +9,18 @@ import (
 )
 
 var (
-	commandAsked = regexp.MustCompile(politely + `(?:run|execute)\s+(?:the\s+)?(?:bash\s+|shell\s+)?(?:command\s+)?(?:["'“‘\x60](.+)["'”’\x60]\W*|(.+))$`)
-	fetchAsked   = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
-	fileWritten  = regexp.MustCompile(politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
-	savedToFile  = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new )?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
-	toolAsked    = regexp.MustCompile(politely + `(?:use|call)\s+(?:the\s+)?(?:tool\s+)?["'“‘\x60]?([A-Za-z][A-Za-z0-9_-]*)["'”’\x60]?(?:\s+with\s+(\{.*\}))?[.!?]?$`)
-	fileWanted   = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
+	commandAsked = regexp.MustCompile(
+		politely + `(?:run|execute)\s+(?:the\s+)?(?:bash\s+|shell\s+)?(?:command\s+)?(?:["'“‘\x60](.+)["'”’\x60]\W*|(.+))$`)
+	fetchAsked  = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
+	fileWritten = regexp.MustCompile(
+		politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named ` +
+			`)?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
+	savedToFile = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new ` +
+		`)?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
+	toolAsked = regexp.MustCompile(
+		politely + `(?:use|call)\s+(?:the\s+)?(?:tool\s+)?["'“‘\x60]?([A-Za-z][A-Za-z0-9_-]*)["'”’\x60]?(?:\s+with\s+(\{.*\}))?[.!?]?$`)
+	fileWanted = regexp.MustCompile(
+		politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
 )
 
 // answerCommand handles a sentence that requests a tool: run a command, make a request, write a
@@ -45,7 +51,8 @@ func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	if path == "" {
 		return r, false
 	}
-	return c.callTool("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"}, outcome), true
+	return c.callTool("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"},
+		outcome), true
 }
 
 // callTool calls a tool, and then reports the outcome.

@@ -21,7 +21,8 @@ func TestToolsThatActAreUsedWhenAskedFor(t *testing.T) {
 			"Give me the file out/report.csv":       `attach_file {"path":"out/report.csv"}`,
 		} {
 			req := user(question)
-			req.Tools = append(req.Tools, model.Tool{Name: "bash"}, model.Tool{Name: "http_request"}, model.Tool{Name: "write"}, model.Tool{Name: "attach_file"})
+			req.Tools = append(req.Tools, model.Tool{Name: "bash"}, model.Tool{Name: "http_request"}, model.Tool{Name: "write"},
+				model.Tool{Name: "attach_file"})
 			one := generate(t.Context(), builtin.New(), req)
 			if got := strings.Join(names(one.Calls), ";"); got != want {
 				t.Errorf("%q: %s", question, got)
@@ -36,10 +37,12 @@ func TestToolsThatActAreUsedWhenAskedFor(t *testing.T) {
 				t.Errorf("%q without the tool: %v %q", question, names(without.Calls), without.text())
 			}
 		}
-		for _, question := range []string{"Write a poem about files", "What does it cost to run a server?", "Where is the file format documented?"} {
+		for _, question := range []string{"Write a poem about files", "What does it cost to run a server?",
+			"Where is the file format documented?"} {
 			req := user(question)
 			req.Tools = append(req.Tools, model.Tool{Name: "bash"}, model.Tool{Name: "write"})
-			if got := strings.Join(names(generate(t.Context(), builtin.New(), req).Calls), ";"); strings.Contains(got, "bash") || strings.Contains(got, "write") {
+			if got := strings.Join(names(generate(t.Context(), builtin.New(), req).Calls), ";"); strings.Contains(got, "bash") ||
+				strings.Contains(got, "write") {
 				t.Errorf("%q: %s", question, got)
 			}
 		}

@@ -18,14 +18,20 @@ const (
 )
 
 var (
-	greeting   = regexp.MustCompile(`(?i)^\W*(hi|hello|hey|howdy|greetings|good (morning|afternoon|evening|day))( there| guide| parley| everyone)?\W*$`)
+	greeting = regexp.MustCompile(
+		`(?i)^\W*(hi|hello|hey|howdy|greetings|good (morning|afternoon|evening|day))( there| guide| parley| everyone)?\W*$`)
 	thanks     = regexp.MustCompile(`(?i)^\W*(thanks?|thank you|thx|cheers)\b.{0,40}$`)
-	capability = regexp.MustCompile(`(?i)^\W*(help|what can (you|i|we) (do|ask)( here| for (me|us))?|what do you do|who are you|what are you|how can you help( me| us)?|introduce yourself)\W*$`)
-	counting   = regexp.MustCompile(`(?i)^\W*(?:please |can you |could you )*count\b(.*)\bto (\d{1,9})\b`)
-	from       = regexp.MustCompile(`(?i)\bfrom (\d{1,9})\b`)
-	slow       = regexp.MustCompile(`(?i)\bslow`)
-	creative   = regexp.MustCompile(`(?i)^\W*(?:please |can you |could you |would you |will you |i want you to |i need you to |help me (?:to )?)*` +
-		`(write|draft|compose|translate|rewrite|rephrase|paraphrase|proofread|generate|create|make up|invent|imagine|brainstorm|implement|code|program|refactor|debug|design|predict|role-?play|sing|tell me an? (?:joke|story|poem)|chat with)\b`)
+	capability = regexp.MustCompile(
+		`(?i)^\W*(help|what can (you|i|we) (do|ask)( here| for (me|us))?|what do you do|who are you|what are you|how can you help( me| ` +
+			`us)?|introduce yourself)\W*$`)
+	counting = regexp.MustCompile(`(?i)^\W*(?:please |can you |could you )*count\b(.*)\bto (\d{1,9})\b`)
+	from     = regexp.MustCompile(`(?i)\bfrom (\d{1,9})\b`)
+	slow     = regexp.MustCompile(`(?i)\bslow`)
+	creative = regexp.MustCompile(
+		`(?i)^\W*(?:please |can you |could you |would you |will you |i want you to |i need you to |help me (?:to )?)*` +
+			`(write|draft|compose|translate|rewrite|rephrase|paraphrase|proofread|generate|create|make ` +
+			`up|invent|imagine|brainstorm|implement|code|program|refactor|debug|design|predict|role-?play|sing|tell me an? ` +
+			`(?:joke|story|poem)|chat with)\b`)
 )
 
 // answerMessage returns the reply to a message that is not a script.
@@ -39,7 +45,8 @@ func (c conversation) answerMessage() reply {
 	case q == "" || capability.MatchString(q):
 		return c.introductionReply()
 	case greeting.MatchString(q):
-		return sayText("Hello! I am the built-in guide. Ask me how Parley works or what this workspace's wiki says; “What can you do?” tells you more.")
+		return sayText(
+			"Hello! I am the built-in guide. Ask me how Parley works or what this workspace's wiki says; “What can you do?” tells you more.")
 	case thanks.MatchString(q):
 		return sayText("You are welcome.")
 	}
@@ -62,7 +69,9 @@ func (c conversation) answerMessage() reply {
 		return r
 	}
 	if creative.MatchString(q) {
-		return sayText("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
+		return sayText(
+			"That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make " +
+				"nothing up.\n\n" + realModel)
 	}
 	return c.searchDocuments()
 }
@@ -88,7 +97,8 @@ func (c conversation) introductionReply() reply {
 		b.WriteString("- Run `ls -la`\n")
 	}
 	b.WriteString("- What is 12*7+3?\n- Count slowly to 50\n\n" +
-		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guides/guide-model.md lists them.\n\n" +
+		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guides/guide-model.md " +
+		"lists them.\n\n" +
 		"For everything else you want a real model. " + realModel)
 	return sayText(b.String())
 }

@@ -49,7 +49,8 @@ func TestShortAnswers(t *testing.T) {
 
 func TestOrdinaryMessagesAreNotTakenForSums(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		for _, message := range []string{"2026-10-05", "call me at 555", "what is 7", "+49 30 1234567 please", "v1.2.3", strings.Repeat("1+", 500) + "1"} {
+		for _, message := range []string{"2026-10-05", "call me at 555", "what is 7", "+49 30 1234567 please", "v1.2.3",
+			strings.Repeat("1+", 500) + "1"} {
 			if s := generate(t.Context(), builtin.New(), user(message)); strings.Contains(s.text(), " = ") {
 				t.Errorf("%q: %q", message, s.text())
 			}
@@ -62,7 +63,8 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 		g := builtin.New()
 		req := user("What is our hotel policy?")
 		s := generate(t.Context(), g, req)
-		if got := names(s.Calls); len(got) != 1 || got[0] != `search {"query":"What is our hotel policy?"}` || s.Stop != model.StopTools || s.text() != "" {
+		if got := names(s.Calls); len(got) != 1 || got[0] != `search {"query":"What is our hotel policy?"}` || s.Stop != model.StopTools ||
+			s.text() != "" {
 			t.Fatalf("%q", got)
 		}
 		req = answered(req, s, "policies/hotel.txt:4: Hotels | a policy\nwiki/a/travel.md:1: Travel | The hotel policy")
@@ -85,15 +87,19 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 
 func TestAttachmentsAnswerQuestions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		const travel = "# Hotels\n\nThe limit for a hotel is 140 euros a night. Breakfast is not included.\n\n# Trains\n\nTrains are booked in second class."
+		const travel = "# Hotels\n\nThe limit for a hotel is 140 euros a night. Breakfast is not included.\n\n# Trains\n\nTrains are " +
+			"booked in second class."
 		quoted, err := json.Marshal(travel)
 		if err != nil {
 			t.Fatal(err)
 		}
-		block := fmt.Sprintf("\n\n<attachment name=%q type=%q>\n%s\n</attachment>\n\n[tools find what is attached at attachments/travel.md]", "travel.md", "text/markdown", quoted)
+		block := fmt.Sprintf(
+			"\n\n<attachment name=%q type=%q>\n%s\n</attachment>\n\n[tools find what is attached at attachments/travel.md]", "travel.md",
+			"text/markdown", quoted)
 		pdf := model.File{Name: "paper.pdf", MIME: "application/pdf", Text: "[page 1]\nThe invoice number is R-4711."}
 		for message, want := range map[string]string{
-			"What is the limit for a hotel?": "140 euros a night", "Summarise the attachment": "travel.md** in short", "": "From the attachment travel.md", "What is the invoice number?": "R-4711",
+			"What is the limit for a hotel?": "140 euros a night", "Summarise the attachment": "travel.md** in short",
+			"": "From the attachment travel.md", "What is the invoice number?": "R-4711",
 		} {
 			req := user(message + block)
 			req.Messages[len(req.Messages)-1].Files = []model.File{pdf}
@@ -107,7 +113,9 @@ func TestAttachmentsAnswerQuestions(t *testing.T) {
 // TestEmptyAttachment summarizes a file without content.
 func TestEmptyAttachment(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		req := user("Summarise the attachment\n\n<attachment name=\"a.txt\" type=\"text/plain\">\n\"\"\n</attachment>\n\n[tools find what is attached at attachments/a.txt]")
+		req := user(
+			"Summarise the attachment\n\n<attachment name=\"a.txt\" type=\"text/plain\">\n\"\"\n</attachment>\n\n[tools find what is " +
+				"attached at attachments/a.txt]")
 		if got := generate(t.Context(), builtin.New(), req).text(); got != "The attachment a.txt is empty." {
 			t.Error(got)
 		}
@@ -118,13 +126,15 @@ func TestEmptyAttachment(t *testing.T) {
 func TestAttachmentsWithoutText(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for note, want := range map[string]string{
-			"[The PDF has no text that can be read: it is not a valid PDF, or of a kind that is not supported.]": "The attachment a.pdf has no text that can be read: it is not a valid PDF, or of a kind that is not supported.",
-			"[The PDF has no text: its pages are images, or empty.]":                                             "The attachment a.pdf has no text: its pages are images, or empty.",
-			"\n[cut here: the text has 9 bytes]":                                                                 "I cannot read the attachment a.pdf: cut here: the text has 9 bytes.",
-			"":                                                                                                   "I cannot read the attachment a.pdf.",
+			"[The PDF has no text that can be read: it is not a valid PDF, or of a kind that is not supported.]": "The attachment " +
+				"a.pdf has no text that can be read: it is not a valid PDF, or of a kind that is not supported.",
+			"[The PDF has no text: its pages are images, or empty.]": "The attachment a.pdf has no text: its pages are images, or empty.",
+			"\n[cut here: the text has 9 bytes]":                     "I cannot read the attachment a.pdf: cut here: the text has 9 bytes.",
+			"":                                                       "I cannot read the attachment a.pdf.",
 		} {
 			for question, rest := range map[string]string{"Summarise the attached PDF": "", "": "", "What is 12*7+3?": "\n\n12*7+3 = 87"} {
-				req := user(question + "\n\n[attached: a.pdf, application/pdf, 16 bytes]\n\n[tools find what is attached at \"/workspace/attachments/a.pdf\"]")
+				req := user(question + "\n\n[attached: a.pdf, application/pdf, 16 bytes]\n\n[tools find what is attached at " +
+					"\"/workspace/attachments/a.pdf\"]")
 				if note == "" {
 					req = user(question + "\n\n[attached: a.pdf, application/pdf, 16 bytes; its content is not shown]")
 				} else {
@@ -141,9 +151,12 @@ func TestAttachmentsWithoutText(t *testing.T) {
 // TestSentencesOfPDFs summarizes a PDF: sentences end neither at abbreviations nor with marks of pages.
 func TestSentencesOfPDFs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		const first, second = "Mr. Miller of the U.S. office ordered goods, e.g. Trains and chairs, as shown in fig. 3 on p. 4 of the order.", "Prof. J. Smith paid the invoice."
+		const first,
+			second = "Mr. Miller of the U.S. office ordered goods, e.g. Trains and chairs, as shown in fig. 3 on p. 4 of the order.",
+			"Prof. J. Smith paid the invoice."
 		req := user("Summarise the attachment")
-		req.Messages[len(req.Messages)-1].Files = []model.File{{Name: "a.pdf", MIME: "application/pdf", Text: "[page 1]\n" + first + " He paid in May.\n\n[page 2]\n" + second + "\n"}}
+		req.Messages[len(req.Messages)-1].Files = []model.File{{Name: "a.pdf", MIME: "application/pdf",
+			Text: "[page 1]\n" + first + " He paid in May.\n\n[page 2]\n" + second + "\n"}}
 		got := generate(t.Context(), builtin.New(), req).text()
 		if !strings.Contains(got, "- "+first+"\n") || !strings.Contains(got, "- "+second+"\n") || strings.Contains(got, "[page") {
 			t.Errorf("%s", got)
@@ -194,7 +207,8 @@ func TestEveryConversationEnds(t *testing.T) {
 				}
 				var outputs []string
 				for range s.Calls {
-					outputs = append(outputs, rapid.OneOf(rapid.String(), rapid.StringMatching(`([a-z/]{1,9}(\.md|\.csv)?:[0-9]{1,2}: [a-z ]{0,20}\n){0,5}`)).Draw(r, "output"))
+					outputs = append(outputs, rapid.OneOf(rapid.String(),
+						rapid.StringMatching(`([a-z/]{1,9}(\.md|\.csv)?:[0-9]{1,2}: [a-z ]{0,20}\n){0,5}`)).Draw(r, "output"))
 				}
 				req = answered(req, s, outputs...)
 			}

@@ -14,7 +14,8 @@ import (
 type attachment struct{ name, text string }
 
 var (
-	attachmentBlock = regexp.MustCompile(`\n\n<attachment name=("(?:[^"\\]|\\.)*") type="(?:[^"\\]|\\.)*"( note="[^"]*")?>\n("(?:[^"\\]|\\.)*")\n</attachment>`)
+	attachmentBlock = regexp.MustCompile(
+		`\n\n<attachment name=("(?:[^"\\]|\\.)*") type="(?:[^"\\]|\\.)*"( note="[^"]*")?>\n("(?:[^"\\]|\\.)*")\n</attachment>`)
 	attachmentBare  = regexp.MustCompile(`(?m)\n\n\[attached: (.*), [^,\n]*, \d+ bytes; its content is not shown\]$`)
 	pageMark        = regexp.MustCompile(`(?m)^\[page \d+\](?:\n|$)`)
 	attachmentNote  = regexp.MustCompile(`(?m)\n\n\[(?:attached: |tools find what is attached at |The content of ").*\]$`)
@@ -75,7 +76,9 @@ func (c conversation) fromAttachments() found {
 	for _, a := range c.attachments {
 		sections = append(sections, search.Split(a.name, a.text)...)
 	}
-	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return "the attachment " + h.Doc })
+	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string {
+		return "the attachment " + h.Doc
+	})
 }
 
 // summariseAttachments writes the main points of the attachments.

@@ -70,7 +70,8 @@ func TestTallyFindsWhatIsWrong(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		broken := slices.Clone(deltas)
 		i, j := rapid.IntRange(0, 18).Draw(r, "i"), rapid.IntRange(0, 19).Draw(r, "j")
-		switch rapid.SampledFrom([]string{"lost", "twice", "swapped", "last lost", "cut", "garbage", "other text", "one for another", "more"}).Draw(r, "fault") {
+		switch rapid.SampledFrom([]string{"lost", "twice", "swapped", "last lost", "cut", "garbage", "other text", "one for another",
+			"more"}).Draw(r, "fault") {
 		case "lost":
 			broken = slices.Delete(broken, i, i+1)
 		case "twice":

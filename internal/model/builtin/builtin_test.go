@@ -218,7 +218,8 @@ func TestMistakesAreExplained(t *testing.T) {
 			"@text 5 deltas of 3 bytes at 2/s ": "",
 		} {
 			s := generate(t.Context(), g, user(script))
-			if s.Err != nil || want != "" && (!strings.Contains(s.text(), want) || len(s.Calls) > 0) || want == "" && strings.Contains(s.text(), "mistake") {
+			if s.Err != nil || want != "" && (!strings.Contains(s.text(), want) || len(s.Calls) > 0) ||
+				want == "" && strings.Contains(s.text(), "mistake") {
 				t.Errorf("%q: %+v", script, s)
 			}
 		}
@@ -258,7 +259,8 @@ func requests() *rapid.Generator[model.Request] {
 		}),
 		rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("@say %d words", rapid.IntRange(0, 300).Draw(t, "words")) }),
 		rapid.Custom(func(t *rapid.T) string {
-			return fmt.Sprintf("@text %d deltas of %d bytes at %d/s", rapid.IntRange(0, 200).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "size"), rapid.IntRange(0, 50).Draw(t, "rate"))
+			return fmt.Sprintf("@text %d deltas of %d bytes at %d/s", rapid.IntRange(0, 200).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t,
+				"size"), rapid.IntRange(0, 50).Draw(t, "rate"))
 		}),
 	)
 	message := rapid.OneOf(

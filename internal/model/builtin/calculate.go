@@ -8,9 +8,11 @@ import (
 )
 
 var (
-	sumQuestion = regexp.MustCompile(`(?i)^\W*?(?:please )?(?:what(?:'s|’s| is| are)|how much (?:is|are|makes?)|calculate|compute|evaluate|solve)?\s*([-+(.\d][-+*/×÷·x^%().,\d\s]*?)\s*[=?.!]*\s*$`)
-	date        = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
-	sumLike     = regexp.MustCompile(`[\d)]\s*[-+*/×÷·x^%]\s*[-+(.\d]`)
+	sumQuestion = regexp.MustCompile(
+		`(?i)^\W*?(?:please )?(?:what(?:'s|’s| is| are)|how much ` +
+			`(?:is|are|makes?)|calculate|compute|evaluate|solve)?\s*([-+(.\d][-+*/×÷·x^%().,\d\s]*?)\s*[=?.!]*\s*$`)
+	date    = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
+	sumLike = regexp.MustCompile(`[\d)]\s*[-+*/×÷·x^%]\s*[-+(.\d]`)
 )
 
 // The limits of calculations: characters of an expression, and bits of a number, which are about

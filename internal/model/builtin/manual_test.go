@@ -13,7 +13,8 @@ func TestInternalsAnswerLast(t *testing.T) {
 			t.Fatalf("%s competes with the pages for users", h.Doc)
 		}
 	}
-	for question, page := range map[string]string{"What is a group commit of the appender?": internals + "design.md", "Which rule is proved by TestKilledMidText?": internals + "conformance.md"} {
+	for question, page := range map[string]string{"What is a group commit of the appender?": internals + "design.md",
+		"Which rule is proved by TestKilledMidText?": internals + "conformance.md"} {
 		if got := consultManual(question).text; !strings.Contains(got, "docs/"+page) {
 			t.Errorf("%s is not answered from %s: %q", question, page, got)
 		}

@@ -98,7 +98,8 @@ func parseScript(text string) (p program, ok bool) {
 		}
 	}
 	if len(mistakes) > 0 {
-		p.steps = []reply{sayText("This script has mistakes; docs/guides/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
+		p.steps = []reply{sayText("This script has mistakes; docs/guides/guide-model.md explains the directives.\n\n" +
+			strings.Join(mistakes, "\n"))}
 		return p, ok
 	}
 	return s.program, ok
@@ -222,7 +223,8 @@ func (s *script) directError(arg string) error {
 	if len(fields) == 0 || !slices.Contains(codes, event.Code(fields[0])) || len(fields) > 1 && fields[1] != "once" {
 		return fmt.Errorf("write @error model_error, model_overloaded or content_refused, and once behind it if it shall pass")
 	}
-	fail := &model.Error{Code: event.Code(fields[0]), Message: "The script asked for this failure.", Retryable: fields[0] == string(event.ModelOverloaded)}
+	fail := &model.Error{Code: event.Code(fields[0]), Message: "The script asked for this failure.",
+		Retryable: fields[0] == string(event.ModelOverloaded)}
 	p := part{fail: fail}
 	if len(fields) > 1 {
 		fail.Retryable, p.once = true, s.line

@@ -214,5 +214,6 @@ func (c conversation) nothingFound() reply {
 	if c.offered["search"] {
 		where = "this workspace's knowledge or in Parley's documentation"
 	}
-	return sayText("I found nothing about that in " + where + ". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)
+	return sayText("I found nothing about that in " + where +
+		". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)
 }

@@ -77,7 +77,8 @@ func (c conversation) runSkill(s skill) reply {
 	read := 0
 	for _, r := range c.results {
 		if said := summarizePage(r.output); r.call.Tool == "wiki_read" && !r.failed && len(said) > 0 {
-			fmt.Fprintf(&b, "\nFrom the wiki page %s:\n\n- %s\n", argumentOf(r.call, "page", ""), strings.Join(said[:min(len(said), points)], "\n- "))
+			fmt.Fprintf(&b, "\nFrom the wiki page %s:\n\n- %s\n", argumentOf(r.call, "page", ""),
+				strings.Join(said[:min(len(said), points)], "\n- "))
 			read++
 		}
 	}
@@ -90,7 +91,8 @@ func (c conversation) runSkill(s skill) reply {
 	if len(s.inputs) > 0 {
 		with = " with its inputs: " + strings.Join(s.inputs, ", ") + "."
 	}
-	fmt.Fprintf(&b, "\nI am the built-in guide and have %s. To carry it out needs a real language model, which gets the whole text%s %s", did, with, realModel)
+	fmt.Fprintf(&b, "\nI am the built-in guide and have %s. To carry it out needs a real language model, which gets the whole text%s %s",
+		did, with, realModel)
 	return sayText(b.String())
 }
 

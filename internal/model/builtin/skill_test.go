@@ -35,7 +35,8 @@ func TestASkillsInputsAreNeverRepeated(t *testing.T) {
 	o := openOffice(t)
 	bodies := []string{
 		"# Bare", "Only text that names nothing.", "# Read\n\nRead the wiki page `onboarding`. Then write.", "Read the wiki page `nowhere`.",
-		"Summarise the wiki page", "What is the question?", "Count slowly to 3", "İİİİ wiki page `security`", "First.\n<inputs>\n{}\n</inputs>\nRead the wiki pages `security`, `expenses`",
+		"Summarise the wiki page", "What is the question?", "Count slowly to 3", "İİİİ wiki page `security`",
+		"First.\n<inputs>\n{}\n</inputs>\nRead the wiki pages `security`, `expenses`",
 	}
 	for _, k := range []string{"monthly_report", "onboarding-checklist", "summarise"} {
 		document, err := demo.Skills.ReadFile("skills/" + k + "/SKILL.md")
@@ -47,7 +48,8 @@ func TestASkillsInputsAreNeverRepeated(t *testing.T) {
 	}
 	for _, body := range bodies {
 		answer, references := o.talk(t, prompt(t, body, values))
-		if strings.Contains(answer+strings.Join(references, ""), "hunter2") || !strings.Contains(answer, "OPENAI_API_KEY") || !strings.Contains(answer, "page") {
+		if strings.Contains(answer+strings.Join(references, ""), "hunter2") || !strings.Contains(answer, "OPENAI_API_KEY") ||
+			!strings.Contains(answer, "page") {
 			t.Errorf("%s\nis answered, from %q,\n%s", body, references, answer)
 		}
 	}
@@ -62,7 +64,8 @@ func TestASkillIsAnsweredFromThePagesItNames(t *testing.T) {
 	}
 	k, _ := skill.Parse(string(document))
 	answer, references := o.talk(t, prompt(t, k.Body, `{"role":"x","remote":true}`))
-	for _, want := range []string{"**Onboarding checklist**", "From the wiki page onboarding:\n\n- Your first two weeks", "From the wiki page security:\n\n- ", "with its inputs: remote, role."} {
+	for _, want := range []string{"**Onboarding checklist**", "From the wiki page onboarding:\n\n- Your first two weeks",
+		"From the wiki page security:\n\n- ", "with its inputs: remote, role."} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("no %q in\n%s", want, answer)
 		}
@@ -84,7 +87,8 @@ func TestASkillCanBeAScript(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// The name of a call is stored: it must not depend on the values.
-		other := generate(t.Context(), builtin.New(), user(prompt(t, "A comment.\n@say hello\n@call grep {\"pattern\":\"x\"}\n@say bye", `{"a":1}`)))
+		other := generate(t.Context(), builtin.New(), user(prompt(t, "A comment.\n@say hello\n@call grep {\"pattern\":\"x\"}\n@say bye",
+			`{"a":1}`)))
 		if other.Calls[0].ID != s.Calls[0].ID {
 			t.Errorf("the inputs are in the name of a call: %s, %s", s.Calls[0].ID, other.Calls[0].ID)
 		}

@@ -38,7 +38,8 @@ func TestPaceIsKept(t *testing.T) {
 		}
 		// The pauses and paces add up.
 		s := generate(t.Context(), builtin.New(), user("@wait 10s\n@text 2 deltas at 1/s\n@wait 5s\n@text 1 delta"))
-		if want := []time.Duration{10 * time.Second, 11 * time.Second, 16 * time.Second}; len(s.At) != 3 || s.At[0] != want[0] || s.At[1] != want[1] || s.At[2] != want[2] {
+		if want := []time.Duration{10 * time.Second, 11 * time.Second, 16 * time.Second}; len(s.At) != 3 || s.At[0] != want[0] ||
+			s.At[1] != want[1] || s.At[2] != want[2] {
 			t.Errorf("deltas at %v, want %v", s.At, want)
 		}
 	})
@@ -128,7 +129,8 @@ func TestTextIsWhatWasAskedFor(t *testing.T) {
 
 func TestScriptBuilderWritesWhatIsUnderstood(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		script := builtin.Script("").Say(3).Wait(1500*time.Millisecond).Text(2, 5, 0.5).Call("wiki_read", `{"page":"a"}`).Line("@say %s", "two\nlines")
+		script := builtin.Script("").Say(3).Wait(1500*time.Millisecond).Text(2, 5, 0.5).Call("wiki_read", `{"page":"a"}`).Line("@say %s",
+			"two\nlines")
 		req := user(script.String())
 		s := generate(t.Context(), builtin.New(), req)
 		if s.text() != builtin.Words(3)+builtin.Deltas(2, 5) || len(s.Calls) != 1 || s.At[4]-s.At[3] != 2*time.Second {

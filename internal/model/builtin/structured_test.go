@@ -104,9 +104,10 @@ func TestAnswersAreMadeOfWhatWasSaid(t *testing.T) {
 func TestScriptsSayWhichAnswersAreGiven(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string][]string{
-		"@say Hi.\n@structured {\"answer\":\"x\"}":                                         {`{"answer":"x"}`},
-		"@structured {\"answer\":1}\n@say Hi.\n@structured [2]\n@call read\n@say Bye.":     {`{"answer":1}`, `[2]`, `{"answer":"text"}`},
-		"@structured {\"answer\":\n@say Hi.":                                               {`{"_malformed":"{\"answer\":"}`, `{"answer":"text"}`},
+		"@say Hi.\n@structured {\"answer\":\"x\"}":                                     {`{"answer":"x"}`},
+		"@structured {\"answer\":1}\n@say Hi.\n@structured [2]\n@call read\n@say Bye.": {`{"answer":1}`, `[2]`, `{"answer":"text"}`},
+		"@structured {\"answer\":\n@say Hi.": {`{"_malformed":"{\"answer\":"}`,
+			`{"answer":"text"}`},
 		"@say Hi.\n@structured none\n@structured {}\n@structured {\"answer\":\"at last\"}": {`!{}`, `!{"answer":"at last"}`},
 		"@structured {\"a\":1}\n@structured none\n@structured not json\n@say Hi.":          {`{"a":1}`, `!not json`, `!{"answer":"text"}`},
 		"@repeat 3\n@structured none\n@structured [1]":                                     {`![1]`, `![1]`, `![1]`, `!{"answer":"text"}`},
@@ -158,7 +159,8 @@ func TestImagesAreSeen(t *testing.T) {
 		want   string
 	}{
 		{"", []model.Image{png}, "I see one image, image/png, 70 bytes."},
-		{"What is 1+1?", []model.Image{png, {MIME: "image/gif", Data: []byte("GIF")}}, "I see 2 images: image/png, 70 bytes; image/gif, 3 bytes.\n\n1+1 = 2"},
+		{"What is 1+1?", []model.Image{png, {MIME: "image/gif", Data: []byte("GIF")}},
+			"I see 2 images: image/png, 70 bytes; image/gif, 3 bytes.\n\n1+1 = 2"},
 		{"@say Hi.", []model.Image{png}, "Hi."},
 	} {
 		req := model.Request{Messages: []model.Message{

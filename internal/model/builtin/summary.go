@@ -18,9 +18,12 @@ const summarySentences = 5
 
 var (
 	summaryAsked = regexp.MustCompile(`(?i)\b(?:summari[sz]e|summary of|sum up|tl;?dr)\b:?\s*(.*)$`)
-	pageNamed    = regexp.MustCompile(`(?i)^(?:me |us )?(?:the |our |a )?(?:wiki )?page\s+(?:called |named |about |on )?["'“‘\x60]?([^"'”’\x60?!]+)`)
+	pageNamed    = regexp.MustCompile(
+		`(?i)^(?:me |us )?(?:the |our |a )?(?:wiki )?page\s+(?:called |named |about |on )?["'“‘\x60]?([^"'”’\x60?!]+)`)
 	pageTrailing = regexp.MustCompile(`(?i)^(?:me |us )?(?:the |our )?["'“‘\x60]?([^"'”’\x60?!]+?)["'”’\x60]?\s+(?:wiki )?page\b`)
-	pageAsked    = regexp.MustCompile(`(?i)^\W*(?:please )?(?:what does|what's in|what is in|read|show)\s+(?:me )?(?:the |our )?wiki page\s+["'“‘\x60]?([^"'”’\x60?!]+?)["'”’\x60]?(?:\s+says?|\s+contains?|\s+to me)?\W*$`)
+	pageAsked    = regexp.MustCompile(
+		`(?i)^\W*(?:please )?(?:what does|what's in|what is in|read|show)\s+(?:me )?(?:the |our )?wiki ` +
+			`page\s+["'“‘\x60]?([^"'”’\x60?!]+?)["'”’\x60]?(?:\s+says?|\s+contains?|\s+to me)?\W*$`)
 )
 
 // summaryOf finds the page in "Summarise the wiki page onboarding".

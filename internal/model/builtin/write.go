@@ -11,8 +11,10 @@ import (
 
 var (
 	politely    = `(?is)^\W*(?:please |can you |could you |would you )*`
-	pageWritten = regexp.MustCompile(politely + `(?:write|save|put|store|create|make|update|change|replace)\b[^:\n]{0,80}?\bwiki page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\n]+?)["'”’\x60]?\s*:\s*(.+)$`)
-	savedToPage = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|on|as|to|into|onto)\s+(?:the |our |a )?(?:new )?wiki page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:?!\n]+?)["'”’\x60]?\W*$`)
+	pageWritten = regexp.MustCompile(politely + `(?:write|save|put|store|create|make|update|change|replace)\b[^:\n]{0,80}?\bwiki ` +
+		`page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\n]+?)["'”’\x60]?\s*:\s*(.+)$`)
+	savedToPage = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|on|as|to|into|onto)\s+(?:the |our |a )?(?:new ` +
+		`)?wiki page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:?!\n]+?)["'”’\x60]?\W*$`)
 	approval    = regexp.MustCompile(`(?i)^\W*(?:please )?(?:ask|request|show)\b.{0,30}\b(?:approval|permission|approve)\b.{0,30}$`)
 	quoted      = regexp.MustCompile(`(?s)^["'“‘\x60](.*)["'”’\x60]$`)
 	pageVersion = regexp.MustCompile(`^\[version (\d{1,9})\]`)
@@ -59,9 +61,11 @@ func (c conversation) askApproval() reply {
 	if r, ok := c.findResult("wiki_write"); ok {
 		return reportOutcome(r, "The call went through. ")
 	}
-	return plannedCall("I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
-		"with `parley permissions update wiki_write ask` it asks always.",
-		askFor("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
+	return plannedCall(
+		"I am going to write the wiki page approval-demo. An approver has to allow that first, unless your key has the scope wiki:write; "+
+			"with `parley permissions update wiki_write ask` it asks always.",
+		askFor("wiki_write", map[string]any{"page": "approval-demo",
+			"content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
 }
 
 // plannedCall returns a call after a text with its purpose, which approvers read.

@@ -15,13 +15,16 @@ func TestGuideWritesWikiPages(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	for _, c := range []struct{ message, says, page, content string }{
-		{"Save “Trains first.” to the wiki page travel", `Done. The wiki page "travel" is written; it is at version 1.`, "travel", "Trains first."},
+		{"Save “Trains first.” to the wiki page travel", `Done. The wiki page "travel" is written; it is at version 1.`, "travel",
+			"Trains first."},
 		{"write Trains second to the wiki page travel!", `at version 2.`, "travel", "Trains second"},
 		{"Please update the wiki page travel: Trains third:\n\n- no planes", `at version 3.`, "travel", "Trains third:\n\n- no planes"},
 		{"create a wiki page called handbook/food: Eat.", `"handbook/food" is written; it is at version 1.`, "handbook/food", "Eat."},
 		{"Put 'a: b' in the wiki page colons", `"colons" is written`, "colons", "a: b"},
-		{"Ask me for approval", "The call went through.", "approval-demo", "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"},
-		{"please ask for my permission", "The call went through. The wiki page \"approval-demo\" is written; it is at version 1.", "approval-demo", ""},
+		{"Ask me for approval", "The call went through.", "approval-demo",
+			"# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"},
+		{"please ask for my permission", "The call went through. The wiki page \"approval-demo\" is written; it is at version 1.",
+			"approval-demo", ""},
 	} {
 		answer, _ := o.talk(t, c.message)
 		if !strings.Contains(answer, c.says) {
@@ -50,8 +53,9 @@ func TestGuideSaysWhatItIsGoingToWrite(t *testing.T) {
 			t.Error(diff)
 		}
 		for output, want := range map[string][2]string{
-			"[version 3]\nPlanes first.": {"I am going to replace version 3 of the wiki page travel.", `wiki_write {"content":"Trains first.","expected_version":3,"page":"travel"}`},
-			"Planes first.":              {"I am going to make the wiki page travel.", `wiki_write {"content":"Trains first.","page":"travel"}`},
+			"[version 3]\nPlanes first.": {"I am going to replace version 3 of the wiki page travel.",
+				`wiki_write {"content":"Trains first.","expected_version":3,"page":"travel"}`},
+			"Planes first.": {"I am going to make the wiki page travel.", `wiki_write {"content":"Trains first.","page":"travel"}`},
 		} {
 			then := answered(req, read, output)
 			plan := generate(t.Context(), g, then)

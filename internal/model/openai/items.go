@@ -148,7 +148,8 @@ func (m *Model) replyItems(msg model.Message) (items []any) {
 	}
 	add(m.service.ReasoningAt(msg, true, 0))
 	for i, c := range msg.Calls {
-		items = append(items, inputItem{Type: "function_call", CallID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool), Arguments: string(provider.Arguments(c.Input))})
+		items = append(items, inputItem{Type: "function_call", CallID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool),
+			Arguments: string(provider.Arguments(c.Input))})
 		add(m.service.ReasoningAt(msg, true, i+1))
 	}
 	return items

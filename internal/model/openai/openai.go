@@ -150,5 +150,7 @@ func (m *Model) readReply(s *chunkStream, r incoming, yield func(model.Chunk, er
 
 // chat makes one request of Chat Completions and yields the reply.
 func (m *Model) chat(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
-	return m.stream(ctx, provider.Call{Method: http.MethodPost, Path: "chat/completions", Body: body}, func() incoming { return newReply(req) })
+	return m.stream(ctx, provider.Call{Method: http.MethodPost, Path: "chat/completions", Body: body}, func() incoming {
+		return newReply(req)
+	})
 }

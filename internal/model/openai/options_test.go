@@ -13,10 +13,12 @@ import (
 func TestOptionsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	half, seed := 0.5, int64(7)
-	req := model.Request{Options: model.Options{Temperature: &half, TopP: &half, Stop: []string{"END"}, Seed: &seed}, MustCall: true, OneCall: true,
-		Tools: []model.Tool{{Name: "a", Schema: json.RawMessage(`{"type":"object"}`)}}}
+	req := model.Request{Options: model.Options{Temperature: &half, TopP: &half, Stop: []string{"END"}, Seed: &seed}, MustCall: true,
+		OneCall: true,
+		Tools:   []model.Tool{{Name: "a", Schema: json.RawMessage(`{"type":"object"}`)}}}
 	got, _ := sent(t, req)
-	for name, want := range map[string]any{"temperature": json.Number("0.5"), "top_p": json.Number("0.5"), "seed": json.Number("7"), "stop": []any{"END"}, "tool_choice": "required", "parallel_tool_calls": false} {
+	for name, want := range map[string]any{"temperature": json.Number("0.5"), "top_p": json.Number("0.5"), "seed": json.Number("7"),
+		"stop": []any{"END"}, "tool_choice": "required", "parallel_tool_calls": false} {
 		if !reflect.DeepEqual(got[name], want) {
 			t.Errorf("%s = %v", name, got[name])
 		}

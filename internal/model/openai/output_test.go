@@ -22,18 +22,20 @@ func TestStrictIsPromisedOnlyWhereOpenAICan(t *testing.T) {
 		`{"type":"array","items":{"enum":["a","b"]}}`:                                  true, // wrapped
 		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`: true,
 		`{"type":"object"}`: false,
-		`{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}`:                                                                                               false,
-		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`:                                                                                                                         false,
-		`{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}`:                                                                                                           false,
-		`{"type":"object","properties":{"a":true},"required":["a"],"additionalProperties":false}`:                                                                                                         false,
-		`{"type":"object","properties":{"a":{"type":"object"}},"required":["a"],"additionalProperties":false}`:                                                                                            false,
-		`{"type":"object","properties":{"a":{"type":"string","minLength":1}},"required":["a"],"additionalProperties":false}`:                                                                              false,
-		`{"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"],"additionalProperties":false}`:                                                                              false,
-		`{"type":"object","properties":{"a":{"type":"string","format":"uri"}},"required":["a"],"additionalProperties":false}`:                                                                             false,
-		`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=a)b"}},"required":["a"],"additionalProperties":false}`:                                                                        false,
-		`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}},"required":["a"],"additionalProperties":false}`:                                                                                false,
-		`{"type":"object","properties":{"a":{"$ref":"#/$defs/n","title":"x"}},"required":["a"],"additionalProperties":false,"$defs":{"n":{"type":"string"}}}`:                                             false,
-		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":false}}},"required":["a"],"additionalProperties":false}`: false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}`:                        false,
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`:                                                  false,
+		`{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}`:                                    false,
+		`{"type":"object","properties":{"a":true},"required":["a"],"additionalProperties":false}`:                                  false,
+		`{"type":"object","properties":{"a":{"type":"object"}},"required":["a"],"additionalProperties":false}`:                     false,
+		`{"type":"object","properties":{"a":{"type":"string","minLength":1}},"required":["a"],"additionalProperties":false}`:       false,
+		`{"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"],"additionalProperties":false}`:       false,
+		`{"type":"object","properties":{"a":{"type":"string","format":"uri"}},"required":["a"],"additionalProperties":false}`:      false,
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=a)b"}},"required":["a"],"additionalProperties":false}`: false,
+		`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}},"required":["a"],"additionalProperties":false}`:         false,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/n","title":"x"}},"required":["a"],"additionalProperties":false,` +
+			`"$defs":{"n":{"type":"string"}}}`: false,
+		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string"}},` +
+			`"additionalProperties":false}}},"required":["a"],"additionalProperties":false}`: false,
 		deep: false,
 	} {
 		got, _ := sentToOpenAI(t, model.Request{System: "Be kind.", Output: &model.Output{Name: "final answer", Schema: json.RawMessage(schema)}})
@@ -50,7 +52,8 @@ func TestStrictIsPromisedOnlyWhereOpenAICan(t *testing.T) {
 
 func TestOtherServersAreToldTheSchemaToo(t *testing.T) {
 	t.Parallel()
-	got, _ := sent(t, model.Request{System: "Be kind.", Output: &model.Output{Name: "x", Schema: json.RawMessage(`{"type":"object","title":"T"}`)}})
+	got, _ := sent(t, model.Request{System: "Be kind.", Output: &model.Output{Name: "x",
+		Schema: json.RawMessage(`{"type":"object","title":"T"}`)}})
 	system := got["messages"].([]any)[0].(map[string]any)["content"].(string)
 	if !strings.HasPrefix(system, "Be kind.\n\n") || !strings.HasSuffix(system, `{"type":"object","title":"T"}`) {
 		t.Errorf("system text %q", system)

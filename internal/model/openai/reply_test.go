@@ -27,11 +27,13 @@ func hear(t *testing.T, req model.Request, chunks ...string) (modeltest.Heard, e
 
 // delta returns the chunk of one delta.
 func delta(members string) string {
-	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{` + members + `},"finish_reason":null}]}`
+	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{` + members +
+		`},"finish_reason":null}]}`
 }
 
 func finish(reason string) string {
-	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"` + reason + `"}]}`
+	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"` +
+		reason + `"}]}`
 }
 
 func TestStopIsWhyTheReplyEnded(t *testing.T) {
@@ -46,13 +48,16 @@ func TestStopIsWhyTheReplyEnded(t *testing.T) {
 		{[]string{delta(`"content":"Hi"`), finish("eos")}, modeltest.Heard{Text: "Hi", Stop: model.StopEnd}},
 		{[]string{delta(`"content":"Hi"`), finish("length")}, modeltest.Heard{Text: "Hi", Stop: model.StopLength}},
 		{[]string{delta(`"content":"Hi"`), finish("content_filter")}, modeltest.Heard{Text: "Hi", Stop: model.StopRefused}},
-		{[]string{delta(`"refusal":"I can"`), delta(`"refusal":"not."`), finish("stop")}, modeltest.Heard{Text: "I cannot.", Stop: model.StopRefused}},
+		{[]string{delta(`"refusal":"I can"`), delta(`"refusal":"not."`), finish("stop")}, modeltest.Heard{Text: "I cannot.",
+			Stop: model.StopRefused}},
 		{[]string{call, finish("length")}, modeltest.Heard{Stop: model.StopLength}},
 		{[]string{call, finish("content_filter")}, modeltest.Heard{Stop: model.StopRefused}},
 		{[]string{finish("tool_calls")}, modeltest.Heard{Stop: model.StopEnd}},
-		{[]string{call, finish("stop")}, modeltest.Heard{Stop: model.StopTools, Calls: []event.ToolCall{{ID: "call_a", Tool: "read", Input: json.RawMessage(`{}`)}}}},
+		{[]string{call, finish("stop")}, modeltest.Heard{Stop: model.StopTools,
+			Calls: []event.ToolCall{{ID: "call_a", Tool: "read", Input: json.RawMessage(`{}`)}}}},
 		{[]string{`{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}`}, modeltest.Heard{Text: "Hi", Stop: model.StopEnd}},
-		{[]string{`{}`, `{"choices":null}`, `{"choices":[{"index":1,"delta":{"content":"another choice"}}]}`, finish("stop")}, modeltest.Heard{Stop: model.StopEnd}},
+		{[]string{`{}`, `{"choices":null}`, `{"choices":[{"index":1,"delta":{"content":"another choice"}}]}`, finish("stop")},
+			modeltest.Heard{Stop: model.StopEnd}},
 	} {
 		got, err := hear(t, model.Request{}, c.chunks...)
 		if err != nil {
@@ -85,7 +90,9 @@ func TestCallsOfCarelessServers(t *testing.T) {
 			delta(`"tool_calls":[{"index":0,"id":"call_b","function":{"name":"read","arguments":"{\"n\":2}"}}]`),
 		},
 		"no index": {
-			delta(`"tool_calls":[{"id":"call_a","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"call_b","function":{"name":"read","arguments":"{\"n\":2}"}}]`),
+			delta(
+				`"tool_calls":[{"id":"call_a","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"call_b",` +
+					`"function":{"name":"read","arguments":"{\"n\":2}"}}]`),
 		},
 		"id and name in every piece": {
 			delta(`"tool_calls":[{"index":0,"id":"call_a","function":{"name":"read","arguments":"{\"n\""}}]`),
@@ -116,7 +123,9 @@ func TestCallIDsAreFreshWhereServersRepeatThem(t *testing.T) {
 		{Role: model.ToolRole, CallID: "call_0"},
 	}}
 	got, err := hear(t, req,
-		delta(`"tool_calls":[{"index":0,"id":"call_0","function":{"name":"read","arguments":"{}"}},{"index":1,"function":{"name":"read"}},{"index":2,"id":"same"},{"index":3,"id":"same"}]`),
+		delta(
+			`"tool_calls":[{"index":0,"id":"call_0","function":{"name":"read","arguments":"{}"}},{"index":1,"function":{"name":"read"}},`+
+				`{"index":2,"id":"same"},{"index":3,"id":"same"}]`),
 		finish("tool_calls"))
 	if err != nil || len(got.Calls) != 4 {
 		t.Fatalf("%+v, %v", got, err)

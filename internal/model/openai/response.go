@@ -88,7 +88,8 @@ type response struct {
 }
 
 func (m *Model) newResponse(req model.Request) *response {
-	return &response{resumable: m.background, id: req.Resume, service: m.service, name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
+	return &response{resumable: m.background, id: req.Resume, service: m.service, name: provider.CallIDs(req),
+		forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
 }
 
 // next implements incoming. Only the last event completes a reply, and none follows it.
@@ -228,7 +229,8 @@ func (r *response) finish(ev responseEvent) {
 		r.status = "incomplete: " + string(end.Incomplete.Reason)
 	}
 	if u := end.Usage; u != nil {
-		r.usage = &model.Usage{InputTokens: int64(u.InputTokens), CachedTokens: int64(u.Details.CachedTokens), OutputTokens: int64(u.OutputTokens)}
+		r.usage = &model.Usage{InputTokens: int64(u.InputTokens), CachedTokens: int64(u.Details.CachedTokens),
+			OutputTokens: int64(u.OutputTokens)}
 	}
 }
 

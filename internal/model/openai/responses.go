@@ -16,18 +16,21 @@ const minOutput = 16
 
 // ask makes one request: in the Responses API, which returns the model's reasoning, if the server
 // has it and it has the caller's options; else in Chat Completions.
-func (m *Model) ask(ctx context.Context, req model.Request, chat func() chatRequest, responses func() responseRequest) iter.Seq2[model.Chunk, error] {
+func (m *Model) ask(ctx context.Context, req model.Request, chat func() chatRequest,
+	responses func() responseRequest) iter.Seq2[model.Chunk, error] {
 	if req.Resume != "" {
 		return m.respond(ctx, req, responseRequest{})
 	}
-	if !m.responses || m.lacksResponses.Load() || len(req.Options.Stop) > 0 || req.Options.Seed != nil || req.MaxTokens > 0 && req.MaxTokens < minOutput {
+	if !m.responses || m.lacksResponses.Load() || len(req.Options.Stop) > 0 || req.Options.Seed != nil ||
+		req.MaxTokens > 0 && req.MaxTokens < minOutput {
 		return m.chat(ctx, req, chat())
 	}
 	return func(yield func(model.Chunk, error) bool) {
 		begun := false
 		var missing error
 		for c, err := range m.respond(ctx, req, responses()) {
-			if e, ok := errors.AsType[*model.Error](err); ok && !begun && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
+			if e, ok := errors.AsType[*model.Error](err); ok && !begun && (e.Status == http.StatusNotFound ||
+				e.Status == http.StatusMethodNotAllowed) {
 				missing = err
 				break
 			}

@@ -33,9 +33,11 @@ func TestResponsesRequest(t *testing.T) {
 	srv := modeltest.Responses(script)
 	t.Cleanup(srv.Close)
 	half := 0.5
-	reasoning := model.Reasoning{Provider: "openai/gpt-5-mini", Data: json.RawMessage(`{"calls":1,"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"xyz"}}`)}
+	reasoning := model.Reasoning{Provider: "openai/gpt-5-mini",
+		Data: json.RawMessage(`{"calls":1,"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"xyz"}}`)}
 	_, err := modeltest.Read(respond(srv.URL, srv.Client()).Generate(t.Context(), model.Request{
-		System: "You are Parley. <b>&", CacheKey: "session-1", Effort: "high", MaxTokens: 500, MustCall: true, OneCall: true, Options: model.Options{Temperature: &half},
+		System: "You are Parley. <b>&", CacheKey: "session-1", Effort: "high", MaxTokens: 500, MustCall: true, OneCall: true,
+		Options: model.Options{Temperature: &half},
 		Messages: []model.Message{
 			{Role: model.User, Text: "Read both, grüße 👍"},
 			{Role: model.Assistant, Text: "Reading.", Reasoning: []model.Reasoning{reasoning}, Calls: []event.ToolCall{
@@ -117,7 +119,8 @@ func TestChatReplacesResponsesWhereTheyAreMissing(t *testing.T) {
 	chat := modeltest.Say("ok")
 	srv := modeltest.OpenAI(chat)
 	t.Cleanup(srv.Close)
-	for _, req := range []model.Request{{Options: model.Options{Stop: []string{"END"}}}, {Options: model.Options{Seed: new(int64)}}, {MaxTokens: 7}} {
+	for _, req := range []model.Request{{Options: model.Options{Stop: []string{"END"}}}, {Options: model.Options{Seed: new(int64)}},
+		{MaxTokens: 7}} {
 		if _, err := modeltest.Read(respond(srv.URL, srv.Client()).Generate(t.Context(), req)); err != nil {
 			t.Errorf("%+v: %v", req, err)
 		}
@@ -127,7 +130,8 @@ func TestChatReplacesResponsesWhereTheyAreMissing(t *testing.T) {
 // TestResponsesEnd checks the reasons for which a response is incomplete.
 func TestResponsesEnd(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[string]model.Stop{"": model.StopEnd, "max_output_tokens": model.StopLength, "content_filter": model.StopRefused} {
+	for reason, want := range map[string]model.Stop{"": model.StopEnd, "max_output_tokens": model.StopLength,
+		"content_filter": model.StopRefused} {
 		srv := modeltest.Responses(&modeltest.Script{Replies: []modeltest.Reply{{Text: []string{"Hi"}, Stop: reason}}})
 		t.Cleanup(srv.Close)
 		if got, err := modeltest.Read(respond(srv.URL, srv.Client()).Generate(t.Context(), model.Request{})); err != nil || got.Stop != want {

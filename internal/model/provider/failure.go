@@ -32,7 +32,8 @@ func (s Service) Reported(data []byte) *model.Error {
 // classifyFailure classifies the failure by the status and the provider's own words, the most
 // specific first. Status 0 is an error without one.
 func (s Service) classifyFailure(status int, r report) *model.Error {
-	e := &model.Error{Code: event.ModelError, Model: s.FullName(), Status: status, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.failureLabel())}
+	e := &model.Error{Code: event.ModelError, Model: s.FullName(), Status: status, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status,
+		r.failureLabel())}
 	switch {
 	case r.hasCode("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
 		r.mentionsPhrase("content filtering policy"):
@@ -47,7 +48,8 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 		e.Message = "The conversation is longer than the agent's model can read. Start a new session."
 		e.Hint = fmt.Sprintf("The conversation is longer than %s can read. Configure a model with a larger context.", s.FullName())
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
-		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
+		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded",
+			"slow_down"):
 		e.Code, e.Retryable = event.ModelOverloaded, true
 		e.Message = "The model is overloaded. Send the message again in a minute."
 		e.Hint = s.Name + " is overloaded or limits the rate of requests."
@@ -59,7 +61,8 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 		needsAdmin(e, "%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URL)
 	case status >= 300 && status < 400:
 		needsAdmin(e, "%s redirects to another address. Check the base URL (%s).", s.Name, s.URL)
-	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") || status >= 500:
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.hasCode("invalid_request_error") ||
+		status >= 500:
 		e.Retryable = true
 		e.Message = "The agent's model failed to answer. Send the message again."
 		e.Hint = s.Name + " failed to answer."

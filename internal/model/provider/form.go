@@ -55,7 +55,8 @@ func wrapMembers(members []member) Form {
 			inner.Write(m.afterComma()[1:])
 		}
 	}
-	schema := `{"type":"object","properties":{"` + value + `":{` + inner.String() + `}},"required":["` + value + `"],"additionalProperties":false` + outer.String() + `}`
+	schema := `{"type":"object","properties":{"` + value + `":{` + inner.String() + `}},"required":["` + value +
+		`"],"additionalProperties":false` + outer.String() + `}`
 	return Form{Schema: json.RawMessage(local.ReplaceAllStringFunc(schema, movedReference)), wrapped: true}
 }
 

@@ -58,8 +58,10 @@ func TestFormsMeanWhatTheSchemaMeans(t *testing.T) {
 
 func TestFormsKeepTheOrderOfProperties(t *testing.T) {
 	t.Parallel()
-	form := provider.FormOf(json.RawMessage(`{"description":"z before a","anyOf":[{"properties":{"z":{},"a":{}}}],"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"b":{},"a":{}}}`))
-	const want = `{"type":"object","properties":{"value":{"description":"z before a","anyOf":[{"properties":{"z":{},"a":{}}}]}},"required":["value"],"additionalProperties":false,"$defs":{"b":{},"a":{}}}`
+	form := provider.FormOf(json.RawMessage(`{"description":"z before a","anyOf":[{"properties":{"z":{},"a":{}}}],` +
+		`"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"b":{},"a":{}}}`))
+	const want = `{"type":"object","properties":{"value":{"description":"z before a","anyOf":[{"properties":{"z":{},"a":{}}}]}},` +
+		`"required":["value"],"additionalProperties":false,"$defs":{"b":{},"a":{}}}`
 	if string(form.Schema) != want {
 		t.Errorf("%s, want %s", form.Schema, want)
 	}

@@ -60,10 +60,12 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 			}
 			RequestID string `json:"request_id"`
 		}
-		if json.Unmarshal(text, &got) != nil || res.StatusCode != test.status || got.Error.Code != test.code || got.RequestID == "" || res.Header.Get("X-Request-Id") != got.RequestID {
+		if json.Unmarshal(text, &got) != nil || res.StatusCode != test.status || got.Error.Code != test.code || got.RequestID == "" ||
+			res.Header.Get("X-Request-Id") != got.RequestID {
 			t.Errorf("%s %s with %q: %d %s", test.method, test.path, test.key, res.StatusCode, text)
 		}
-		if test.status == 401 && res.Header.Get("WWW-Authenticate") == "" || test.status == 403 && got.Error.Scope != "a2a" || test.status == 405 && res.Header.Get("Allow") == "" {
+		if test.status == 401 && res.Header.Get("WWW-Authenticate") == "" || test.status == 403 && got.Error.Scope != "a2a" ||
+			test.status == 405 && res.Header.Get("Allow") == "" {
 			t.Errorf("%s %s: %v %s", test.method, test.path, res.Header, text)
 		}
 	}
@@ -78,7 +80,8 @@ func TestTheScopeIsA2A(t *testing.T) {
 		res := c.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+c.params(unique(), text("@say Hi."), "")+`}`)
 		text, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if opened := res.StatusCode == 200 && strings.Contains(string(text), "TASK_STATE_COMPLETED"); opened != (scope == apikey.A2A) || !opened && res.StatusCode != 403 {
+		if opened := res.StatusCode == 200 && strings.Contains(string(text), "TASK_STATE_COMPLETED"); opened != (scope == apikey.A2A) ||
+			!opened && res.StatusCode != 403 {
 			t.Errorf("%s: %d %s", scope, res.StatusCode, text)
 		}
 	}
@@ -99,16 +102,21 @@ func TestWorkspacesAreApart(t *testing.T) {
 	for _, v := range []string{"1.0", "0.3"} {
 		c := s.speaks(t, v).by(foreign)
 		methods := map[string]string{
-			c.name("GetTask", "tasks/get"):                                                    `{"id":%q}`,
-			c.name("CancelTask", "tasks/cancel"):                                              `{"id":%q}`,
-			c.name("SubscribeToTask", "tasks/resubscribe"):                                    `{"id":%q}`,
-			c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"):    `{"taskId":%q,"url":"http://hook.example/","pushNotificationConfig":{"url":"http://hook.example/"}}`,
-			c.name("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"):       c.name(`{"taskId":%q,"id":"c"}`, `{"id":%q}`),
-			c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"):    c.name(`{"taskId":%q}`, `{"id":%q}`),
-			c.name("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"): c.name(`{"taskId":%q,"id":"c"}`, `{"id":%q,"pushNotificationConfigId":"c"}`),
-			c.name("SendMessage", "message/send"):                                             c.params("foreign", data(`{"decision":"allow"}`), "", `"taskId":%q`),
-			c.name("SendStreamingMessage", "message/stream"):                                  c.params("foreign2", data(`{"decision":"allow"}`), "", `"taskId":%q`),
-			c.name("SendMessage", "message/send") + " ":                                       c.params("foreign3", text("@say Hi."), "", `"contextId":%q`),
+			c.name("GetTask", "tasks/get"):                 `{"id":%q}`,
+			c.name("CancelTask", "tasks/cancel"):           `{"id":%q}`,
+			c.name("SubscribeToTask", "tasks/resubscribe"): `{"id":%q}`,
+			c.name("CreateTaskPushNotificationConfig",
+				"tasks/pushNotificationConfig/set"): `{"taskId":%q,"url":"http://hook.example/","pushNotificationConfig":{"url":"http://hook.example/"}}`,
+			c.name("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"):    c.name(`{"taskId":%q,"id":"c"}`, `{"id":%q}`),
+			c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"): c.name(`{"taskId":%q}`, `{"id":%q}`),
+			c.name("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"): c.name(`{"taskId":%q,"id":"c"}`,
+				`{"id":%q,"pushNotificationConfigId":"c"}`),
+			c.name("SendMessage", "message/send"): c.params("foreign",
+				data(`{"decision":"allow"}`), "", `"taskId":%q`),
+			c.name("SendStreamingMessage", "message/stream"): c.params("foreign2",
+				data(`{"decision":"allow"}`), "", `"taskId":%q`),
+			c.name("SendMessage", "message/send") + " ": c.params("foreign3", text("@say Hi."), "",
+				`"contextId":%q`),
 		}
 		for method, params := range methods {
 			code, theirs, none := -32001, mine.ID, other
@@ -118,7 +126,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 			method = strings.TrimSpace(method)
 			one := c.refused(code, method, fmt.Sprintf(params, theirs))
 			two := c.refused(code, method, fmt.Sprintf(params, none))
-			if a, b := strings.ReplaceAll(one.Message+string(one.Data), theirs, ""), strings.ReplaceAll(two.Message+string(two.Data), none, ""); a != b {
+			if a, b := strings.ReplaceAll(one.Message+string(one.Data), theirs, ""), strings.ReplaceAll(two.Message+string(two.Data), none,
+				""); a != b {
 				t.Errorf("%s: %s\n%s", method, a, b)
 			}
 		}
@@ -126,7 +135,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 	if list := s.speaks(t, "1.0").by(foreign).ask("ListTasks", `{}`); !strings.Contains(string(list), `"totalSize":0`) {
 		t.Errorf("%s", list)
 	}
-	if list := s.speaks(t, "1.0").by(foreign).ask("ListTasks", fmt.Sprintf(`{"contextId":%q}`, mine.ContextID)); !strings.Contains(string(list), `"totalSize":0`) {
+	if list := s.speaks(t, "1.0").by(foreign).ask("ListTasks", fmt.Sprintf(`{"contextId":%q}`,
+		mine.ContextID)); !strings.Contains(string(list), `"totalSize":0`) {
 		t.Errorf("%s", list)
 	}
 	if now := s.speaks(t, "1.0").get(mine.ID); now.state() != "TASK_STATE_INPUT_REQUIRED" {
@@ -143,18 +153,21 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(2), OpenStreams: new(1)}); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(2),
+		OpenStreams: new(1)}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.speaks(t, "1.0")
 	open := c.stream(held)
 	open.until("WORKING")
 	s.Gate.Await(t)
-	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), "")); !strings.Contains(string(e.Data), "CONCURRENCY_LIMIT") || !strings.Contains(string(e.Data), "RetryInfo") {
+	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), "")); !strings.Contains(string(e.Data),
+		"CONCURRENCY_LIMIT") || !strings.Contains(string(e.Data), "RetryInfo") {
 		t.Errorf("%s", e.Data)
 	}
 	c.ask("SendMessage", c.params(unique(), text("@say Hi."), c.atOnce()))
-	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), c.atOnce())); !strings.Contains(string(e.Data), "RATE_LIMITED") {
+	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), c.atOnce())); !strings.Contains(string(e.Data),
+		"RATE_LIMITED") {
 		t.Errorf("%s", e.Data)
 	}
 	s.Gate.Leave <- struct{}{}

@@ -97,7 +97,8 @@ func TestAnOldStreamEndsWhereTheTaskWaits(t *testing.T) {
 	ends := func(frames []frame, question string) {
 		t.Helper()
 		end := frames[len(frames)-1]
-		if !strings.HasSuffix(outline(frames), "INPUT_REQUIRED") || frames[0].kind != "task" || !end.stat.Final || end.stat.Status.Message == nil || !strings.Contains(end.text, question) || end.id == "" {
+		if !strings.HasSuffix(outline(frames), "INPUT_REQUIRED") || frames[0].kind != "task" || !end.stat.Final ||
+			end.stat.Status.Message == nil || !strings.Contains(end.text, question) || end.id == "" {
 			t.Errorf("%s: %s", outline(frames), end.text)
 		}
 	}
@@ -108,7 +109,8 @@ func TestAnOldStreamEndsWhereTheTaskWaits(t *testing.T) {
 	answer := c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, id))
 	ends(c.open("message/stream", answer).rest(), `"n":2`)
 	ends(c.open("message/stream", answer).rest(), `"n":2`)
-	if rest := c.resume(id, last.id).rest(); !strings.HasSuffix(outline(rest), "INPUT_REQUIRED") || !strings.Contains(rest[len(rest)-1].text, `"n":2`) {
+	if rest := c.resume(id, last.id).rest(); !strings.HasSuffix(outline(rest), "INPUT_REQUIRED") ||
+		!strings.Contains(rest[len(rest)-1].text, `"n":2`) {
 		t.Errorf("%s", outline(rest))
 	}
 	c.ask("message/send", c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, id)))
@@ -157,7 +159,8 @@ func TestAReceiverMayComeLater(t *testing.T) {
 		for range 2 { // the same receiver without an id is registered once
 			c.ask(method, c.params(answer, data(`{"decision":"allow"}`), conf("answer"), on))
 		}
-		list := string(c.ask(c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"), c.name(fmt.Sprintf(`{"taskId":%q}`, got.ID), fmt.Sprintf(`{"id":%q}`, got.ID))))
+		list := string(c.ask(c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+			c.name(fmt.Sprintf(`{"taskId":%q}`, got.ID), fmt.Sprintf(`{"id":%q}`, got.ID))))
 		if strings.Count(list, "http://hook.example/again") != 1 || strings.Count(list, "http://hook.example/answer") != 1 {
 			t.Errorf("%s", list)
 		}
@@ -185,7 +188,8 @@ func TestWhoIsTooLateHearsTheAnswer(t *testing.T) {
 		register(t, c, "SOME_TOKEN")
 		secret := c.say("@call request_secret {\"key_name\":\"SOME_TOKEN\",\"reason\":\"To read.\"}\n@say Thanks.")
 		on := fmt.Sprintf(`"taskId":%q`, secret.ID)
-		e := c.refused(-32004, method, c.params(unique(), data(fmt.Sprintf(`{"decision":"allow","approval_id":%q}`, secret.Status.Message.MessageID)), "", on))
+		e := c.refused(-32004, method, c.params(unique(), data(fmt.Sprintf(`{"decision":"allow","approval_id":%q}`,
+			secret.Status.Message.MessageID)), "", on))
 		if !strings.Contains(e.Message, "secret_url") {
 			t.Errorf("%s", e.Message)
 		}
@@ -199,13 +203,15 @@ func TestAPatternTakesAScope(t *testing.T) {
 		method := c.name("SendMessage", "message/send")
 		got := c.say(asking)
 		answer := c.params(unique(), data(`{"decision":"allow","allowlist_pattern":"touch"}`), "", fmt.Sprintf(`"taskId":%q`, got.ID))
-		if e := c.refused(-32000, method, answer); !strings.Contains(string(e.Data), "INSUFFICIENT_SCOPE") || !strings.Contains(e.Message, "chat") {
+		if e := c.refused(-32000, method, answer); !strings.Contains(string(e.Data), "INSUFFICIENT_SCOPE") ||
+			!strings.Contains(e.Message, "chat") {
 			t.Errorf("%s %s", e.Message, e.Data)
 		}
 		if now := c.get(got.ID); now.state() != "TASK_STATE_INPUT_REQUIRED" {
 			t.Errorf("%+v", now)
 		}
-		if e := c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)).refused(-32602, method, answer); !strings.Contains(string(e.Data), "INVALID_ALLOWLIST_PATTERN") && e.Message != "" {
+		if e := c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)).refused(-32602, method, answer); !strings.Contains(string(e.Data),
+			"INVALID_ALLOWLIST_PATTERN") && e.Message != "" {
 			t.Errorf("%s", e.Data)
 		}
 	})
@@ -242,7 +248,8 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	c := start(t, nil).speaks(t, "1.0")
 	asked := c.stream(asking)
 	id := asked.until("INPUT_REQUIRED")[0].task.ID
-	if _, err := c.Pool.Exec(t.Context(), `UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
+	if _, err := c.Pool.Exec(t.Context(),
+		`UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
 		t.Fatal(err)
 	}
 	asked.rest()
@@ -287,7 +294,8 @@ func TestAnAnswerIsText(t *testing.T) {
 			opposite := map[string]string{"allow": "deny", "deny": "allow"}[verb] + " " + strings.Fields(word)[1]
 			c.refused(-32000, method, c.params(unique(), text(opposite), "", on))
 			var status, reason string
-			err := c.Pool.QueryRow(t.Context(), `SELECT a.status, coalesce(e.data->>'reason', '') FROM approvals a JOIN events e ON e.turn_id = a.turn_id AND e.kind = 'decision'
+			err := c.Pool.QueryRow(t.Context(),
+				`SELECT a.status, coalesce(e.data->>'reason', '') FROM approvals a JOIN events e ON e.turn_id = a.turn_id AND e.kind = 'decision'
 				WHERE a.turn_id = $1`, got.ID).Scan(&status, &reason)
 			if want := map[string]string{"allow": "allowed ", "deny": "denied not on a Monday."}[verb]; err != nil || status+" "+reason != want {
 				t.Errorf("%s: %s %s %v", verb, status, reason, err)

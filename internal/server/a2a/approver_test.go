@@ -28,7 +28,8 @@ func TestApproverIsNotTheSender(t *testing.T) {
 			t.Errorf("%s %s", e.Message, e.Data)
 		}
 		other := c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat))
-		if e := other.refused(-32602, method, answer(`{"decision":"allow","allowlist_pattern":"touch"}`)); !strings.Contains(string(e.Data), "INVALID_ALLOWLIST_PATTERN") {
+		if e := other.refused(-32602, method, answer(`{"decision":"allow","allowlist_pattern":"touch"}`)); !strings.Contains(string(e.Data),
+			"INVALID_ALLOWLIST_PATTERN") {
 			t.Errorf("%s %s", e.Message, e.Data)
 		}
 		other.ask(method, answer(`{"decision":"allow"}`))
@@ -49,7 +50,8 @@ func TestApproverNeedsTheScope(t *testing.T) {
 		answer := func(decision string) string {
 			return c.params(unique(), data(fmt.Sprintf(`{"decision":%q}`, decision)), "", fmt.Sprintf(`"taskId":%q`, asked.ID))
 		}
-		if e := c.refused(-32000, method, answer("allow")); !strings.Contains(string(e.Data), "INSUFFICIENT_SCOPE") || !strings.Contains(e.Message, "wiki:write") {
+		if e := c.refused(-32000, method, answer("allow")); !strings.Contains(string(e.Data), "INSUFFICIENT_SCOPE") ||
+			!strings.Contains(e.Message, "wiki:write") {
 			t.Errorf("%s %s", e.Message, e.Data)
 		}
 		c.ask(method, answer("deny"))

@@ -91,7 +91,8 @@ func (c *caller) call(method, params string) (json.RawMessage, *rpcError) {
 		Result  json.RawMessage
 		Error   *rpcError
 	}
-	if err := json.Unmarshal(text, &body); err != nil || res.StatusCode != 200 || body.JSONRPC != "2.0" || body.ID != "x" || (body.Error == nil) == (body.Result == nil) {
+	if err := json.Unmarshal(text, &body); err != nil || res.StatusCode != 200 || body.JSONRPC != "2.0" || body.ID != "x" ||
+		(body.Error == nil) == (body.Result == nil) {
 		c.t.Fatalf("%s: %d %s %v", method, res.StatusCode, text, err)
 	}
 	return body.Result, body.Error

@@ -13,7 +13,8 @@ import (
 // input-required with the calls as data, and no message answers it.
 func TestCallersToolsOfAnotherProgram(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
-		st, err := c.Turns.Start(t.Context(), turn.Request{Workspace: c.Workspace, Command: "@call mine {\"n\":1}\n@say Done.", Tools: []turn.CallerTool{{Name: "mine"}}})
+		st, err := c.Turns.Start(t.Context(), turn.Request{Workspace: c.Workspace, Command: "@call mine {\"n\":1}\n@say Done.",
+			Tools: []turn.CallerTool{{Name: "mine"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,6 +26,7 @@ func TestCallersToolsOfAnotherProgram(t *testing.T) {
 				t.Errorf("the task has no %s: %s", want, raw)
 			}
 		}
-		c.refused(-32004, c.name("SendMessage", "message/send"), c.params(unique(), `[{"kind":"data","data":{"decision":"allow"}}]`, "", fmt.Sprintf(`"taskId":%q`, id)))
+		c.refused(-32004, c.name("SendMessage", "message/send"), c.params(unique(), `[{"kind":"data","data":{"decision":"allow"}}]`, "",
+			fmt.Sprintf(`"taskId":%q`, id)))
 	})
 }

@@ -65,18 +65,23 @@ func TestTheCard(t *testing.T) {
 				t.Fatalf("%d %s", res.StatusCode, text)
 			}
 			newer, older := v != "0.3", v != "1.0" // the error for an unknown version lists the supported ones
-			if card.Name == "" || card.Description == "" || card.Version != "1.2.3" || !card.Capabilities.Streaming || !card.Capabilities.PushNotifications || len(card.DefaultInputModes) == 0 ||
+			if card.Name == "" || card.Description == "" || card.Version != "1.2.3" || !card.Capabilities.Streaming ||
+				!card.Capabilities.PushNotifications || len(card.DefaultInputModes) == 0 ||
 				len(card.DefaultOutputModes) == 0 || len(card.Skills) == 0 || len(card.Skills[0].Tags) == 0 {
 				t.Errorf("%s: %s", v, text)
 			}
-			if (len(card.SupportedInterfaces) == 3) != newer || newer && (card.SupportedInterfaces[0].URL != s.URL+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || card.SupportedInterfaces[1].URL != s.URL+a2a.PlainPath || !card.Capabilities.ExtendedAgentCard ||
+			if (len(card.SupportedInterfaces) == 3) != newer || newer && (card.SupportedInterfaces[0].URL != s.URL+"/a2a" ||
+				card.SupportedInterfaces[0].ProtocolVersion != "1.0" || card.SupportedInterfaces[1].URL != s.URL+a2a.PlainPath ||
+				!card.Capabilities.ExtendedAgentCard ||
 				card.SecuritySchemes["apiKey"]["httpAuthSecurityScheme"] == nil || len(card.SecurityRequirements) != 1) {
 				t.Errorf("%s: %s", v, text)
 			}
-			if (card.URL == s.URL+"/a2a") != older || older && (card.ProtocolVersion != "0.3.0" || !card.SupportsAuthenticatedExtendedCard || card.SecuritySchemes["apiKey"]["type"] != "http" || len(card.Security) != 1) {
+			if (card.URL == s.URL+"/a2a") != older || older && (card.ProtocolVersion != "0.3.0" ||
+				!card.SupportsAuthenticatedExtendedCard || card.SecuritySchemes["apiKey"]["type"] != "http" || len(card.Security) != 1) {
 				t.Errorf("%s: %s", v, text)
 			}
-			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") || strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.Workspace.ID.String()) {
+			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") ||
+				strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.Workspace.ID.String()) {
 				t.Errorf("with %q: %s", key, text)
 			}
 			if cc := res.Header.Get("Cache-Control"); strings.Contains(cc, "public") || !strings.Contains(res.Header.Get("Vary"), "Authorization") {
@@ -112,14 +117,16 @@ func TestTheCardCanBeKeptFromStrangers(t *testing.T) {
 // skill.
 func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
-		doc := "---\nname: report\ndescription: Reports.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true, description: The month to report on.}\n" +
+		doc := "---\nname: report\ndescription: Reports.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: " +
+			"true, description: The month to report on.}\n" +
 			"    team: {type: enum, values: [sales, support], default: sales}\n---\n@say Reported.\n"
 		if _, err := c.Skills.Push(t.Context(), c.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		_, text := c.card()
 		var card agentCard
-		if err := json.Unmarshal([]byte(text), &card); err != nil || len(card.Skills) != 2 || len(card.Skills[0].Examples) == 0 || len(card.Skills[1].Examples) != 1 {
+		if err := json.Unmarshal([]byte(text), &card); err != nil || len(card.Skills) != 2 || len(card.Skills[0].Examples) == 0 ||
+			len(card.Skills[1].Examples) != 1 {
 			t.Fatal(text)
 		}
 		want := "Reports.\nInputs:\n- month: month, required. The month to report on.\n- team: one of sales, support, else \"sales\""

@@ -20,7 +20,8 @@ func TestAContextThatItsClientNames(t *testing.T) {
 			}
 			return n
 		}
-		for i, name := range []string{"conversation: 1 " + c.v, unique() + "-0000", "9b2d1c9e-5f0a-4c58-9a55-" + fmt.Sprintf("%012x", len(c.v)*1000+int(c.v[0]))} {
+		for i, name := range []string{"conversation: 1 " + c.v, unique() + "-0000", "9b2d1c9e-5f0a-4c58-9a55-" + fmt.Sprintf("%012x",
+			len(c.v)*1000+int(c.v[0]))} {
 			before, on := sessions(), fmt.Sprintf(`"contextId":%q`, name)
 			id := unique()
 			one := c.read(c.ask(send, c.params(id, text("@say One."), "", on)))
@@ -43,7 +44,8 @@ func TestAContextThatItsClientNames(t *testing.T) {
 			if frames[0].task.ContextID != name || frames[len(frames)-1].stat.ContextID != name {
 				t.Errorf("a stream of %s and %s", frames[0].task.ContextID, frames[len(frames)-1].stat.ContextID)
 			}
-			if theirs := other.read(other.ask(send, c.params(unique(), text("@say Mine."), "", on))); theirs.ContextID != name || sessions() != before+2 {
+			if theirs := other.read(other.ask(send, c.params(unique(), text("@say Mine."), "", on))); theirs.ContextID != name ||
+				sessions() != before+2 {
 				t.Errorf("another key: %+v, %d sessions", theirs, sessions()-before)
 			}
 		}

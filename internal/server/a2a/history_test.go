@@ -15,10 +15,12 @@ func TestAMessageComesBackWhole(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		id, file := "the client's own id "+unique(), upload(t, c)
 		parts := text(held)[:len(text(held))-1] + fmt.Sprintf(`,{"kind":"data","data":{"file_id":%q}}]`, file)
-		conf := c.name(`{"taskPushNotificationConfig":{"url":"http://hook.example/"}}`, `{"pushNotificationConfig":{"url":"http://hook.example/"}}`)
+		conf := c.name(`{"taskPushNotificationConfig":{"url":"http://hook.example/"}}`,
+			`{"pushNotificationConfig":{"url":"http://hook.example/"}}`)
 		same := func(where, base string, got *task) {
 			t.Helper()
-			if len(got.History) != 1 || got.History[0].MessageID != id || got.History[0].Role != c.name("ROLE_USER", "user") || got.History[0].TaskID != got.ID ||
+			if len(got.History) != 1 || got.History[0].MessageID != id || got.History[0].Role != c.name("ROLE_USER", "user") ||
+				got.History[0].TaskID != got.ID ||
 				got.History[0].ContextID != got.ContextID || len(got.History[0].Parts) != 2 || *got.History[0].Parts[0].Text != held {
 				t.Errorf("%s: %+v", where, got.History)
 				return

@@ -42,7 +42,8 @@ func TestTasksAreListed(t *testing.T) {
 	waits := c.say(asking)
 	works := c.read(c.ask("SendMessage", c.params(unique(), text(held), c.atOnce())))
 	c.Gate.Await(t)
-	lined := c.read(c.ask("SendMessage", c.params(unique(), text("@say Later."), c.atOnce(), fmt.Sprintf(`"contextId":%q`, works.ContextID), `"metadata":{"multitask_strategy":"enqueue"}`)))
+	lined := c.read(c.ask("SendMessage", c.params(unique(), text("@say Later."), c.atOnce(), fmt.Sprintf(`"contextId":%q`, works.ContextID),
+		`"metadata":{"multitask_strategy":"enqueue"}`)))
 
 	all := c.list(`{}`)
 	want := []string{lined.ID, works.ID, waits.ID, failed.ID, second.ID, done.ID}
@@ -118,22 +119,30 @@ func TestListsAreAskedForStrangely(t *testing.T) {
 	}
 	theirs := *foreign.list(`{"pageSize":1}`).NextPageToken
 	for params, place := range map[string]string{
-		`{"pageSize":0}`: "pageSize", `{"pageSize":-1}`: "pageSize", `{"pageSize":101}`: "pageSize", `{"pageSize":"x"}`: "pageSize", `{"pageSize":1.5}`: "pageSize",
+		`{"pageSize":0}`: "pageSize", `{"pageSize":-1}`: "pageSize", `{"pageSize":101}`: "pageSize", `{"pageSize":"x"}`: "pageSize",
+		`{"pageSize":1.5}`:   "pageSize",
 		`{"pageSize":1e400}`: "pageSize", `{"pageSize":99999999999999999999}`: "pageSize", `{"pageSize":[1]}`: "pageSize",
-		`{"status":"TASK_STATE_RUNNING"}`: "status", `{"status":"completed"}`: "status", `{"status":7}`: "status", `{"status":["TASK_STATE_FAILED"]}`: "status",
-		`{"pageToken":"x"}`: "pageToken", `{"pageToken":7}`: "pageToken", `{"pageToken":"' OR 1=1 --"}`: "pageToken", fmt.Sprintf(`{"pageToken":%q}`, token+"x"): "pageToken",
-		fmt.Sprintf(`{"pageToken":%q}`, strings.Repeat("A", 5000)): "pageToken", fmt.Sprintf(`{"pageToken":%q}`, theirs): "pageToken", `{"pageToken":"a\u0000b"}`: "pageToken",
-		`{"historyLength":-1}`: "historyLength", `{"historyLength":"all"}`: "historyLength", `{"historyLength":3000000000}`: "historyLength",
+		`{"status":"TASK_STATE_RUNNING"}`: "status", `{"status":"completed"}`: "status", `{"status":7}`: "status",
+		`{"status":["TASK_STATE_FAILED"]}`: "status",
+		`{"pageToken":"x"}`:                "pageToken", `{"pageToken":7}`: "pageToken", `{"pageToken":"' OR 1=1 --"}`: "pageToken",
+		fmt.Sprintf(`{"pageToken":%q}`, token+"x"):                 "pageToken",
+		fmt.Sprintf(`{"pageToken":%q}`, strings.Repeat("A", 5000)): "pageToken", fmt.Sprintf(`{"pageToken":%q}`, theirs): "pageToken",
+		`{"pageToken":"a\u0000b"}`: "pageToken",
+		`{"historyLength":-1}`:     "historyLength", `{"historyLength":"all"}`: "historyLength", `{"historyLength":3000000000}`: "historyLength",
 		`{"statusTimestampAfter":"yesterday"}`: "statusTimestampAfter", `{"statusTimestampAfter":1767225600}`: "statusTimestampAfter",
-		`{"statusTimestampAfter":"2026-01-31"}`: "statusTimestampAfter", `{"statusTimestampAfter":"2026-13-31T12:00:00Z"}`: "statusTimestampAfter",
-		`{"includeArtifacts":"yes"}`: "includeArtifacts", `{"includeArtifacts":1}`: "includeArtifacts", `{"contextId":7}`: "contextId", `{"contextId":"a\u0000b"}`: "contextId",
+		`{"statusTimestampAfter":"2026-01-31"}`:           "statusTimestampAfter",
+		`{"statusTimestampAfter":"2026-13-31T12:00:00Z"}`: "statusTimestampAfter",
+		`{"includeArtifacts":"yes"}`:                      "includeArtifacts", `{"includeArtifacts":1}`: "includeArtifacts",
+		`{"contextId":7}`:          "contextId",
+		`{"contextId":"a\u0000b"}`: "contextId",
 	} {
 		if e := c.refused(-32602, "ListTasks", params); !slices.Equal(slices.Compact(e.places(t)), []string{place}) {
 			t.Errorf("%s: %s %s", params, e.Message, e.Data)
 		}
 	}
 	for params, want := range map[string]int{
-		`{"pageSize":100}`: 3, `{"pageSize":1.0}`: 3, `{"pageSize":null,"pageToken":"","status":"TASK_STATE_UNSPECIFIED","contextId":"","statusTimestampAfter":""}`: 3,
+		`{"pageSize":100}`: 3, `{"pageSize":1.0}`: 3,
+		`{"pageSize":null,"pageToken":"","status":"TASK_STATE_UNSPECIFIED","contextId":"","statusTimestampAfter":""}`: 3,
 		`{"historyLength":0}`: 3, `{"historyLength":2147483647}`: 3, `{"tenant":"","unknown":{}}`: 3, `{"contextId":"' OR 1=1 --"}`: 0,
 		`{"statusTimestampAfter":"0001-01-01T00:00:00Z"}`: 3, `{"statusTimestampAfter":"9999-12-31T23:59:59.999999999Z"}`: 0,
 		`{"statusTimestampAfter":"2026-01-31T12:00:00.123456789+14:00"}`: 3, `{"page_size":2,"include_artifacts":true}`: 3,
@@ -143,7 +152,8 @@ func TestListsAreAskedForStrangely(t *testing.T) {
 		}
 	}
 	// The field names of the protocol definition are accepted as well.
-	if p := c.list(`{"page_size":2,"include_artifacts":true,"history_length":1}`); len(p.Tasks) != 2 || p.Tasks[0].Artifacts == nil || len(p.Tasks[0].History) != 1 {
+	if p := c.list(`{"page_size":2,"include_artifacts":true,"history_length":1}`); len(p.Tasks) != 2 || p.Tasks[0].Artifacts == nil ||
+		len(p.Tasks[0].History) != 1 {
 		t.Errorf("%+v", p)
 	}
 }

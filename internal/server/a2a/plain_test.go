@@ -75,10 +75,12 @@ func TestPlainTransport(t *testing.T) {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
 	for path, rpc := range map[string]json.RawMessage{
-		"/tasks/" + sent.Task.ID:                                                   c.ask("GetTask", fmt.Sprintf(`{"id":%q}`, sent.Task.ID)),
-		"/tasks/" + sent.Task.ID + "?historyLength=0":                              c.ask("GetTask", fmt.Sprintf(`{"id":%q,"historyLength":0}`, sent.Task.ID)),
-		"/tasks?includeArtifacts=true&pageSize=1&contextId=" + sent.Task.ContextID: c.ask("ListTasks", fmt.Sprintf(`{"contextId":%q,"pageSize":1,"includeArtifacts":true}`, sent.Task.ContextID)),
-		"/extendedAgentCard":                                                       c.ask("GetExtendedAgentCard", `{}`),
+		"/tasks/" + sent.Task.ID: c.ask("GetTask", fmt.Sprintf(`{"id":%q}`, sent.Task.ID)),
+		"/tasks/" + sent.Task.ID + "?historyLength=0": c.ask("GetTask",
+			fmt.Sprintf(`{"id":%q,"historyLength":0}`, sent.Task.ID)),
+		"/tasks?includeArtifacts=true&pageSize=1&contextId=" + sent.Task.ContextID: c.ask("ListTasks",
+			fmt.Sprintf(`{"contextId":%q,"pageSize":1,"includeArtifacts":true}`, sent.Task.ContextID)),
+		"/extendedAgentCard": c.ask("GetExtendedAgentCard", `{}`),
 	} {
 		if status, text := c.plainJSON("GET", path, ""); status != 200 || text != string(rpc) {
 			t.Errorf("%s: %d %s, want %s", path, status, text, rpc)
@@ -104,27 +106,33 @@ func TestPlainTransport(t *testing.T) {
 	}
 	cursor := reader.LastEventID()
 	stream.Body.Close()
-	if status, text := c.plainJSON("POST", "/message:send", fmt.Sprintf(`{"message":{"messageId":"m-3","role":"ROLE_USER","taskId":%q,"parts":[{"data":{"decision":"allow"}}]}}`, id)); status != 200 || !strings.Contains(text, "It is done.") {
+	if status, text := c.plainJSON("POST", "/message:send",
+		fmt.Sprintf(`{"message":{"messageId":"m-3","role":"ROLE_USER","taskId":%q,"parts":[{"data":{"decision":"allow"}}]}}`,
+			id)); status != 200 || !strings.Contains(text, "It is done.") {
 		t.Errorf("%d %s", status, text)
 	}
 	for _, method := range []string{"GET", "POST"} {
 		list, _ := c.with("Last-Event-ID", cursor).plainUpdates(c.with("Last-Event-ID", cursor).plain(method, "/tasks/"+id+":subscribe", ""))
-		if whole := strings.Join(list, "\n"); !strings.Contains(whole, "It is done.") || !strings.Contains(list[len(list)-1], "TASK_STATE_COMPLETED") || strings.Contains(whole, "jsonrpc") {
+		if whole := strings.Join(list, "\n"); !strings.Contains(whole, "It is done.") || !strings.Contains(list[len(list)-1],
+			"TASK_STATE_COMPLETED") || strings.Contains(whole, "jsonrpc") {
 			t.Errorf("%s: %s", method, whole)
 		}
 	}
 
-	_, text = c.plainJSON("POST", "/message:send", strings.Replace(send("m-4", held, ""), `{"message"`, `{"configuration":{"returnImmediately":true},"message"`, 1))
+	_, text = c.plainJSON("POST", "/message:send", strings.Replace(send("m-4", held, ""), `{"message"`,
+		`{"configuration":{"returnImmediately":true},"message"`, 1))
 	if err := json.Unmarshal([]byte(text), &sent); err != nil {
 		t.Fatal(err)
 	}
 	on := "/tasks/" + sent.Task.ID
 	wait.For(t, "the turn is at the gate", func() bool { return c.get(sent.Task.ID).state() == "TASK_STATE_WORKING" })
-	if status, text := c.plainJSON("POST", on+"/pushNotificationConfigs", `{"id":"mine","url":"http://hook.example/"}`); status != 200 || !strings.Contains(text, `"id":"mine"`) {
+	if status, text := c.plainJSON("POST", on+"/pushNotificationConfigs", `{"id":"mine","url":"http://hook.example/"}`); status != 200 ||
+		!strings.Contains(text, `"id":"mine"`) {
 		t.Errorf("%d %s", status, text)
 	}
 	for _, x := range []struct{ method, path, want string }{
-		{"GET", "/pushNotificationConfigs", `{"configs":[{"id":"mine"`}, {"GET", "/pushNotificationConfigs/mine", `{"id":"mine"`}, {"DELETE", "/pushNotificationConfigs/mine", `{}`},
+		{"GET", "/pushNotificationConfigs", `{"configs":[{"id":"mine"`}, {"GET", "/pushNotificationConfigs/mine", `{"id":"mine"`},
+		{"DELETE", "/pushNotificationConfigs/mine", `{}`},
 		{"POST", ":cancel", `{"id":"` + sent.Task.ID}, {"GET", "/pushNotificationConfigs", `{"configs":[]`},
 	} {
 		if status, text := c.plainJSON(x.method, on+x.path, ""); status != 200 || !strings.HasPrefix(text, x.want) {
@@ -151,12 +159,14 @@ func TestPlainErrors(t *testing.T) {
 		{c, "GET", "/tasks?status=x", "", "INVALID_REQUEST", 400},
 		{c, "POST", "/message:send", `{}`, "INVALID_REQUEST", 400},
 		{c, "POST", "/message:send", `{`, "INVALID_JSON", 400},
-		{c, "POST", "/message:stream", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"url":"https://example.com/"}]}}`, "CONTENT_TYPE_NOT_SUPPORTED", 400},
+		{c, "POST", "/message:stream", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"url":"https://example.com/"}]}}`,
+			"CONTENT_TYPE_NOT_SUPPORTED", 400},
 		{s.speaks(t, "0.3"), "GET", "/tasks/" + ended.ID, "", "VERSION_NOT_SUPPORTED", 400},
 		{s.speaks(t, ""), "GET", "/tasks/" + ended.ID, "", "", 200},
 	} {
 		status, text := x.by.plainJSON(x.method, x.path, x.body)
-		if status != x.status || !strings.Contains(text, x.reason) || status != 200 && !strings.Contains(text, fmt.Sprintf(`{"error":{"code":%d,`, status)) {
+		if status != x.status || !strings.Contains(text, x.reason) || status != 200 && !strings.Contains(text,
+			fmt.Sprintf(`{"error":{"code":%d,`, status)) {
 			t.Errorf("%s %s: %d %s, want %d %s", x.method, x.path, status, text, x.status, x.reason)
 		}
 	}

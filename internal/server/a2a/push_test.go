@@ -16,7 +16,8 @@ func (c *caller) told(n notification) *task {
 		Kind string
 		Task json.RawMessage
 	}
-	if err := json.Unmarshal(n.body, &wrapped); err != nil || (wrapped.Task != nil) != (c.v == "1.0") || (wrapped.Kind == "task") != (c.v == "0.3") {
+	if err := json.Unmarshal(n.body, &wrapped); err != nil || (wrapped.Task != nil) != (c.v == "1.0") ||
+		(wrapped.Kind == "task") != (c.v == "0.3") {
 		c.t.Errorf("%s: %v", n.body, err)
 	}
 	return c.read(n.body)
@@ -24,20 +25,26 @@ func (c *caller) told(n notification) *task {
 
 func TestAReceiverHearsOfItsTask(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
-		conf := c.name(`{"returnImmediately":true,"taskPushNotificationConfig":{"url":"http://hook.example/a","token":"mine","authentication":{"scheme":"Bearer","credentials":"hush"}}}`,
-			`{"blocking":false,"pushNotificationConfig":{"url":"http://hook.example/a","token":"mine","authentication":{"schemes":["Bearer"],"credentials":"hush"}}}`)
+		conf := c.name(
+			`{"returnImmediately":true,"taskPushNotificationConfig":{"url":"http://hook.example/a","token":"mine",`+
+				`"authentication":{"scheme":"Bearer","credentials":"hush"}}}`,
+			`{"blocking":false,"pushNotificationConfig":{"url":"http://hook.example/a","token":"mine",`+
+				`"authentication":{"schemes":["Bearer"],"credentials":"hush"}}}`)
 		got := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(asking), conf)))
 		n := wait.Receive(t, "a request at the hook", c.hook.got)
 		asked := c.told(n)
-		if asked.ID != got.ID || asked.state() != "TASK_STATE_INPUT_REQUIRED" || !strings.Contains(string(asked.Status.Message.Parts[1].Data), "https://parley.example/api/workspaces/") {
+		if asked.ID != got.ID || asked.state() != "TASK_STATE_INPUT_REQUIRED" ||
+			!strings.Contains(string(asked.Status.Message.Parts[1].Data), "https://parley.example/api/workspaces/") {
 			t.Errorf("%s", n.body)
 		}
-		if h := n.header; h.Get("Authorization") != "Bearer hush" || h.Get("X-A2A-Notification-Token") != "mine" || h.Get("Webhook-Signature") == "" ||
+		if h := n.header; h.Get("Authorization") != "Bearer hush" || h.Get("X-A2A-Notification-Token") != "mine" ||
+			h.Get("Webhook-Signature") == "" ||
 			h.Get("Content-Type") != c.name("application/a2a+json", "application/json") {
 			t.Errorf("%v", h)
 		}
 		c.ask(c.name("SendMessage", "message/send"), c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, got.ID)))
-		if end := c.told(wait.Receive(t, "a request at the hook", c.hook.got)); end.ID != got.ID || end.state() != "TASK_STATE_COMPLETED" || !strings.HasSuffix(end.said("answer"), "It is done.") {
+		if end := c.told(wait.Receive(t, "a request at the hook", c.hook.got)); end.ID != got.ID || end.state() != "TASK_STATE_COMPLETED" ||
+			!strings.HasSuffix(end.said("answer"), "It is done.") {
 			t.Errorf("%+v", end)
 		}
 	})
@@ -57,10 +64,12 @@ func TestReceiversAreManaged(t *testing.T) {
 		get, of := c.name("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"), func(name string) string {
 			return c.name(fmt.Sprintf(`{"taskId":%q,"id":%q}`, id, name), fmt.Sprintf(`{"id":%q,"pushNotificationConfigId":%q}`, id, name))
 		}
-		list, all := c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"), c.name(fmt.Sprintf(`{"taskId":%q}`, id), fmt.Sprintf(`{"id":%q}`, id))
+		list, all := c.name("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+			c.name(fmt.Sprintf(`{"taskId":%q}`, id), fmt.Sprintf(`{"id":%q}`, id))
 		c.refused(-32001, get, of("one"))
 		for _, answer := range []json.RawMessage{set("one", "a"), set("two", "b"), set("two", "c"), c.ask(get, of("two")), c.ask(list, all)} {
-			if s := string(answer); strings.Contains(s, "hush") || strings.Contains(s, "mine") || !strings.Contains(s, "Basic") || !strings.Contains(s, id) {
+			if s := string(answer); strings.Contains(s, "hush") || strings.Contains(s, "mine") || !strings.Contains(s, "Basic") ||
+				!strings.Contains(s, id) {
 				t.Errorf("%s", s)
 			}
 		}
@@ -77,7 +86,9 @@ func TestReceiversAreManaged(t *testing.T) {
 			}
 		}
 		e := c.refused(-32602, c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
-			fmt.Sprintf(`{"taskId":%q,"url":"http://hook.example/","authentication":{"credentials":"hush"},"pushNotificationConfig":{"url":"http://hook.example/","authentication":{"credentials":"hush"}}}`, id))
+			fmt.Sprintf(
+				`{"taskId":%q,"url":"http://hook.example/","authentication":{"credentials":"hush"},`+
+					`"pushNotificationConfig":{"url":"http://hook.example/","authentication":{"credentials":"hush"}}}`, id))
 		if at := e.places(t); len(at) == 0 || at[0] != c.name("authentication/scheme", "pushNotificationConfig/authentication/schemes") {
 			t.Errorf("%v", at)
 		}
@@ -100,7 +111,8 @@ func TestReceiversAreManaged(t *testing.T) {
 					Configs       []struct{ ID string }
 					NextPageToken string
 				}
-				if err := json.Unmarshal(c.ask(list, fmt.Sprintf(`{"taskId":%q,"pageSize":4,"pageToken":%q}`, id, token)), &page); err != nil || len(page.Configs) > 4 {
+				if err := json.Unmarshal(c.ask(list, fmt.Sprintf(`{"taskId":%q,"pageSize":4,"pageToken":%q}`, id, token)),
+					&page); err != nil || len(page.Configs) > 4 {
 					t.Fatalf("%+v %v", page, err)
 				}
 				for _, conf := range page.Configs {

@@ -53,13 +53,22 @@ func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{}}`, "", "7", -32602},
 		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"parts":"invalid"}}}`, "", "7", -32602},
 		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[]}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{}]}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":" "}]}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"user","parts":[{"text":"x"}]}}}`, "", "7", -32602},
+		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{}]}}}`, "",
+			"7", -32602},
+		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",` +
+			`"parts":[{"text":" "}]}}}`, "", "7", -32602},
+		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"user",` +
+			`"parts":[{"text":"x"}]}}}`, "", "7", -32602},
 		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]},"configuration":{"historyLength":-1}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"message/send","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"kind":"text","text":"x"}]}}}`, "", "7", -32602},
-		{`{"jsonrpc":"2.0","id":7,"method":"message/send","params":{"message":{"messageId":"m","role":"user","parts":[{"kind":"data","data":[1]}]}}}`, "", "7", -32602},
+		{
+			`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",` +
+				`"parts":[{"text":"x"}]},"configuration":{"historyLength":-1}}}`, "", "7", -32602},
+		{
+			`{"jsonrpc":"2.0","id":7,"method":"message/send","params":{"message":{"messageId":"m","role":"ROLE_USER",` +
+				`"parts":[{"kind":"text","text":"x"}]}}}`, "", "7", -32602},
+		{
+			`{"jsonrpc":"2.0","id":7,"method":"message/send","params":{"message":{"messageId":"m","role":"user","parts":[{"kind":"data",` +
+				`"data":[1]}]}}}`, "", "7", -32602},
 	} {
 		c := s.speaks(t, test.version)
 		res := c.post(t.Context(), test.body)
@@ -71,11 +80,13 @@ func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 			Error   *rpcError
 			Result  json.RawMessage
 		}
-		if err != nil || json.Unmarshal(text, &got) != nil || res.StatusCode != 200 || got.JSONRPC != "2.0" || string(got.ID) != test.id || got.Error == nil ||
+		if err != nil || json.Unmarshal(text, &got) != nil || res.StatusCode != 200 || got.JSONRPC != "2.0" || string(got.ID) != test.id ||
+			got.Error == nil ||
 			got.Error.Code != test.code || got.Error.Message == "" || got.Result != nil || res.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %s", test.version, test.body, res.StatusCode, text)
 		}
-		if strings.Contains(test.body, "SendMessage") && got.Error != nil && test.code == -32602 && !strings.Contains(string(got.Error.Data), "google.rpc.BadRequest") {
+		if strings.Contains(test.body, "SendMessage") && got.Error != nil && test.code == -32602 &&
+			!strings.Contains(string(got.Error.Data), "google.rpc.BadRequest") {
 			t.Errorf("%s: %s", test.body, got.Error.Data)
 		}
 	}
@@ -86,7 +97,8 @@ func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 func TestTheVersionInTheQuery(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+a2a.Path+"/?A2A-Version=1.0", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}`))
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+a2a.Path+"/?A2A-Version=1.0",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	res, err := s.client.Do(r)
@@ -102,9 +114,11 @@ func TestTheVersionInTheQuery(t *testing.T) {
 // FuzzBody checks that the response to any body is JSON-RPC or the REST error envelope, and never
 // an internal error.
 func FuzzBody(f *testing.F) {
-	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x"}}`, `[]`, `{"jsonrpc":"2.0","id":"\ud800","method":"tasks/get","params":{"id":"\u0000"}}`,
+	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x"}}`, `[]`,
+		`{"jsonrpc":"2.0","id":"\ud800","method":"tasks/get","params":{"id":"\u0000"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"pageToken":"x","status":"TASK_STATE_WORKING","contextId":"y"}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","taskId":"x","parts":[{"data":{"decision":"allow"}},{"text":null}]}}}`} {
+		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","taskId":"x",` +
+			`"parts":[{"data":{"decision":"allow"}},{"text":null}]}}}`} {
 		f.Add(seed)
 	}
 	s := start(f, nil)
@@ -116,7 +130,8 @@ func FuzzBody(f *testing.F) {
 		res := c.post(t.Context(), body)
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode >= 500 || strings.Contains(string(text), "-32603") || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") && !json.Valid(text) {
+		if err != nil || res.StatusCode >= 500 || strings.Contains(string(text), "-32603") ||
+			!strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") && !json.Valid(text) {
 			t.Errorf("%q: %d %s %v", body, res.StatusCode, text, err)
 		}
 	})

@@ -23,7 +23,8 @@ func versions(t *testing.T, test func(*testing.T, *caller)) {
 func TestAMessageIsAnswered(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		one := c.say("@say Hello, you.")
-		if one.state() != "TASK_STATE_COMPLETED" || one.said("answer") != "Hello, you." || len(one.History) != 1 || *one.History[0].Parts[0].Text != "@say Hello, you." ||
+		if one.state() != "TASK_STATE_COMPLETED" || one.said("answer") != "Hello, you." || len(one.History) != 1 ||
+			*one.History[0].Parts[0].Text != "@say Hello, you." ||
 			one.Metadata["usage"] == nil {
 			t.Fatalf("%+v", one)
 		}
@@ -31,7 +32,8 @@ func TestAMessageIsAnswered(t *testing.T) {
 		if two.ContextID != one.ContextID || two.ID == one.ID {
 			t.Errorf("%+v", two)
 		}
-		if got := c.get(one.ID); got.said("answer") != "Hello, you." || got.state() != one.state() || got.Status.Timestamp != one.Status.Timestamp {
+		if got := c.get(one.ID); got.said("answer") != "Hello, you." || got.state() != one.state() ||
+			got.Status.Timestamp != one.Status.Timestamp {
 			t.Errorf("%+v", got)
 		}
 		raw := c.ask(c.name("GetTask", "tasks/get"), fmt.Sprintf(`{"id":%q,"historyLength":0}`, one.ID))
@@ -69,7 +71,8 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 		if now := c.get(got.ID); now.state() != "TASK_STATE_WORKING" || len(now.Artifacts) != 0 {
 			t.Errorf("%+v", now)
 		}
-		e := c.refused(-32000, c.name("SendMessage", "message/send"), c.params(unique(), text("@say Me, too."), "", fmt.Sprintf(`"contextId":%q`, got.ContextID)))
+		e := c.refused(-32000, c.name("SendMessage", "message/send"), c.params(unique(), text("@say Me, too."), "",
+			fmt.Sprintf(`"contextId":%q`, got.ContextID)))
 		if !strings.Contains(string(e.Data), "TURN_IN_PROGRESS") || !strings.Contains(string(e.Data), got.ID) {
 			t.Errorf("%s", e.Data)
 		}
@@ -83,7 +86,8 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 
 func TestASkillIsCalled(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
-		doc := "---\nname: weekly-report\ndescription: Reports.\ninterface:\n  inputs:\n    week: {type: integer, required: true}\n---\n@say Reported.\n"
+		doc := "---\nname: weekly-report\ndescription: Reports.\ninterface:\n  inputs:\n    week: {type: integer, required: " +
+			"true}\n---\n@say Reported.\n"
 		if _, err := c.Skills.Push(t.Context(), c.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
@@ -126,11 +130,13 @@ func TestAnAnswerInASchemaIsData(t *testing.T) {
 			t.Errorf("%s", outline(frames))
 		}
 		// A client that does not accept JSON gets the same as text.
-		raw := c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text("@structured {\"n\":7}"), `{"acceptedOutputModes":["text/plain"]}`, schema))
+		raw := c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text("@structured {\"n\":7}"),
+			`{"acceptedOutputModes":["text/plain"]}`, schema))
 		var plain struct {
 			Task struct{ Artifacts []struct{ Parts []part } }
 		}
-		if err := json.Unmarshal(raw, &plain); err != nil || c.read(raw).said("result") != `{"n":7}` || c.read(raw).Artifacts[0].Parts[0].Text == nil {
+		if err := json.Unmarshal(raw, &plain); err != nil || c.read(raw).said("result") != `{"n":7}` ||
+			c.read(raw).Artifacts[0].Parts[0].Text == nil {
 			t.Errorf("%s %v", raw, err)
 		}
 		c.refused(-32005, c.name("SendMessage", "message/send"), c.params(unique(), text("Hi."), `{"acceptedOutputModes":["image/png"]}`))
@@ -140,12 +146,14 @@ func TestAnAnswerInASchemaIsData(t *testing.T) {
 func TestATurnThatFailsIsAFailedTask(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		got := c.say("@refuse")
-		if got.state() != "TASK_STATE_FAILED" || !strings.Contains(string(got.Metadata["error"]), "content_refused") || got.Status.Message == nil {
+		if got.state() != "TASK_STATE_FAILED" || !strings.Contains(string(got.Metadata["error"]), "content_refused") ||
+			got.Status.Message == nil {
 			t.Errorf("%+v", got)
 		}
 		frames := c.stream("@refuse").rest()
 		last := frames[len(frames)-1]
-		if last.state() != "FAILED" || !strings.Contains(string(last.stat.Metadata["error"]), "content_refused") || last.stat.Status.Message == nil {
+		if last.state() != "FAILED" || !strings.Contains(string(last.stat.Metadata["error"]), "content_refused") ||
+			last.stat.Status.Message == nil {
 			t.Errorf("%s", last.text)
 		}
 		// A later GetTask, or a list, returns the same message under the same id.
@@ -155,7 +163,8 @@ func TestATurnThatFailsIsAFailedTask(t *testing.T) {
 			t.Errorf("%+v, and the stream sent %+v", read, told)
 		}
 		if c.v == "1.0" {
-			if listed := c.list(fmt.Sprintf(`{"contextId":%q}`, last.stat.ContextID)).Tasks[0].Status.Message; *listed.Parts[0].Text != *told.Parts[0].Text {
+			if listed := c.list(fmt.Sprintf(`{"contextId":%q}`,
+				last.stat.ContextID)).Tasks[0].Status.Message; *listed.Parts[0].Text != *told.Parts[0].Text {
 				t.Errorf("%+v", listed)
 			}
 		}
@@ -176,7 +185,8 @@ func TestAnApprovalIsAnsweredOnItsTask(t *testing.T) {
 				ApprovalID string `json:"approval_id"`
 				DecideURL  string `json:"decide_url"`
 			}
-			if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "approval" || q.Operations[0].Tool != "touch" || !strings.HasPrefix(q.DecideURL, c.URL+"/api/workspaces/") {
+			if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "approval" ||
+				q.Operations[0].Tool != "touch" || !strings.HasPrefix(q.DecideURL, c.URL+"/api/workspaces/") {
 				t.Errorf("%s", got.Status.Message.Parts[1].Data)
 			}
 			on := fmt.Sprintf(`"taskId":%q`, got.ID)
@@ -231,11 +241,13 @@ func TestASecretIsNotTaken(t *testing.T) {
 			Kind      string
 			SecretURL string `json:"secret_url"`
 		}
-		if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "secret" || !strings.HasPrefix(q.SecretURL, c.URL+"/api/v1/workspaces/") ||
+		if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "secret" || !strings.HasPrefix(q.SecretURL,
+			c.URL+"/api/v1/workspaces/") ||
 			!strings.Contains(*got.Status.Message.Parts[0].Text, q.SecretURL) {
 			t.Errorf("%s", got.Status.Message.Parts[1].Data)
 		}
-		for _, parts := range []string{data(`{"action":"provide","value":"hush-hush-hush"}`), data(`{"decision":"allow"}`), text("hush-hush-hush")} {
+		for _, parts := range []string{data(`{"action":"provide","value":"hush-hush-hush"}`), data(`{"decision":"allow"}`),
+			text("hush-hush-hush")} {
 			e := c.refused(-32004, c.name("SendMessage", "message/send"), c.params(unique(), parts, "", fmt.Sprintf(`"taskId":%q`, got.ID)))
 			if strings.Contains(e.Message+string(e.Data), "hush") || !strings.Contains(e.Message, "secret_url") {
 				t.Errorf("%+v", e)
@@ -253,7 +265,10 @@ func TestFilesComeAndGo(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		id := upload(t, c)
-		got := c.read(c.ask(method, c.params(unique(), fmt.Sprintf(`[{"kind":"text","text":"@call attach_file {\"filename\":\"b.txt\",\"content\":\"out\"}\n@say Here."},{"kind":"data","data":{"file_id":%q}}]`, id), "")))
+		got := c.read(c.ask(method, c.params(unique(),
+			fmt.Sprintf(
+				`[{"kind":"text","text":"@call attach_file {\"filename\":\"b.txt\",\"content\":\"out\"}\n@say Here."},{"kind":"data",`+
+					`"data":{"file_id":%q}}]`, id), "")))
 		if got.state() != "TASK_STATE_COMPLETED" || got.Metadata["rejected_attachments"] != nil {
 			t.Fatalf("%+v", got)
 		}
@@ -267,7 +282,8 @@ func TestFilesComeAndGo(t *testing.T) {
 // register registers a credential without a value.
 func register(t testing.TB, c *caller, name string) {
 	t.Helper()
-	if _, err := c.Vault.Register(t.Context(), c.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
+	if _, err := c.Vault.Register(t.Context(), c.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -275,7 +291,8 @@ func register(t testing.TB, c *caller, name string) {
 // upload uploads a file and returns its id.
 func upload(t testing.TB, c *caller) string {
 	t.Helper()
-	ticket, err := c.Files.Create(t.Context(), filestore.Request{Workspace: c.Workspace.ID, Key: "test", Filename: "a.txt", MIME: "text/plain", Size: new(int64(2))})
+	ticket, err := c.Files.Create(t.Context(), filestore.Request{Workspace: c.Workspace.ID, Key: "test", Filename: "a.txt",
+		MIME: "text/plain", Size: new(int64(2))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,11 +99,13 @@ func TestAStreamAsks(t *testing.T) {
 		id := frames[0].task.ID
 		answer := c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, id))
 		rest := c.open(c.name("SendStreamingMessage", "message/stream"), answer).rest()
-		if rest[0].kind != "task" || rest[0].task.ID != id || !strings.HasSuffix(outline(rest), "answer COMPLETED") || !strings.HasSuffix(heard(rest), "It is done.") {
+		if rest[0].kind != "task" || rest[0].task.ID != id || !strings.HasSuffix(outline(rest), "answer COMPLETED") ||
+			!strings.HasSuffix(heard(rest), "It is done.") {
 			t.Errorf("%s: %q", outline(rest), heard(rest))
 		}
 		again := c.open(c.name("SendStreamingMessage", "message/stream"), answer).rest()
-		if again[0].kind != "task" || !strings.HasSuffix(outline(again), "COMPLETED") || heard(again) != heard(rest) || again[len(again)-1].stat.Final != (c.v == "0.3") {
+		if again[0].kind != "task" || !strings.HasSuffix(outline(again), "COMPLETED") || heard(again) != heard(rest) ||
+			again[len(again)-1].stat.Final != (c.v == "0.3") {
 			t.Errorf("%s: %q", outline(again), heard(again))
 		}
 		others := s.rest()
@@ -145,7 +147,8 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 		if end.state() != "TASK_STATE_COMPLETED" || end.said("answer") != "I come next." {
 			t.Errorf("%+v", end)
 		}
-		if e := c.refused(-32002, cancel, fmt.Sprintf(`{"id":%q}`, next.ID)); !strings.Contains(string(e.Data), c.name(`"TASK_STATE_COMPLETED"`, `"completed"`)) {
+		if e := c.refused(-32002, cancel, fmt.Sprintf(`{"id":%q}`, next.ID)); !strings.Contains(string(e.Data),
+			c.name(`"TASK_STATE_COMPLETED"`, `"completed"`)) {
 			t.Errorf("%s", e.Data)
 		}
 		lined := c.stream(held)
@@ -169,8 +172,9 @@ func TestWhoAsksForAStreamIsRefusedInOne(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		only := c.with("Accept", c.name("text/event-stream", "*/*, text/event-stream")) // like the Python client
 		for method, params := range map[string]string{
-			c.name("SubscribeToTask", "tasks/resubscribe"):   `{"id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}`,
-			c.name("SendStreamingMessage", "message/stream"): c.params(unique(), text("@say Hi."), "", `"taskId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`),
+			c.name("SubscribeToTask", "tasks/resubscribe"): `{"id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}`,
+			c.name("SendStreamingMessage", "message/stream"): c.params(unique(), text("@say Hi."), "",
+				`"taskId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`),
 		} {
 			c.refused(-32001, method, params)
 			c.with("Accept", "application/json, text/event-stream").refused(-32001, method, params)
@@ -178,7 +182,8 @@ func TestWhoAsksForAStreamIsRefusedInOne(t *testing.T) {
 				only.refused(-32001, method, params)
 				continue
 			}
-			if frames := only.open(method, params).rest(); len(frames) != 1 || frames[0].err == nil || frames[0].err.Code != -32001 || frames[0].err.Data == nil {
+			if frames := only.open(method, params).rest(); len(frames) != 1 || frames[0].err == nil || frames[0].err.Code != -32001 ||
+				frames[0].err.Data == nil {
 				t.Errorf("%s: %s", method, outline(frames))
 			}
 		}

@@ -52,18 +52,25 @@ func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 		answer := unique()
 		for _, test := range []struct{ method, params, code, place string }{
 			{send, c.params(id, text("@say Twice."), ""), "IDEMPOTENCY_KEY_REUSED", "message/messageId"},
-			{send, c.params(unique(), text("@say Hi."), fmt.Sprintf(`{%q:{"url":"http://127.0.0.1/"}}`, push)), "INVALID_CALLBACK_URL", "configuration/" + push + "/url"},
-			{set, c.name(fmt.Sprintf(`{"taskId":%q,"url":"ftp://x/"}`, done.ID), fmt.Sprintf(`{"taskId":%q,"pushNotificationConfig":{"url":"ftp://x/"}}`, done.ID)),
+			{send, c.params(unique(), text("@say Hi."), fmt.Sprintf(`{%q:{"url":"http://127.0.0.1/"}}`, push)), "INVALID_CALLBACK_URL",
+				"configuration/" + push + "/url"},
+			{set, c.name(fmt.Sprintf(`{"taskId":%q,"url":"ftp://x/"}`, done.ID),
+				fmt.Sprintf(`{"taskId":%q,"pushNotificationConfig":{"url":"ftp://x/"}}`, done.ID)),
 				"INVALID_CALLBACK_URL", c.name("url", "pushNotificationConfig/url")},
-			{send, c.params(unique(), text("@say Hi."), "", `"contextId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`), "SESSION_NOT_FOUND", "message/contextId"},
-			{send, c.params(unique(), text("@say Hi."), "", `"metadata":{"limits":{"max_turns":0}}`), "INVALID_REQUEST", "message/metadata/limits/max_turns"},
-			{send, strings.TrimSuffix(c.params(unique(), text("@say Hi."), ""), "}") + `,"metadata":{"caller_id":7}}`, "INVALID_REQUEST", "metadata/caller_id"},
+			{send, c.params(unique(), text("@say Hi."), "", `"contextId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`), "SESSION_NOT_FOUND",
+				"message/contextId"},
+			{send, c.params(unique(), text("@say Hi."), "", `"metadata":{"limits":{"max_turns":0}}`), "INVALID_REQUEST",
+				"message/metadata/limits/max_turns"},
+			{send, strings.TrimSuffix(c.params(unique(), text("@say Hi."), ""), "}") + `,"metadata":{"caller_id":7}}`, "INVALID_REQUEST",
+				"metadata/caller_id"},
 			{send, c.params(unique(), data(`{"skill":"nobody"}`), ""), "UNKNOWN_SKILL", "message/parts/0/data/skill"},
 			{send, c.params(unique(), data(`{"n":1}`), "", `"metadata":{"skill":7}`), "INVALID_REQUEST", "message/metadata/skill"},
-			{send, c.params(unique(), text("@say Hi."), "", `"metadata":{"secret_input":["NOBODY"]}`), "UNKNOWN_SECRET", "message/metadata/secret_input"},
+			{send, c.params(unique(), text("@say Hi."), "", `"metadata":{"secret_input":["NOBODY"]}`), "UNKNOWN_SECRET",
+				"message/metadata/secret_input"},
 			{send, c.params(unique(), text(" "), ""), "INVALID_REQUEST", "message/parts"},
 			{send, c.params(unique(), data(`{"decision":"perhaps"}`), "", on), "INVALID_REQUEST", "message/parts/0/data/decision"},
-			{send, c.params(unique(), data(`{"decision":"allow","allowlist_pattern":"read(x)"}`), "", on), "INVALID_ALLOWLIST_PATTERN", "message/parts/0/data/allowlist_pattern"},
+			{send, c.params(unique(), data(`{"decision":"allow","allowlist_pattern":"read(x)"}`), "", on), "INVALID_ALLOWLIST_PATTERN",
+				"message/parts/0/data/allowlist_pattern"},
 			{send, c.params(answer, data(`{"decision":"allow"}`), "", on), "", ""},
 			{send, c.params(answer, data(`{"decision":"deny"}`), "", on), "IDEMPOTENCY_KEY_REUSED", "message/messageId"},
 		} {
@@ -94,8 +101,10 @@ func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 func TestAPartIsOfOneKind(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		send := c.name("SendMessage", "message/send")
-		wrong := []string{`[{"kind":"text","text":"a","data":{}}]`, `[{"kind":"data","data":{"a":1},"text":"a"}]`, `[{"kind":"text"}]`, `[{"kind":"text","text":null}]`,
-			c.name(`[{"text":"a","url":"https://example.com/"}]`, `[{"text":"a"}]`), c.name(`[{"url":"https://example.com/","raw":"aGk="}]`, `[{"kind":"data","text":"a"}]`),
+		wrong := []string{`[{"kind":"text","text":"a","data":{}}]`, `[{"kind":"data","data":{"a":1},"text":"a"}]`, `[{"kind":"text"}]`,
+			`[{"kind":"text","text":null}]`,
+			c.name(`[{"text":"a","url":"https://example.com/"}]`, `[{"text":"a"}]`), c.name(`[{"url":"https://example.com/","raw":"aGk="}]`,
+				`[{"kind":"data","text":"a"}]`),
 			c.name(`[{"file":{"uri":"https://example.com/"}}]`, `[{"kind":"image","text":"a"}]`), c.name(`["text"]`, `[{"kind":"data","data":5}]`)}
 		for _, parts := range wrong {
 			e := c.refused(-32602, send, c.params(unique(), parts, ""))
@@ -106,7 +115,8 @@ func TestAPartIsOfOneKind(t *testing.T) {
 		// In 1.0, data can be any JSON.
 		if c.v == "1.0" {
 			for _, value := range []string{"5", `"@say five"`, "[1,2]", "true"} {
-				if got := c.read(c.ask(send, c.params(unique(), data(value), ""))); got.state() != "TASK_STATE_COMPLETED" || *got.History[0].Parts[0].Text != value {
+				if got := c.read(c.ask(send, c.params(unique(), data(value), ""))); got.state() != "TASK_STATE_COMPLETED" ||
+					*got.History[0].Parts[0].Text != value {
 					t.Errorf("%s: %+v", value, got)
 				}
 			}
@@ -119,19 +129,23 @@ func TestAPartIsOfOneKind(t *testing.T) {
 func TestABusyContextSaysWithWhat(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		for _, command := range []string{held, asking} {
-			first := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(command), c.name(`{"returnImmediately":true}`, `{"blocking":false}`))))
+			first := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(command),
+				c.name(`{"returnImmediately":true}`, `{"blocking":false}`))))
 			want := "still working"
 			if command == held {
 				c.Gate.Await(t)
 			} else {
 				frames := c.resume(first.ID, "")
-				for f, ok := frames.next(); ok && f.state() != "INPUT_REQUIRED" && (f.task == nil || f.task.state() != "TASK_STATE_INPUT_REQUIRED"); f, ok = frames.next() {
+				for f, ok := frames.next(); ok && f.state() != "INPUT_REQUIRED" && (f.task == nil ||
+					f.task.state() != "TASK_STATE_INPUT_REQUIRED"); f, ok = frames.next() {
 				}
 				want = "waits for an answer"
 			}
-			e := c.refused(-32000, c.name("SendMessage", "message/send"), c.params(unique(), text("@say Me, too."), "", fmt.Sprintf(`"contextId":%q`, first.ContextID)))
+			e := c.refused(-32000, c.name("SendMessage", "message/send"), c.params(unique(), text("@say Me, too."), "",
+				fmt.Sprintf(`"contextId":%q`, first.ContextID)))
 			told := e.failure(t)
-			if told["code"] != "TURN_IN_PROGRESS" || told["type"] != "conflict_error" || told["message"] != e.Message || told["taskId"] != first.ID || told["contextId"] != first.ContextID ||
+			if told["code"] != "TURN_IN_PROGRESS" || told["type"] != "conflict_error" || told["message"] != e.Message ||
+				told["taskId"] != first.ID || told["contextId"] != first.ContextID ||
 				!strings.Contains(e.Message, want) {
 				t.Errorf("%s %s", e.Message, e.Data)
 			}
@@ -177,7 +191,8 @@ func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 			if err := c.Pool.QueryRow(t.Context(), `SELECT id, session_id FROM turns`).Scan(&task, &context); err != nil {
 				t.Fatal(err)
 			}
-			if told["taskId"] != task || told["contextId"] != context || told["code"] != "UNAVAILABLE" || told["message"] != e.Message || !strings.Contains(e.Message, "was accepted") {
+			if told["taskId"] != task || told["contextId"] != context || told["code"] != "UNAVAILABLE" || told["message"] != e.Message ||
+				!strings.Contains(e.Message, "was accepted") {
 				t.Errorf("%s %s", e.Message, e.Data)
 			}
 			c.Gate.Leave <- struct{}{}
@@ -196,7 +211,8 @@ func TestALimitSaysHowLong(t *testing.T) {
 	c.say("@say Hi.")
 	e := c.refused(-32000, "message/send", c.params(unique(), text("@say Hi."), ""))
 	told := e.failure(t)
-	if told["code"] != "RATE_LIMITED" || strings.Contains(e.Message, "Retry-After") || !strings.Contains(e.Message, fmt.Sprintf("Wait %v s.", told["retry_after"])) {
+	if told["code"] != "RATE_LIMITED" || strings.Contains(e.Message, "Retry-After") || !strings.Contains(e.Message,
+		fmt.Sprintf("Wait %v s.", told["retry_after"])) {
 		t.Errorf("%s %s", e.Message, e.Data)
 	}
 }

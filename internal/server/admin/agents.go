@@ -130,7 +130,8 @@ func (s *api) summarizeAgent(ctx context.Context, a agent.Agent) (agentView, err
 	if err != nil {
 		return agentView{}, err
 	}
-	return viewAgent(agent.Summary{Agent: a, Published: v.Number, Model: v.Model, Author: v.Author, Note: v.Note, PublishedAt: v.CreatedAt}), nil
+	return viewAgent(agent.Summary{Agent: a, Published: v.Number, Model: v.Model, Author: v.Author, Note: v.Note,
+		PublishedAt: v.CreatedAt}), nil
 }
 
 func (s *api) tagAgent(ctx context.Context, a agent.Agent) (any, error) {

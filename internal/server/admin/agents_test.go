@@ -28,9 +28,11 @@ func TestAgentsAreAdministered(t *testing.T) {
 		t.Errorf("created %s, again %s", made.text, again.text)
 	}
 	read := s.must(t, "GET agents/support", "", nil).header.Get("ETag")
-	const draft = `{"instructions":"Help\nfast.","effort":"low","fallback_models":["openai/gpt-5-mini","vllm/llama"],"tools":{"read":"read_only"},"rules":{"read":"ask"},"limits":{"max_turns":9,"max_cost_usd":0.5}}`
+	const draft = `{"instructions":"Help\nfast.","effort":"low","fallback_models":["openai/gpt-5-mini","vllm/llama"],` +
+		`"tools":{"read":"read_only"},"rules":{"read":"ask"},"limits":{"max_turns":9,"max_cost_usd":0.5}}`
 	saved := s.must(t, "PUT agents/support/draft", draft, nil, "If-Match", read)
-	for _, late := range []string{"PUT agents/support/draft", "PUT agents/support", "POST agents/support/publish", "DELETE agents/support/draft", "DELETE agents/support"} {
+	for _, late := range []string{"PUT agents/support/draft", "PUT agents/support", "POST agents/support/publish",
+		"DELETE agents/support/draft", "DELETE agents/support"} {
 		body := "{}"
 		if strings.HasPrefix(late, "DELETE") {
 			body = ""
@@ -45,10 +47,12 @@ func TestAgentsAreAdministered(t *testing.T) {
 		From, To *int
 		Lines    []struct{ Op, Text string }
 	}
-	if s.must(t, "GET agents/support/diff", "", &diff); diff.From == nil || diff.To != nil || len(diff.Lines) != 15 || diff.Lines[12].Text != "Help." || diff.Lines[12].Op != "removed" || diff.Lines[14].Text != "fast." {
+	if s.must(t, "GET agents/support/diff", "", &diff); diff.From == nil || diff.To != nil || len(diff.Lines) != 15 ||
+		diff.Lines[12].Text != "Help." || diff.Lines[12].Op != "removed" || diff.Lines[14].Text != "fast." {
 		t.Errorf("the difference is %+v", diff)
 	}
-	if s.must(t, "POST agents/support/publish", `{"note":"Faster."}`, &a, "If-Match", saved.header.Get("ETag")); a.Published != 2 || a.Draft || a.Note != "Faster." {
+	if s.must(t, "POST agents/support/publish", `{"note":"Faster."}`, &a, "If-Match", saved.header.Get("ETag")); a.Published != 2 ||
+		a.Draft || a.Note != "Faster." {
 		t.Errorf("published %+v", a)
 	}
 	if s.must(t, "POST agents/support/rollback", `{"version":1,"note":"Too fast."}`, &a); a.Published != 3 {
@@ -57,7 +61,8 @@ func TestAgentsAreAdministered(t *testing.T) {
 	if s.must(t, "PUT agents/support", `{"instructions":"Help well."}`, &a); a.Published != 4 {
 		t.Errorf("published %+v", a)
 	}
-	if text := s.must(t, "GET agents/support/versions/2", "", nil).text; !strings.Contains(text, `"history_tokens":null`) || !strings.Contains(text, `"tools":{"read":"read_only"}`) || !strings.Contains(text, `"max_turns":9`) {
+	if text := s.must(t, "GET agents/support/versions/2", "", nil).text; !strings.Contains(text, `"history_tokens":null`) ||
+		!strings.Contains(text, `"tools":{"read":"read_only"}`) || !strings.Contains(text, `"max_turns":9`) {
 		t.Errorf("version 2 is %s", text)
 	}
 }
@@ -92,15 +97,21 @@ func TestAgentsOfOthersAndMistakes(t *testing.T) {
 	s.refused(t, "INVALID_CURSOR", "GET agents/support/versions?cursor=a2RlZmF1bHQ", "")
 	for call, body := range map[string]string{
 		"GET agents/none": "", "GET agents/support/versions/9": "", "GET agents/support/versions/x": "", "GET agents/support/draft": "",
-		"GET agents/support/diff": "", "POST agents/support/publish": "{}", "POST agents/support/rollback": `{"version":7}`, "PUT agents/none/draft": "{}", "DELETE agents/none": "",
+		"GET agents/support/diff": "", "POST agents/support/publish": "{}", "POST agents/support/rollback": `{"version":7}`,
+		"PUT agents/none/draft": "{}", "DELETE agents/none": "",
 	} {
 		s.refused(t, "OBJECT_NOT_FOUND", call, body)
 	}
 	for body, param := range map[string]string{
-		`{"tools":{"bsh":"changes"}}`: "/tools/bsh", `{"tools":{"read":1}}`: "/tools/read", `{"rules":[]}`: "/rules", `{"limits":{"max_turns":0}}`: "/limits/max_turns",
-		`{"limits":{"turns":1}}`: "/limits/turns", `{"limits":{"history_tokens":2147483647}}`: "/limits/history_tokens", `{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort", `{"fallback_models":["x"]}`: "/fallback_models/0", `{"fallback_models":["a/b","a/b"]}`: "/fallback_models/1", `{"fallback_models":"a/b"}`: "/fallback_models", `{"note":"x"}`: "/note",
+		`{"tools":{"bsh":"changes"}}`: "/tools/bsh", `{"tools":{"read":1}}`: "/tools/read", `{"rules":[]}`: "/rules",
+		`{"limits":{"max_turns":0}}`: "/limits/max_turns",
+		`{"limits":{"turns":1}}`:     "/limits/turns", `{"limits":{"history_tokens":2147483647}}`: "/limits/history_tokens",
+		`{"limits":{"max_cost_usd":"1"}}`: "/limits/max_cost_usd", `{"effort":"huge"}`: "/effort",
+		`{"fallback_models":["x"]}`: "/fallback_models/0", `{"fallback_models":["a/b","a/b"]}`: "/fallback_models/1",
+		`{"fallback_models":"a/b"}`: "/fallback_models", `{"note":"x"}`: "/note",
 	} {
-		if r := s.refused(t, "INVALID_REQUEST", "PUT agents/support/draft", body); len(r.Error.Violations) == 0 || r.Error.Violations[0].Param != param {
+		if r := s.refused(t, "INVALID_REQUEST", "PUT agents/support/draft", body); len(r.Error.Violations) == 0 ||
+			r.Error.Violations[0].Param != param {
 			t.Errorf("%s: %s", body, r.text)
 		}
 	}

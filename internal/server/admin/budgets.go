@@ -106,7 +106,8 @@ func (s *api) checkBudgetKey(ctx context.Context, c *call, b budget.Budget) erro
 		return err
 	}
 	if !slices.ContainsFunc(keys, func(k apikey.Key) bool { return k.ID == b.Subject }) {
-		return fault.Invalid(fault.Violation{Param: "/subject", Rule: "unknown", Message: fmt.Sprintf("The workspace has no key %.80q. The subject of a budget is the id of a key.", b.Subject)})
+		return fault.Invalid(fault.Violation{Param: "/subject", Rule: "unknown",
+			Message: fmt.Sprintf("The workspace has no key %.80q. The subject of a budget is the id of a key.", b.Subject)})
 	}
 	return nil
 }

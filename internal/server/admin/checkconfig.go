@@ -17,8 +17,10 @@ import (
 )
 
 // checkable are the operations that a check can run: each one changes rows of PostgreSQL only.
-var checkable = []string{"updateWorkspace", "putBudget", "deleteBudget", "putCredential", "deleteCredential", "putToolRule", "deleteToolRule",
-	"putModelProvider", "deleteModelProvider", "addToolServer", "updateToolServer", "deleteToolServer", "updateOwnTool", "putHTTPTools", "addPattern", "revokePattern", "putEgress",
+var checkable = []string{"updateWorkspace", "putBudget", "deleteBudget", "putCredential", "deleteCredential", "putToolRule",
+	"deleteToolRule",
+	"putModelProvider", "deleteModelProvider", "addToolServer", "updateToolServer", "deleteToolServer", "updateOwnTool", "putHTTPTools",
+	"addPattern", "revokePattern", "putEgress",
 	"createAgent", "putAgent", "deleteAgent", "putSkill", "archiveSkill", "putDocument", "deleteDocument"}
 
 const (

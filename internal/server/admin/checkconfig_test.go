@@ -82,10 +82,13 @@ func TestConfigurationIsCheckedWithoutAChange(t *testing.T) {
 func TestCheckLeavesOutServersOfChangedSecrets(t *testing.T) {
 	t.Parallel()
 	crm := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
-	mcp.AddTool(crm, &mcp.Tool{Name: "find", Description: "Find a customer."}, func(context.Context, *mcp.CallToolRequest, customer) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(crm, &mcp.Tool{Name: "find", Description: "Find a customer."}, func(context.Context, *mcp.CallToolRequest,
+		customer) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
-	open := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return crm }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	open := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return crm
+	}, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer token-4711-value" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -116,9 +119,11 @@ func TestCheckLeavesOutServersOfChangedSecrets(t *testing.T) {
 		s.must(t, "POST config/check", `{"changes":[`+strings.Join(changes, ",")+`]}`, &found)
 		return fmt.Sprint(found.Rejected, found.Unchecked)
 	}
-	put, add := `{"method":"PUT","path":"/credentials/CRM_TOKEN","body":`+hosts+`}`, `{"method":"POST","path":"/tool-servers","body":`+crmAdd+`}`
+	put, add := `{"method":"PUT","path":"/credentials/CRM_TOKEN","body":`+hosts+`}`,
+		`{"method":"POST","path":"/tool-servers","body":`+crmAdd+`}`
 	got := check(put, add, `{"method":"PATCH","path":"/tool-servers/crm/tools/find","body":{"label":"read_only"}}`,
-		`{"method":"PUT","path":"/tools/crm__find/rule","body":{"rule":"deny"}}`, `{"method":"PUT","path":"/tools/bsh/rule","body":{"rule":"deny"}}`,
+		`{"method":"PUT","path":"/tools/crm__find/rule","body":{"rule":"deny"}}`,
+		`{"method":"PUT","path":"/tools/bsh/rule","body":{"rule":"deny"}}`,
 		`{"method":"PUT","path":"/credentials/NONE","body":`+hosts+`}`, `{"method":"POST","path":"/tool-servers","body":`+noAdd+`}`, add)
 	if want := "[{4} {6} {7}] [1 2 3]"; got != want {
 		t.Errorf("rejected and unchecked: %s; want %s", got, want)

@@ -31,7 +31,8 @@ func TestCredentialsAreAdministered(t *testing.T) {
 		t.Errorf("the value: %v", err)
 	}
 	list, log := s.must(t, "GET credentials", "", nil), s.must(t, "GET admin-log?object=credentials", "", nil)
-	if !strings.Contains(list.text, "files.stripe.com") || strings.Contains(list.text+log.text, value) || !strings.Contains(log.text, "[changed]") {
+	if !strings.Contains(list.text, "files.stripe.com") || strings.Contains(list.text+log.text, value) ||
+		!strings.Contains(log.text, "[changed]") {
 		t.Errorf("%s\n%s", list.text, log.text)
 	}
 	s.refused(t, "INVALID_REQUEST", "PUT credentials/STRIPE_KEY", `{"value":"x","allowed_hosts":["api.stripe.com"]}`)
@@ -49,7 +50,8 @@ func TestRulesAreAdministered(t *testing.T) {
 		t.Errorf("set to %+v", tool)
 	}
 	s.must(t, "DELETE tools/bash/rule", "", nil)
-	if text := s.must(t, "GET tools?limit=100", "", nil).text; strings.Contains(text, `"rule":"deny"`) || !strings.Contains(text, `"name":"bash"`) {
+	if text := s.must(t, "GET tools?limit=100", "", nil).text; strings.Contains(text, `"rule":"deny"`) ||
+		!strings.Contains(text, `"name":"bash"`) {
 		t.Errorf("reset: %s", text)
 	}
 	s.refused(t, "OBJECT_NOT_FOUND", "PUT tools/bsh/rule", `{"rule":"deny"}`)
@@ -129,7 +131,8 @@ func TestContentIsAdministered(t *testing.T) {
 	made := s.must(t, "PUT "+page, `{"content":"# Onboarding"}`, nil, "If-Match", `"0"`)
 	s.refused(t, "PRECONDITION_FAILED", "PUT "+page, `{"content":"x"}`, "If-Match", `"0"`)
 	s.must(t, "PUT "+page, `{"content":"# Welcome"}`, nil, "If-Match", made.header.Get("ETag"))
-	if text := s.must(t, "GET documents?prefix=wiki/", "", nil).text; !strings.Contains(text, `"title":"Welcome"`) || strings.Contains(text, `"content"`) {
+	if text := s.must(t, "GET documents?prefix=wiki/", "", nil).text; !strings.Contains(text, `"title":"Welcome"`) ||
+		strings.Contains(text, `"content"`) {
 		t.Errorf("list: %s", text)
 	}
 	s.must(t, "DELETE "+page, "", nil)
@@ -156,7 +159,8 @@ func TestServerIsAdministered(t *testing.T) {
 	s.refused(t, "INVALID_REQUEST", "POST /api/v1/admin/workspaces", `{"slug":"sales"}`)
 	s.must(t, "DELETE /api/v1/admin/workspaces/"+w.ID, "", nil)
 	s.refused(t, "OBJECT_NOT_FOUND", "DELETE /api/v1/admin/workspaces/"+w.ID, "")
-	if text := s.must(t, "GET /api/v1/admin/log?object=workspaces&workspace_id="+w.ID, "", nil).text; strings.Count(text, `"action"`) < 2 || !strings.Contains(text, `"delete"`) {
+	if text := s.must(t, "GET /api/v1/admin/log?object=workspaces&workspace_id="+w.ID, "", nil).text; strings.Count(text, `"action"`) < 2 ||
+		!strings.Contains(text, `"delete"`) {
 		t.Errorf("the log: %s", text)
 	}
 	s.must(t, "GET /api/v1/admin/workspaces", "", nil)
@@ -174,7 +178,9 @@ func TestErasureIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	var id string
-	if err := s.Pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id, caller_id) VALUES (gen_random_uuid(), $1, 'anna') RETURNING id::text`, s.Workspace.ID).Scan(&id); err != nil {
+	if err := s.Pool.QueryRow(t.Context(),
+		`INSERT INTO sessions (id, workspace_id, caller_id) VALUES (gen_random_uuid(), $1, 'anna') RETURNING id::text`,
+		s.Workspace.ID).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	var e struct {

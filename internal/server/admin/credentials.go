@@ -18,7 +18,8 @@ func (s *api) listCredentials(ctx context.Context, c *call) (any, error) {
 
 // putCredential registers a credential. Without a value it keeps the one that is there.
 func (s *api) putCredential(ctx context.Context, c *call) (any, error) {
-	r := vault.Registration{Name: c.PathValue("name"), InQuery: c.body.Bool("in_query"), InBody: c.body.Bool("in_body"), AllowHTTP: c.body.Bool("allow_http")}
+	r := vault.Registration{Name: c.PathValue("name"), InQuery: c.body.Bool("in_query"), InBody: c.body.Bool("in_body"),
+		AllowHTTP: c.body.Bool("allow_http")}
 	if c.body.Require("allowed_hosts") {
 		r.Hosts = c.body.Strings("allowed_hosts", vault.MaxHosts)
 	}

@@ -138,7 +138,8 @@ func (c *call) keyError(err error) error {
 	case errors.Is(err, apikey.ErrOnlyOne):
 		return fault.New(fault.ObjectConflict, "The webhook_token is not rolled as a key. Use POST …/webhook-token/roll.")
 	case errors.Is(err, apikey.ErrPersonal):
-		return fault.New(fault.ObjectConflict, "The key %s is a personal token. Its member creates another one in the web application.", c.PathValue("keyId"))
+		return fault.New(fault.ObjectConflict, "The key %s is a personal token. Its member creates another one in the web application.",
+			c.PathValue("keyId"))
 	}
 	return err
 }

@@ -30,7 +30,8 @@ func TestKeysAreAdministered(t *testing.T) {
 	}
 	s.refused(t, "IDEMPOTENCY_KEY_REUSED", "POST keys", `{"name":"other","scopes":["chat"]}`, "Idempotency-Key", "k1")
 	var stored int
-	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM idempotent_answers WHERE position($1 IN convert_from(answer, 'UTF8')) > 0`, made.Key).Scan(&stored); err != nil || stored != 0 {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM idempotent_answers WHERE position($1 IN convert_from(answer, 'UTF8')) > 0`,
+		made.Key).Scan(&stored); err != nil || stored != 0 {
 		t.Errorf("the key is stored %d times: %v", stored, err)
 	}
 	if r := s.do(t, "GET /api/v1/workspaces/demo", "", "Authorization", "Bearer "+made.Key); r.status != 403 {

@@ -44,7 +44,8 @@ func (s *api) listModelProviders(ctx context.Context, c *call) (any, error) {
 // putModelProvider adds or replaces a provider.
 func (s *api) putModelProvider(ctx context.Context, c *call) (any, error) {
 	c.notNull("kind", "base_url", "timeout_seconds")
-	p := modelset.Provider{Name: c.PathValue("provider"), Kind: modelset.Kind(c.body.Enum("kind", string(modelset.OpenAI), string(modelset.Anthropic)))}
+	p := modelset.Provider{Name: c.PathValue("provider"), Kind: modelset.Kind(c.body.Enum("kind", string(modelset.OpenAI),
+		string(modelset.Anthropic)))}
 	p.BaseURL, p.Credential = c.body.String("base_url", 2048), c.body.String("credential", 64)
 	p.Timeout = time.Duration(c.body.Int("timeout_seconds", 0, 1, int(modelset.MaxTimeout/time.Second))) * time.Second
 	if err := c.Err(); err != nil {
@@ -84,9 +85,11 @@ func (s Stores) checkProviderKey(ctx context.Context, workspace uuid.UUID, p mod
 	if i >= 0 && list[i].MayReach(to) {
 		return nil
 	}
-	v := fault.Violation{Param: "/credential", Rule: "unknown", Message: fmt.Sprintf("The workspace has no credential %s. Create it: parley secrets set %[1]s %s", p.Credential, vault.HostFlags(to))}
+	v := fault.Violation{Param: "/credential", Rule: "unknown",
+		Message: fmt.Sprintf("The workspace has no credential %s. Create it: parley secrets set %[1]s %s", p.Credential, vault.HostFlags(to))}
 	if i >= 0 {
-		v.Rule, v.Message = "requires", fmt.Sprintf("The credential %s may not be sent to %s. Set it again: parley secrets set %[1]s %[3]s", p.Credential, to.Host, vault.HostFlags(to))
+		v.Rule, v.Message = "requires", fmt.Sprintf("The credential %s may not be sent to %s. Set it again: parley secrets set %[1]s %[3]s",
+			p.Credential, to.Host, vault.HostFlags(to))
 	}
 	return fault.Invalid(v)
 }

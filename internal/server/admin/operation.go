@@ -96,7 +96,8 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request, op operation) erro
 	if op.method == http.MethodPost {
 		key = c.Once(r.Header.Values("Idempotency-Key"))
 		if key != "" && op.calls {
-			c.Add(fault.Violation{Param: "/Idempotency-Key", Rule: "unknown", Message: "This operation calls a tool server, so it has no Idempotency-Key: read the state of the server before you repeat it."})
+			c.Add(fault.Violation{Param: "/Idempotency-Key", Rule: "unknown",
+				Message: "This operation calls a tool server, so it has no Idempotency-Key: read the state of the server before you repeat it."})
 		}
 	}
 	if err := c.Err(); err != nil {
@@ -219,7 +220,8 @@ const positionHeader = "Parley-Unchanged-Since"
 func (c *call) unchangedSince() string {
 	position := strings.Join(c.Header.Values(positionHeader), ",")
 	if position != "" && !adminlog.IsPosition(position) {
-		c.Add(fault.Violation{Param: "/" + positionHeader, Rule: "format", Message: positionHeader + " is log_position, as a workspace has it in a response."})
+		c.Add(fault.Violation{Param: "/" + positionHeader, Rule: "format",
+			Message: positionHeader + " is log_position, as a workspace has it in a response."})
 		return ""
 	}
 	return position

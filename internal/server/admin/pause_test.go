@@ -36,7 +36,8 @@ func TestAgentsArePaused(t *testing.T) {
 	s.refused(t, "INSUFFICIENT_SCOPE", "POST /api/v1/admin/pause", "", theirs...)
 	s.must(t, "POST pause", "", nil, theirs...)
 	s.refused(t, "INSUFFICIENT_SCOPE", "POST resume", "", "Authorization", "Bearer "+s.Issue(t, s.Workspace, apikey.ConfigWrite))
-	if text := s.must(t, "GET admin-log?object=workspaces&limit=1", "", nil).text; !strings.Contains(text, `"paused_by":"key:`+theirs[1][11:19]) {
+	if text := s.must(t, "GET admin-log?object=workspaces&limit=1", "", nil).text; !strings.Contains(text,
+		`"paused_by":"key:`+theirs[1][11:19]) {
 		t.Errorf("the log is %s", text)
 	}
 }

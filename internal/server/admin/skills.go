@@ -30,7 +30,8 @@ func (s *api) listSkills(ctx context.Context, c *call) (any, error) {
 	}
 	views := make([]skillView, len(list))
 	for i, e := range list {
-		views[i] = skillView{Name: e.Name, Status: e.Status, Version: e.Version, Newest: &e.Newest, Description: e.Description, Inputs: inputsOf(e.Contract),
+		views[i] = skillView{Name: e.Name, Status: e.Status, Version: e.Version, Newest: &e.Newest, Description: e.Description,
+			Inputs:    inputsOf(e.Contract),
 			CreatedAt: e.CreatedAt.UTC(), UpdatedAt: new(e.UpdatedAt.UTC())}
 	}
 	return paged(c, views, func(v skillView) string {
@@ -66,7 +67,8 @@ func (s *api) skillVersion(ctx context.Context, c *call, version int) (any, erro
 	if err != nil {
 		return nil, c.skillError(err)
 	}
-	return tagged{skillView{Name: v.Name, Status: v.Status, Version: v.Version, Active: &v.Active, Description: v.Description, Inputs: inputsOf(v.Contract),
+	return tagged{skillView{Name: v.Name, Status: v.Status, Version: v.Version, Active: &v.Active, Description: v.Description,
+		Inputs:   inputsOf(v.Contract),
 		Document: &v.Document, CreatedAt: v.CreatedAt.UTC()}, strconv.Itoa(v.Version)}, nil
 }
 
@@ -82,7 +84,8 @@ func (s *api) putSkill(ctx context.Context, c *call) (any, error) {
 	}
 	name := c.PathValue("skill")
 	if k, problems := skill.Parse(up.Document); len(problems) == 0 && !isSameSkill(k.Name, name) {
-		c.Add(fault.Violation{Param: "/document", Rule: "format", Message: "The document is of the skill " + k.Name + ", and the address names another one."})
+		c.Add(fault.Violation{Param: "/document", Rule: "format", Message: "The document is of the skill " + k.Name +
+			", and the address names another one."})
 	}
 	if err := c.Err(); err != nil {
 		return nil, err

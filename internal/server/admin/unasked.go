@@ -37,6 +37,7 @@ func (creds changedCredentials) areUsedBy(s toolset.Server) bool {
 // needsToolsOf reports whether a change is of a tool of one of these entries, or names one.
 func (p plannedChange) needsToolsOf(servers []string) bool {
 	return slices.ContainsFunc(servers, func(name string) bool {
-		return strings.HasPrefix(p.Path, "/tool-servers/"+name+"/") || strings.Contains(p.Path, name+"__") || strings.Contains(string(p.Body), name+"__")
+		return strings.HasPrefix(p.Path, "/tool-servers/"+name+"/") || strings.Contains(p.Path, name+"__") ||
+			strings.Contains(string(p.Body), name+"__")
 	})
 }

@@ -30,7 +30,8 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 	before := position()
 	since := []string{"Parley-Unchanged-Since", before}
 	changes := []string{
-		"PUT tools/bash/rule {\"rule\":\"deny\"}", "PUT budgets/workspace {\"max_tokens\":2}", "PUT credentials/STRIPE_KEY {\"allowed_hosts\":[\"b.example.com\"]}",
+		"PUT tools/bash/rule {\"rule\":\"deny\"}", "PUT budgets/workspace {\"max_tokens\":2}",
+		"PUT credentials/STRIPE_KEY {\"allowed_hosts\":[\"b.example.com\"]}",
 		"PUT documents/content?path=wiki/a.md {\"content\":\"# B\"}", "PUT egress {\"hosts\":[\"a.example.com\"]}", "PATCH  {\"name\":\"Mine\"}",
 		"PUT agents/support {\"instructions\":\"Mine.\"}", "PUT agents/default {\"instructions\":\"Mine.\"}", "POST skills/triage/archive ",
 	}
@@ -53,8 +54,10 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 		s.must(t, call, body, nil, since...)
 	}
 	for _, change := range []string{
-		"DELETE tools/bash/rule ", "DELETE budgets/workspace ", "DELETE credentials/STRIPE_KEY ", "DELETE documents/content?path=wiki/a.md ", "PUT egress {\"hosts\":[]}",
-		"PATCH  {\"name\":\"Other\"}", "DELETE agents/support ", "PUT agents/default {\"instructions\":\"Other.\"}", "POST skills/triage/publish {}",
+		"DELETE tools/bash/rule ", "DELETE budgets/workspace ", "DELETE credentials/STRIPE_KEY ",
+		"DELETE documents/content?path=wiki/a.md ", "PUT egress {\"hosts\":[]}",
+		"PATCH  {\"name\":\"Other\"}", "DELETE agents/support ", "PUT agents/default {\"instructions\":\"Other.\"}",
+		"POST skills/triage/publish {}",
 	} {
 		call, body := split(change)
 		s.refused(t, "PRECONDITION_FAILED", call, body, since...)
@@ -64,7 +67,8 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 	// A transaction that is open while the position is read comes after it, though its entry has a
 	// lower number than others.
 	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, 'read', 'deny')", s.Workspace.ID); err != nil {
+		if _, err := tx.Exec(t.Context(), "INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, 'read', 'deny')",
+			s.Workspace.ID); err != nil {
 			return err
 		}
 		s.must(t, "PUT tools/grep/rule", `{"rule":"ask"}`, nil)
@@ -78,7 +82,8 @@ func TestChangesRequireUnchangedObjects(t *testing.T) {
 	s.must(t, "PUT tools/grep/rule", `{"rule":"allow"}`, nil, "Parley-Unchanged-Since", before)
 
 	// A restored dump has entries with the transactions of another cluster.
-	const foreign = `INSERT INTO admin_log (workspace_id, object, object_id, action, actor_kind, xact) VALUES ($1, 'tool_rules', 'grep', 'update', 'key', 1::bigint << 50)`
+	const foreign = `INSERT INTO admin_log (workspace_id, object, object_id, action, actor_kind, xact) VALUES ($1, 'tool_rules', 'grep',` +
+		` 'update', 'key', 1::bigint << 50)`
 	if _, err := s.Pool.Exec(t.Context(), foreign, s.Workspace.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -50,10 +50,13 @@ func viewWorkspace(w workspace.Workspace) workspaceView {
 	}
 	return workspaceView{
 		ID: w.ID, Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
-		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens, StorageQuota: w.StorageQuota,
+		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
+		StorageQuota:      w.StorageQuota,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, Pause: w.Paused,
-		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions, CallerParameters: w.CallerParameters,
-		FallbackModels: append([]string{}, w.FallbackModels...), ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage, CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns, CallerInstructions: w.CallerInstructions,
+		CallerParameters: w.CallerParameters,
+		FallbackModels:   append([]string{}, w.FallbackModels...), ReasoningSummaries: w.ReasoningSummaries, SearchLanguage: w.SearchLanguage,
+		CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(),
 	}
 }
 
@@ -64,8 +67,10 @@ func tagWorkspace(w workspace.Workspace) tagged {
 
 func tagTime(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 36) }
 
-var workspaceFields = []string{"name", "instructions", "model", "max_response_seconds", "max_turns", "max_running", "history_tokens", "storage_quota",
-	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns", "caller_instructions", "caller_parameters", "fallback_models", "reasoning_summaries", "search_language"}
+var workspaceFields = []string{"name", "instructions", "model", "max_response_seconds", "max_turns", "max_running", "history_tokens",
+	"storage_quota",
+	"messages_per_minute", "calls_per_minute", "open_streams", "separate_approver", "admin_patterns", "caller_instructions",
+	"caller_parameters", "fallback_models", "reasoning_summaries", "search_language"}
 
 func (s *api) getWorkspace(ctx context.Context, c *call) (any, error) {
 	position, err := s.Log.Position(ctx)
@@ -99,14 +104,17 @@ func (s *api) updateWorkspace(ctx context.Context, c *call) (any, error) {
 // workspaceChange parses a change. Null stands for the server's own model and limits, and for a history
 // that is bounded by the model's window.
 func (c *call) workspaceChange() workspace.Change {
-	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "storage_quota", "separate_approver", "admin_patterns",
+	c.notNull("name", "instructions", "max_response_seconds", "max_turns", "max_running", "storage_quota", "separate_approver",
+		"admin_patterns",
 		"caller_instructions", "caller_parameters", "fallback_models", "reasoning_summaries", "search_language")
 	const any = 1 << 50 // the store checks the bounds
 	change := workspace.Change{
 		Name: c.optionalText("name"), Instructions: c.optionalText("instructions"), Model: c.optionalText("model"),
 		MaxResponseSeconds: c.optionalInt("max_response_seconds", 0, any), MaxTurns: c.optionalInt("max_turns", 0, any),
-		MaxRunning: c.optionalInt("max_running", 0, any), HistoryTokens: c.optionalInt("history_tokens", 0, any), StorageQuota: c.optionalInt("storage_quota", 0, any),
-		MessagesPerMinute: c.optionalInt("messages_per_minute", 0, any), CallsPerMinute: c.optionalInt("calls_per_minute", 0, any), OpenStreams: c.optionalInt("open_streams", 0, any),
+		MaxRunning: c.optionalInt("max_running", 0, any), HistoryTokens: c.optionalInt("history_tokens", 0, any),
+		StorageQuota:      c.optionalInt("storage_quota", 0, any),
+		MessagesPerMinute: c.optionalInt("messages_per_minute", 0, any), CallsPerMinute: c.optionalInt("calls_per_minute", 0, any),
+		OpenStreams:      c.optionalInt("open_streams", 0, any),
 		SeparateApprover: c.optionalBool("separate_approver"), AdminPatterns: c.optionalBool("admin_patterns"),
 		CallerInstructions: c.optionalBool("caller_instructions"), CallerParameters: c.optionalBool("caller_parameters"),
 		ReasoningSummaries: c.optionalBool("reasoning_summaries"), SearchLanguage: c.optionalText("search_language"),
@@ -117,7 +125,8 @@ func (c *call) workspaceChange() workspace.Change {
 	if c.nulls["model"] {
 		change.Model = new("")
 	}
-	for name, limit := range map[string]**int{"history_tokens": &change.HistoryTokens, "messages_per_minute": &change.MessagesPerMinute, "calls_per_minute": &change.CallsPerMinute, "open_streams": &change.OpenStreams} {
+	for name, limit := range map[string]**int{"history_tokens": &change.HistoryTokens, "messages_per_minute": &change.MessagesPerMinute,
+		"calls_per_minute": &change.CallsPerMinute, "open_streams": &change.OpenStreams} {
 		if c.nulls[name] {
 			*limit = new(-1)
 		}

@@ -24,8 +24,10 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	if s.must(t, "GET ", "", &w); w.HistoryTokens != nil {
 		t.Errorf("a new workspace has history_tokens %d", *w.HistoryTokens)
 	}
-	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0,"history_tokens":24000,"search_language":"german"}`, &w, "X-Request-Id", "mine")
-	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 || w.HistoryTokens == nil || *w.HistoryTokens != 24000 || w.SearchLanguage != "german" {
+	s.must(t, "PATCH ", `{"instructions":"","model":"openai/x","max_turns":7,"messages_per_minute":0,"history_tokens":24000,`+
+		`"search_language":"german"}`, &w, "X-Request-Id", "mine")
+	if w.Model == nil || w.MaxTurns != 7 || w.MessagesPerMinute == nil || *w.MessagesPerMinute != 0 || w.HistoryTokens == nil ||
+		*w.HistoryTokens != 24000 || w.SearchLanguage != "german" {
 		t.Errorf("changed to %+v", w)
 	}
 	s.must(t, "PATCH ", `{"model":null,"messages_per_minute":null,"history_tokens":null}`, nil)
@@ -58,7 +60,8 @@ func TestWorkspaceIsChanged(t *testing.T) {
 		t.Fatalf("logged %+v", log)
 	}
 	first := log[1]
-	if a := first.Actor; a.Kind != "key" || a.ID != s.Key[4:12] || a.Name == "" || a.Address != "127.0.0.1" || a.RequestID != "mine" || first.Before.MaxTurns == 7 || first.After.MaxTurns != 7 ||
+	if a := first.Actor; a.Kind != "key" || a.ID != s.Key[4:12] || a.Name == "" || a.Address != "127.0.0.1" || a.RequestID != "mine" ||
+		first.Before.MaxTurns == 7 || first.After.MaxTurns != 7 ||
 		first.Before.SearchLanguage != "english" || first.After.SearchLanguage != "german" {
 		t.Errorf("logged %+v", first)
 	}
@@ -107,7 +110,8 @@ func TestBudgetsAreAdministered(t *testing.T) {
 		Tokens *int64 `json:"max_tokens"`
 		Used   *struct{ Tokens int64 }
 	}
-	if s.must(t, "PUT budgets/workspace", `{"max_tokens":500,"max_cost_usd":2.5}`, &b); b.Kind != "workspace" || b.Tokens == nil || *b.Tokens != 500 || b.Used == nil {
+	if s.must(t, "PUT budgets/workspace", `{"max_tokens":500,"max_cost_usd":2.5}`, &b); b.Kind != "workspace" || b.Tokens == nil ||
+		*b.Tokens != 500 || b.Used == nil {
 		t.Errorf("set %+v", b)
 	}
 	b.Used = nil
@@ -130,7 +134,8 @@ func TestBudgetsAreAdministered(t *testing.T) {
 	}
 	s.must(t, "DELETE budgets/user?subject=team/anna", "", nil)
 	s.refused(t, "OBJECT_NOT_FOUND", "DELETE budgets/user?subject=team/anna", "")
-	if text := s.must(t, "GET admin-log?object=budgets", "", nil).text; strings.Count(text, `"action"`) != 5 || strings.Count(text, `"actor_kind":"key"`)+strings.Count(text, `"kind":"key"`) < 5 {
+	if text := s.must(t, "GET admin-log?object=budgets", "", nil).text; strings.Count(text, `"action"`) != 5 ||
+		strings.Count(text, `"actor_kind":"key"`)+strings.Count(text, `"kind":"key"`) < 5 {
 		t.Errorf("log: %s", text)
 	}
 }

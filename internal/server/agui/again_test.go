@@ -30,7 +30,8 @@ func (c *thread) run(t *testing.T, id string, answers ...string) apitest.Call {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id, messages, strings.Join(answers, ","))}
+	return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id,
+		messages, strings.Join(answers, ","))}
 }
 
 // hear applies the events of a run, as far as they arrived.
@@ -55,7 +56,8 @@ func (c *thread) hear(t *testing.T, list []string) {
 		case "TEXT_MESSAGE_CONTENT":
 			c.messages[at]["content"] = c.messages[at]["content"].(string) + f.Delta
 		case "TOOL_CALL_START":
-			c.messages = append(c.messages, map[string]any{"id": f.ToolCallID, "role": "assistant", "toolCalls": []any{map[string]any{"id": f.ToolCallID}}})
+			c.messages = append(c.messages, map[string]any{"id": f.ToolCallID, "role": "assistant",
+				"toolCalls": []any{map[string]any{"id": f.ToolCallID}}})
 		case "TOOL_CALL_RESULT":
 			c.messages = append(c.messages, map[string]any{"id": f.MessageID, "role": "tool", "toolCallId": f.ToolCallID, "content": f.Content})
 		}
@@ -122,7 +124,8 @@ func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 			}
 		}
 		var n int
-		if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.caller_id = $1", name).Scan(&n); err != nil || n != c.turns {
+		if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.caller_id = $1",
+			name).Scan(&n); err != nil || n != c.turns {
 			t.Errorf("%s: %d turns, want %d, %v", name, n, c.turns, err)
 		}
 	}

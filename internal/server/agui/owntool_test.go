@@ -12,7 +12,9 @@ import (
 )
 
 // ownTools are the tools of a page.
-const ownTools = `{"name":"get_weather","description":"The weather of a city.","parameters":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"get_time","description":"","parameters":{"type":"object","properties":{}}}`
+const ownTools = `{"name":"get_weather","description":"The weather of a city.",` +
+	`"parameters":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"city":{"type":"string"}},` +
+	`"required":["city"]}},{"name":"get_time","description":"","parameters":{"type":"object","properties":{}}}`
 
 // runWithTools returns the client's next request, with its tools.
 func (c *thread) runWithTools(t *testing.T, id string) apitest.Call {
@@ -50,8 +52,10 @@ func TestOwnTools(t *testing.T) {
 	c, other := &thread{id: "t1"}, &thread{id: "t2"}
 	c.say("m1", "@say I look.\n@call get_weather {\"city\":\"Paris\"} get_time {}\n@say the end")
 	list := s.Stream(t, c.runWithTools(t, "r1"))
-	const asked = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
-	if got := apitest.FrameTypes(t, list); got != asked || !strings.Contains(list[len(list)-1], `"outcome":{"type":"success"}`) || !strings.Contains(strings.Join(list, ""), `"delta":"{\"city\":\"Paris\"}"`) {
+	const asked = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END " +
+		"TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
+	if got := apitest.FrameTypes(t, list); got != asked || !strings.Contains(list[len(list)-1], `"outcome":{"type":"success"}`) ||
+		!strings.Contains(strings.Join(list, ""), `"delta":"{\"city\":\"Paris\"}"`) {
 		t.Fatalf("%v", list)
 	}
 	ids := callsOf(t, list)
@@ -62,21 +66,24 @@ func TestOwnTools(t *testing.T) {
 	for _, id := range []string{foreign, "call_1"} {
 		c.result("x1", ids["get_weather"], "21")
 		c.result("x2", id, "12:00")
-		if code, message := apitest.FrameRefusal(t, s.Stream(t, c.runWithTools(t, "r2"))); code != "TOOL_CALL_NOT_FOUND" || !strings.Contains(message, id) {
+		if code, message := apitest.FrameRefusal(t, s.Stream(t, c.runWithTools(t, "r2"))); code != "TOOL_CALL_NOT_FOUND" ||
+			!strings.Contains(message, id) {
 			t.Errorf("%s: %s %s", id, code, message)
 		}
 		c.messages = had
 	}
 	// A client that comes back before it has the results gets the calls again.
 	back := s.Stream(t, c.runWithTools(t, "r2"))
-	if again := callsOf(t, back); fmt.Sprint(again) != fmt.Sprint(ids) || !strings.HasSuffix(apitest.FrameTypes(t, back), "TOOL_CALL_END RUN_FINISHED") {
+	if again := callsOf(t, back); fmt.Sprint(again) != fmt.Sprint(ids) || !strings.HasSuffix(apitest.FrameTypes(t, back),
+		"TOOL_CALL_END RUN_FINISHED") {
 		t.Errorf("%v", back)
 	}
 	if after := s.State(t); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
 	c.result("x1", ids["get_weather"], "21")
-	c.messages = append(c.messages, map[string]any{"id": "x2", "role": "tool", "toolCallId": ids["get_time"], "content": "", "error": "The clock stands still."})
+	c.messages = append(c.messages, map[string]any{"id": "x2", "role": "tool", "toolCallId": ids["get_time"], "content": "",
+		"error": "The clock stands still."})
 	another := c.runWithTools(t, "r3")
 	another.Key = s.Issue(t, s.Workspace, apikey.Chat)
 	if r := s.Get(t, another); r.Code != "INSUFFICIENT_SCOPE" || s.State(t) != before {
@@ -96,7 +103,9 @@ func TestOwnTools(t *testing.T) {
 	if code, _ := apitest.FrameRefusal(t, s.Stream(t, c.runWithTools(t, "r4"))); code != "TOOL_CALL_ANSWERED" {
 		t.Errorf("another result: %s", code)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.RunsPath, Body: strings.Replace(apitest.AGUIRun("t9", "r9", "x").Body, `"tools":[]`, `"tools":[{"name":"x","parameters":{"type":"string"}}]`, 1)}); r.Status != 400 || !strings.Contains(r.Text, `"param":"/tools/0/parameters/type"`) {
+	if r := s.Get(t, apitest.Call{Path: apitest.RunsPath, Body: strings.Replace(apitest.AGUIRun("t9", "r9", "x").Body, `"tools":[]`,
+		`"tools":[{"name":"x","parameters":{"type":"string"}}]`, 1)}); r.Status != 400 ||
+		!strings.Contains(r.Text, `"param":"/tools/0/parameters/type"`) {
 		t.Errorf("a schema that is none: %d %s", r.Status, r.Text)
 	}
 }
@@ -113,7 +122,8 @@ func TestOwnToolsBeforeANewMessage(t *testing.T) {
 	c.result("x1", callsOf(t, list)["get_time"], "12:00")
 	c.say("m2", "count to 3")
 	list = s.Stream(t, c.runWithTools(t, "r2"))
-	if got := apitest.FrameTypes(t, list); got != "RUN_STARTED "+message0+" "+message0+" RUN_FINISHED" || !strings.Contains(strings.Join(list, ""), "noon") {
+	if got := apitest.FrameTypes(t, list); got != "RUN_STARTED "+message0+" "+message0+" RUN_FINISHED" ||
+		!strings.Contains(strings.Join(list, ""), "noon") {
 		t.Errorf("%v", list)
 	}
 	c.hear(t, list)

@@ -22,7 +22,8 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	list := s.Stream(t, apitest.AGUIRun("t1", "r1", "count to 3"))
-	if got := apitest.FrameTypes(t, list); got != "RUN_STARTED "+message0+" RUN_FINISHED" || apitest.FrameField(list, "threadId") != "t1" || apitest.FrameField(list, "runId") != "r1" {
+	if got := apitest.FrameTypes(t, list); got != "RUN_STARTED "+message0+" RUN_FINISHED" || apitest.FrameField(list, "threadId") != "t1" ||
+		apitest.FrameField(list, "runId") != "r1" {
 		t.Errorf("%s", got)
 	}
 	if again := s.Stream(t, apitest.AGUIRun("t1", "r1", "count to 3")); strings.Join(again, "\n") != strings.Join(list, "\n") {
@@ -46,7 +47,8 @@ func TestRuns(t *testing.T) {
 		"a status":       apitest.AGUIResume("t1", uuid.NewString(), `"status":"done"`).Body,
 		"a secret value": apitest.AGUIResume("t1", uuid.NewString(), `"status":"resolved","payload":{"value":"hunter2"}`).Body,
 	} {
-		if r := s.Get(t, apitest.Call{Path: apitest.RunsPath, Body: body}); r.Status != 400 || r.Code != "INVALID_REQUEST" || strings.Contains(r.Text, "hunter2") {
+		if r := s.Get(t, apitest.Call{Path: apitest.RunsPath, Body: body}); r.Status != 400 || r.Code != "INVALID_REQUEST" ||
+			strings.Contains(r.Text, "hunter2") {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 	}
@@ -54,7 +56,8 @@ func TestRuns(t *testing.T) {
 		return apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t1","runId":"r9","messages":[{"role":"user","content":"` + text + `"}]}`}
 	}
 	s.Stream(t, nameless("count to 2"))
-	if r := s.Get(t, nameless("another text")); r.Status != 422 || r.Code != "IDEMPOTENCY_KEY_REUSED" || !strings.Contains(r.Text, "This runId") {
+	if r := s.Get(t, nameless("another text")); r.Status != 422 || r.Code != "IDEMPOTENCY_KEY_REUSED" ||
+		!strings.Contains(r.Text, "This runId") {
 		t.Errorf("another message under one run: %d %s", r.Status, r.Text)
 	}
 }
@@ -74,24 +77,29 @@ func TestRunOfAMessageThatIsThere(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	run := func(thread, run, id, text, rest string) apitest.Call {
-		return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":%q,"role":"user","content":%q}],"forwardedProps":{%s}}`, thread, run, id, text, rest)}
+		return apitest.Call{Path: apitest.RunsPath,
+			Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":%q,"role":"user","content":%q}],"forwardedProps":{%s}}`, thread,
+				run, id, text, rest)}
 	}
 	list := s.Stream(t, run("t1", "r1", "m1", "count to 3", ""))
 	for i, rest := range []string{"", `"tab":2`, `"multitask_strategy":"interrupt"`} {
 		res := s.Do(t, run("t1", fmt.Sprint("again", i), "m1", "count to 3", rest))
-		if again, _ := apitest.Frames(t, res); strings.Join(again[1:len(again)-1], "\n") != strings.Join(list[1:len(list)-1], "\n") || res.Header.Get("Idempotent-Replayed") != "true" {
+		if again, _ := apitest.Frames(t, res); strings.Join(again[1:len(again)-1], "\n") != strings.Join(list[1:len(list)-1], "\n") ||
+			res.Header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("the same message in another run: %v", again)
 		}
 	}
 	if n := s.CountMessages(t); n != 1 {
 		t.Fatalf("one message became %d", n)
 	}
-	for i, c := range []apitest.Call{run("t1", "r2", "m2", "count to 3", ""), run("t1", "r3", "m1", "count to 2", ""), run("t2", "r1", "m1", "count to 3", "")} {
+	for i, c := range []apitest.Call{run("t1", "r2", "m2", "count to 3", ""), run("t1", "r3", "m1", "count to 2", ""),
+		run("t2", "r1", "m1", "count to 3", "")} {
 		if s.Stream(t, c); s.CountMessages(t) != i+2 {
 			t.Errorf("%s: %d messages", c.Body, s.CountMessages(t))
 		}
 	}
-	if r := s.Get(t, run("t1", "r1", "m1", "count to 3", `"limits":{"max_turns":2}`)); r.Status != 422 || !strings.Contains(r.Text, "This messages/0/id") || strings.Contains(r.Text, "Idempotency-Key") {
+	if r := s.Get(t, run("t1", "r1", "m1", "count to 3", `"limits":{"max_turns":2}`)); r.Status != 422 ||
+		!strings.Contains(r.Text, "This messages/0/id") || strings.Contains(r.Text, "Idempotency-Key") {
 		t.Errorf("the same id with other content: %d %s", r.Status, r.Text)
 	}
 	s.Do(t, run("t3", "r1", "m1", apitest.HeldCommand, "")).Body.Close()
@@ -112,7 +120,8 @@ func TestRunIsAttached(t *testing.T) {
 	res := s.Do(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t1","runId":"r2","messages":[]}`})
 	s.Gate.Leave <- struct{}{}
 	list, ok := apitest.Frames(t, res)
-	if got := apitest.FrameTypes(t, list); !ok || got != "RUN_STARTED "+message0+" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+	if got := apitest.FrameTypes(t, list); !ok || got != "RUN_STARTED "+message0+
+		" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 		t.Errorf("%s", got)
 	}
 }
@@ -149,23 +158,27 @@ func TestRunBeginsWithASnapshot(t *testing.T) {
 	}
 	theirs := []string{
 		`{"id":"` + turn.Metadata["turn_id"] + `-1","role":"assistant","content":"0 1"}`,
-		`{"id":"` + first + `","role":"assistant","toolCalls":[{"id":"` + first + `","type":"function","function":{"name":"gate","arguments":"{"}}]}`,
+		`{"id":"` + first + `","role":"assistant","toolCalls":[{"id":"` + first +
+			`","type":"function","function":{"name":"gate","arguments":"{"}}]}`,
 		`{"id":"` + first + `-result","role":"tool","toolCallId":"` + first + `","content":"x"}`,
 	}
 	come := func(list []string) []string {
-		return begins(t, s.Do(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t1","runId":"` + uuid.NewString() + `","messages":[` + strings.Join(list, ",") + `]}`}), 2)
+		return begins(t, s.Do(t, apitest.Call{Path: apitest.RunsPath, Body: `{"threadId":"t1","runId":"` + uuid.NewString() +
+			`","messages":[` + strings.Join(list, ",") + `]}`}), 2)
 	}
 	if got := come(kept); !strings.Contains(got[1], "TEXT_MESSAGE_START") {
 		t.Errorf("a client without messages of the turn: %v", got)
 	}
-	if got, want := come(slices.Concat(kept, theirs)), `{"type":"MESSAGES_SNAPSHOT","messages":[`+strings.Join(kept, ",")+`]}`; got[1] != want {
+	if got, want := come(slices.Concat(kept, theirs)), `{"type":"MESSAGES_SNAPSHOT","messages":[`+strings.Join(kept,
+		",")+`]}`; got[1] != want {
 		t.Errorf("%s, want\n%s", got[1], want)
 	}
 	if got := come(theirs); got[1] != `{"type":"MESSAGES_SNAPSHOT","messages":[]}` {
 		t.Errorf("a client without other messages: %s", got[1])
 	}
 	mixed := strings.Replace(kept[3], `[{`, theirs[1][strings.Index(theirs[1], `[{`):len(theirs[1])-2]+`,{`, 1)
-	if got := come([]string{mixed}); strings.Contains(got[1], first) || !strings.Contains(got[1], `"another"`) || !strings.Contains(got[1], `"content":"z"`) {
+	if got := come([]string{mixed}); strings.Contains(got[1], first) || !strings.Contains(got[1], `"another"`) ||
+		!strings.Contains(got[1], `"content":"z"`) {
 		t.Errorf("%s of %s", got[1], mixed)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -196,10 +209,12 @@ func TestInterrupts(t *testing.T) {
 	} {
 		list := s.Stream(t, apitest.AGUIRun(name, name, "@call gate {}\n@say the end"))
 		id, reason := apitest.FrameInterrupt(t, list)
-		if got := apitest.FrameTypes(t, list); got != "RUN_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED" || reason != "tool_call" {
+		if got := apitest.FrameTypes(t, list); got != "RUN_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED" ||
+			reason != "tool_call" {
 			t.Fatalf("%s: %s, %s", name, got, reason)
 		}
-		for forged, c := range map[string]apitest.Call{"another thread's": apitest.AGUIResume("other", id, answer), "nobody's": apitest.AGUIResume(name, uuid.NewString(), answer), "undecided": apitest.AGUIResume(name, id, `"status":"resolved"`)} {
+		for forged, c := range map[string]apitest.Call{"another thread's": apitest.AGUIResume("other", id, answer),
+			"nobody's": apitest.AGUIResume(name, uuid.NewString(), answer), "undecided": apitest.AGUIResume(name, id, `"status":"resolved"`)} {
 			if got := apitest.FrameTypes(t, s.Stream(t, c)); got != "RUN_STARTED RUN_ERROR" {
 				t.Errorf("%s interrupt: %s", forged, got)
 			}
@@ -207,7 +222,8 @@ func TestInterrupts(t *testing.T) {
 		if name == "resolved" {
 			s.Gate.Leave <- struct{}{}
 		}
-		if got := apitest.FrameTypes(t, s.Stream(t, apitest.AGUIResume(name, id, answer))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		if got := apitest.FrameTypes(t, s.Stream(t, apitest.AGUIResume(name, id, answer))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+
+			" RUN_FINISHED" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -228,7 +244,8 @@ func TestExpiredInterruptIsARunError(t *testing.T) {
 	if got := apitest.FrameTypes(t, late); got != "RUN_STARTED RUN_ERROR" || apitest.FrameField(late, "code") != "APPROVAL_EXPIRED" {
 		t.Errorf("%v", late)
 	}
-	if got := apitest.FrameTypes(t, s.Stream(t, apitest.AGUIResume("t", id, `"status":"cancelled"`))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+	if got := apitest.FrameTypes(t, s.Stream(t, apitest.AGUIResume("t", id,
+		`"status":"cancelled"`))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 		t.Errorf("given up: %s", got)
 	}
 }

@@ -29,7 +29,8 @@ func TestChat(t *testing.T) {
 	if one, two := apitest.FrameSession(t, list), apitest.FrameSession(t, again); one != two {
 		t.Errorf("one chat is the sessions %s and %s", one, two)
 	}
-	if got := apitest.FrameTypes(t, s.Stream(t, apitest.UIMessage("c1", "@error model_error"))); got != "start start-step error finish-step finish [DONE]" {
+	if got := apitest.FrameTypes(t, s.Stream(t, apitest.UIMessage("c1",
+		"@error model_error"))); got != "start start-step error finish-step finish [DONE]" {
 		t.Errorf("a failure: %s", got)
 	}
 	for name, body := range map[string]string{
@@ -67,7 +68,8 @@ func TestChatIsResumed(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	list, ok := apitest.Frames(t, res)
-	if got := apitest.FrameTypes(t, list); !ok || got != whileHeld+" tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+	if got := apitest.FrameTypes(t, list); !ok || got != whileHeld+
+		" tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 		t.Errorf("%s", got)
 	}
 	if r := s.Get(t, resume); r.Status != 204 {
@@ -85,7 +87,8 @@ func TestChatApprovals(t *testing.T) {
 			t.Fatalf("%s", got)
 		}
 		id := apitest.FrameField(list, "approvalId")
-		if again := s.Stream(t, apitest.Call{Path: apitest.UIChatPath + "/" + chat + "/stream"}); strings.Join(again, "\n") != strings.Join(list, "\n") {
+		if again := s.Stream(t, apitest.Call{Path: apitest.UIChatPath + "/" + chat + "/stream"}); strings.Join(again,
+			"\n") != strings.Join(list, "\n") {
 			t.Errorf("resumed at the question: %v", again)
 		}
 		for name, forged := range map[string]apitest.Call{
@@ -100,7 +103,8 @@ func TestChatApprovals(t *testing.T) {
 		want := "start tool-output-denied finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
 		if approved {
 			s.Gate.Leave <- struct{}{}
-			want = "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
+			want = "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage " +
+				"finish-step finish [DONE]"
 		}
 		for range 2 { // an answer that is sent again is the same answer
 			if got := apitest.FrameTypes(t, s.Stream(t, apitest.UIAnswer(chat, id, approved))); got != want {
@@ -127,8 +131,9 @@ func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 	res := s.Do(t, apitest.Call{Path: apitest.UIChatPath + "/c1/stream"})
 	s.Gate.Leave <- struct{}{}
 	list, ok := apitest.Frames(t, res)
-	if got := apitest.FrameTypes(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-input-available tool-output-available "+
-		"finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+	if got := apitest.FrameTypes(t, list); !ok ||
+		got != "start start-step tool-input-available tool-approval-request tool-input-available tool-output-available "+
+			"finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 		t.Errorf("%s", got)
 	}
 }
@@ -144,7 +149,8 @@ func TestExpiredApprovalIsNoDenial(t *testing.T) {
 	}
 	res := s.Do(t, apitest.Call{Path: apitest.UIChatPath + "/c1/stream"})
 	list, ok := apitest.Frames(t, res)
-	if got := apitest.FrameTypes(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-output-error finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+	if got := apitest.FrameTypes(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-output-error "+
+		"finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 		t.Errorf("%s", got)
 	}
 	if got := apitest.FrameField(list, "errorText"); got != "The approval was not answered within 60 minutes, so this was not done." {

@@ -17,11 +17,14 @@ import (
 // ownTools are the tools of a page in the terms of this service, and by name as some clients send
 // them.
 const (
-	ownTools    = `"tools":[{"name":"get_weather","description":"The weather of a city.","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"get_time"}],`
-	namedTools  = `"tools":{"get_weather":{"description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}}}},"get_time":{}},`
+	ownTools = `"tools":[{"name":"get_weather","description":"The weather of a city.","input_schema":{"type":"object",` +
+		`"properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"get_time"}],`
+	namedTools = `"tools":{"get_weather":{"description":"The weather of a city.","parameters":{"type":"object",` +
+		`"properties":{"city":{"type":"string"}}}},"get_time":{}},`
 	ownCommand  = "@call get_weather {\"city\":\"Paris\"} get_time {}\n@call get_weather {\"city\":\"Nice\"}\n@say the end"
-	wholeAnswer = "start start-step tool-input-available tool-output-available tool-input-available tool-output-error finish-step start-step " +
-		"tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
+	wholeAnswer = "start start-step tool-input-available tool-output-available tool-input-available tool-output-error finish-step " +
+		"start-step tool-input-available tool-output-available finish-step start-step text-start text-delta " +
+		"text-end data-usage finish-step finish [DONE]"
 )
 
 // ownPart is a part with a result of a call that the page ran.
@@ -32,7 +35,8 @@ func ownPart(tool, id, rest string) string {
 // pageAnswers is useChat's request when all calls of a step have a result. As the page shows one
 // message, its earlier parts are in it.
 func pageAnswers(chat string, parts ...string) apitest.Call {
-	parts = append([]string{`{"type":"step-start"}`, `{"type":"dynamic-tool","toolName":"grep","toolCallId":"x","state":"output-available","output":"y","providerExecuted":true}`}, parts...)
+	parts = append([]string{`{"type":"step-start"}`,
+		`{"type":"dynamic-tool","toolName":"grep","toolCallId":"x","state":"output-available","output":"y","providerExecuted":true}`}, parts...)
 	return apitest.UIChat(chat, apitest.UISubmitted+ownTools+`"messageId":"a1",`, apitest.UIUser("m1", "x"),
 		`{"id":"a1","role":"assistant","parts":[`+strings.Join(parts, ",")+`]}`)
 }
@@ -68,7 +72,8 @@ func TestOwnTools(t *testing.T) {
 		chat := fmt.Sprint("c", i)
 		list := s.Stream(t, apitest.UIChat(chat, apitest.UISubmitted+tools, apitest.UIUser("m1", ownCommand)))
 		one := calls(t, list)
-		if got := apitest.FrameTypes(t, list); got != "start start-step tool-input-available finish-step finish [DONE]" || len(one) != 2 || apitest.FrameField(list, "finishReason") != "tool-calls" {
+		if got := apitest.FrameTypes(t, list); got != "start start-step tool-input-available finish-step finish [DONE]" || len(one) != 2 ||
+			apitest.FrameField(list, "finishReason") != "tool-calls" {
 			t.Fatalf("%v", list)
 		}
 		if again := calls(t, s.Stream(t, apitest.Call{Path: apitest.UIChatPath + "/" + chat + "/stream"})); fmt.Sprint(again) != fmt.Sprint(one) {
@@ -81,13 +86,17 @@ func TestOwnTools(t *testing.T) {
 			call apitest.Call
 			code string
 		}{
-			"an invented id":          {pageAnswers(chat, ownPart("get_weather", "call_1", `"state":"output-available","output":1`)), "TOOL_CALL_NOT_FOUND"},
-			"an invented id, too":     {pageAnswers(chat, append(answered, ownPart("get_weather", uuid.NewString(), `"state":"output-available","output":1`))...), "TOOL_CALL_NOT_FOUND"},
-			"another chat":            {pageAnswers("new", answered...), "TOOL_CALL_NOT_FOUND"},
-			"no id":                   {pageAnswers(chat, `{"type":"tool-get_weather","state":"output-available","output":1}`), "INVALID_REQUEST"},
-			"no result":               {pageAnswers(chat, ownPart("get_weather", one[0], `"state":"input-available"`)), "INVALID_REQUEST"},
-			"a preliminary result":    {pageAnswers(chat, ownPart("get_weather", one[0], `"state":"output-available","preliminary":true,"output":1`)), "INVALID_REQUEST"},
-			"a key without the scope": {apitest.Call{Path: apitest.UIChatPath, Body: pageAnswers(chat, answered...).Body, Key: s.Issue(t, s.Workspace, apikey.SessionsRead)}, "INSUFFICIENT_SCOPE"},
+			"an invented id": {pageAnswers(chat, ownPart("get_weather", "call_1", `"state":"output-available","output":1`)),
+				"TOOL_CALL_NOT_FOUND"},
+			"an invented id, too": {pageAnswers(chat, append(answered, ownPart("get_weather", uuid.NewString(),
+				`"state":"output-available","output":1`))...), "TOOL_CALL_NOT_FOUND"},
+			"another chat": {pageAnswers("new", answered...), "TOOL_CALL_NOT_FOUND"},
+			"no id":        {pageAnswers(chat, `{"type":"tool-get_weather","state":"output-available","output":1}`), "INVALID_REQUEST"},
+			"no result":    {pageAnswers(chat, ownPart("get_weather", one[0], `"state":"input-available"`)), "INVALID_REQUEST"},
+			"a preliminary result": {pageAnswers(chat, ownPart("get_weather", one[0],
+				`"state":"output-available","preliminary":true,"output":1`)), "INVALID_REQUEST"},
+			"a key without the scope": {apitest.Call{Path: apitest.UIChatPath, Body: pageAnswers(chat, answered...).Body,
+				Key: s.Issue(t, s.Workspace, apikey.SessionsRead)}, "INSUFFICIENT_SCOPE"},
 		} {
 			if r := s.Get(t, c.call); r.Code != c.code {
 				t.Errorf("%s: %d %s", name, r.Status, r.Text)
@@ -98,12 +107,14 @@ func TestOwnTools(t *testing.T) {
 		}
 		list = s.Stream(t, pageAnswers(chat, answered...))
 		two := calls(t, list)
-		if got := apitest.FrameTypes(t, list); got != "start finish-step start-step tool-input-available finish-step finish [DONE]" || len(two) != 1 {
+		if got := apitest.FrameTypes(t, list); got != "start finish-step start-step tool-input-available finish-step finish [DONE]" ||
+			len(two) != 1 {
 			t.Fatalf("%v", list)
 		}
 		answered = append(answered, ownPart("get_weather", two[0], `"state":"output-available","output":"rain"`))
 		rest := s.Stream(t, pageAnswers(chat, answered...))
-		if got := apitest.FrameTypes(t, rest); got != "start finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+		if got := apitest.FrameTypes(t,
+			rest); got != "start finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 			t.Errorf("%v", rest)
 		}
 		if again := s.Stream(t, pageAnswers(chat, answered...)); strings.Join(again, "\n") != strings.Join(rest, "\n") {
@@ -115,7 +126,8 @@ func TestOwnTools(t *testing.T) {
 		}
 		// A page without the history of the chat has the calls for display only.
 		whole := s.Stream(t, apitest.UIChat(chat, apitest.UISubmitted, apitest.UIUser("m1", ownCommand)))
-		if got := apitest.FrameTypes(t, whole); got != wholeAnswer || len(calls(t, whole)) != 0 || !strings.Contains(strings.Join(whole, "\n"), `"output":{"celsius":21}`) {
+		if got := apitest.FrameTypes(t, whole); got != wholeAnswer || len(calls(t, whole)) != 0 ||
+			!strings.Contains(strings.Join(whole, "\n"), `"output":{"celsius":21}`) {
 			t.Errorf("%v", whole)
 		}
 	}
@@ -129,13 +141,16 @@ func TestOwnToolsOfAnotherChat(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	ask := func(chat string) string {
-		return calls(t, s.Stream(t, apitest.UIChat(chat, apitest.UISubmitted+ownTools, apitest.UIUser("m1", "@call get_time {}\n@say the end"))))[0]
+		return calls(t, s.Stream(t, apitest.UIChat(chat, apitest.UISubmitted+ownTools,
+			apitest.UIUser("m1", "@call get_time {}\n@say the end"))))[0]
 	}
 	one, two := ask("c1"), ask("c2")
-	if r := s.Get(t, pageAnswers("c1", ownPart("get_time", two, `"state":"output-available"`))); r.Status != 404 || r.Code != "TOOL_CALL_NOT_FOUND" {
+	if r := s.Get(t, pageAnswers("c1", ownPart("get_time", two, `"state":"output-available"`))); r.Status != 404 ||
+		r.Code != "TOOL_CALL_NOT_FOUND" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
-	if got := apitest.FrameTypes(t, s.Stream(t, pageAnswers("c1", ownPart("get_time", one, `"state":"output-available"`)))); !strings.HasSuffix(got, "finish [DONE]") {
+	if got := apitest.FrameTypes(t, s.Stream(t, pageAnswers("c1",
+		ownPart("get_time", one, `"state":"output-available"`)))); !strings.HasSuffix(got, "finish [DONE]") {
 		t.Errorf("a result without a value: %s", got)
 	}
 	for want, tools := range map[string]string{
@@ -161,7 +176,8 @@ func TestCanceledOwnTools(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	list := s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted+ownTools, apitest.UIUser("m1", "@call get_time {}\n@wait 1m")))
 	res := s.Do(t, pageAnswers("c1", ownPart("get_time", calls(t, list)[0], `"state":"output-available","output":1`)))
-	if r := s.Get(t, apitest.Call{Method: http.MethodDelete, Path: apitest.UIChatPath + "/c1/stream"}); !strings.Contains(r.Text, `"canceled":true`) {
+	if r := s.Get(t, apitest.Call{Method: http.MethodDelete, Path: apitest.UIChatPath + "/c1/stream"}); !strings.Contains(r.Text,
+		`"canceled":true`) {
 		t.Fatalf("%d %s", r.Status, r.Text)
 	}
 	list, _ = apitest.Frames(t, res)
@@ -200,9 +216,11 @@ func TestNothingOfARejectedMessageHasAnEffect(t *testing.T) {
 	if id == "" {
 		t.Fatalf("%v", list)
 	}
-	allowed := fmt.Sprintf(`{"type":"dynamic-tool","toolName":"gate","toolCallId":%q,"state":"approval-responded","approval":{"id":%q,"approved":true}}`, call, id)
+	allowed := fmt.Sprintf(
+		`{"type":"dynamic-tool","toolName":"gate","toolCallId":%q,"state":"approval-responded","approval":{"id":%q,"approved":true}}`, call, id)
 	before := s.State(t)
-	if r := s.Get(t, pageAnswers("c", allowed, ownPart("get_time", "call_forged", `"state":"output-available","output":1`))); r.Code != "TOOL_CALL_NOT_FOUND" {
+	if r := s.Get(t, pageAnswers("c", allowed, ownPart("get_time", "call_forged",
+		`"state":"output-available","output":1`))); r.Code != "TOOL_CALL_NOT_FOUND" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	if after := s.State(t); after != before {
@@ -216,11 +234,13 @@ func TestNothingOfARejectedMessageHasAnEffect(t *testing.T) {
 	if len(asked) != 1 {
 		t.Fatalf("%v", asked)
 	}
-	two := pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":1`), ownPart("get_time", asked[0], `"state":"output-available","output":2`))
+	two := pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":1`), ownPart("get_time", asked[0],
+		`"state":"output-available","output":2`))
 	if r := s.Get(t, two); r.Code != "TOOL_CALL_ANSWERED" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
-	if list := s.Stream(t, pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":2`))); apitest.FrameField(list, "finishReason") != "stop" {
+	if list := s.Stream(t, pageAnswers("c", ownPart("get_time", asked[0], `"state":"output-available","output":2`))); apitest.FrameField(
+		list, "finishReason") != "stop" {
 		t.Errorf("%v", list)
 	}
 }

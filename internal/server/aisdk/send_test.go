@@ -26,12 +26,14 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 	first := apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "count to 3"))
 	list := s.Stream(t, first)
 	for name, c := range map[string]apitest.Call{
-		"the same":              first,
-		"with another history":  apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m0", "earlier"), apitest.UIAssistant("a0"), apitest.UIUser("m1", "count to 3")),
+		"the same": first,
+		"with another history": apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m0", "earlier"), apitest.UIAssistant("a0"),
+			apitest.UIUser("m1", "count to 3")),
 		"with something of its": apitest.UIChat("c1", apitest.UISubmitted+`"tab":2,`, apitest.UIUser("m1", "count to 3")),
 	} {
 		res := s.Do(t, c)
-		if again, _ := apitest.Frames(t, res); strings.Join(again, "\n") != strings.Join(list, "\n") || res.Header.Get("Idempotent-Replayed") != "true" {
+		if again, _ := apitest.Frames(t, res); strings.Join(again, "\n") != strings.Join(list, "\n") ||
+			res.Header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("%s: %v", name, again)
 		}
 	}
@@ -49,7 +51,8 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)), // without an id
 		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)),
 	} {
-		if got := apitest.FrameTypes(t, s.Stream(t, c)); got != "start start-step text-start text-delta text-end data-usage finish-step finish [DONE]" || s.CountMessages(t) != i+2 {
+		if got := apitest.FrameTypes(t, s.Stream(t,
+			c)); got != "start start-step text-start text-delta text-end data-usage finish-step finish [DONE]" || s.CountMessages(t) != i+2 {
 			t.Errorf("%s: %s, %d messages", c.Body, got, s.CountMessages(t))
 		}
 	}
@@ -59,7 +62,8 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 	s.Gate.Await(t)
 	n := s.CountMessages(t)
 	second := s.Do(t, again)
-	if r := s.Get(t, apitest.UIChat("c3", apitest.UISubmitted, apitest.UIUser("m2", "x"))); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" || !strings.Contains(r.Text, "cancel_url") {
+	if r := s.Get(t, apitest.UIChat("c3", apitest.UISubmitted, apitest.UIUser("m2", "x"))); r.Status != 409 ||
+		r.Code != "TURN_IN_PROGRESS" || !strings.Contains(r.Text, "cancel_url") {
 		t.Errorf("another message: %d %s", r.Status, r.Text)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -72,25 +76,35 @@ func TestChatIsRefusedInItsWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	for want, c := range map[string]apitest.Call{
-		"id must be a string.":                                            {Body: `{"id":7,"messages":[` + apitest.UIUser("m", "x") + `]}`},
-		"id has more than 255 bytes.":                                     apitest.UIChat(strings.Repeat("x", 256), "", apitest.UIUser("m", "x")),
-		"trigger can be submit-message, regener":                          apitest.UIChat("c", `"trigger":"resume-stream",`, apitest.UIUser("m", "x")),
-		"messages/0/parts has more than 200000":                           apitest.UIChat("c", "", apitest.UIUser("m", strings.Repeat("x", 200_001))),
-		"attachments must be an array.":                                   apitest.UIChat("c", `"attachments":7,`, apitest.UIUser("m", "x")),
-		`A part of the type "file" cannot be rea`:                         apitest.UIChat("c", "", strings.Replace(apitest.UIUser("m", "x"), `]}`, `,{"type":"file","url":"data:"}]}`, 1)),
-		`A part of the type "data-x" cannot be read here. Say it as text`: apitest.UIChat("c", "", strings.Replace(apitest.UIUser("m", "x"), `]}`, `,{"type":"data-x"}]}`, 1)),
-		"messages/1/parts/2/approval/approved mu":                         apitest.UIChat("c", "", apitest.UIUser("m", "x"), apitest.UIAssistant("a", `{"id":"`+uuid.NewString()+`","approved":"yes"}`)),
-		"messages/1/parts/2/approval/id is not a":                         apitest.UIChat("c", "", apitest.UIUser("m", "x"), apitest.UIAssistant("a", `{"id":"x","approved":true}`)),
-		"messages/1/parts/2/approval must be an ":                         apitest.UIChat("c", "", apitest.UIUser("m", "x"), apitest.UIAssistant("a", `null`)),
+		"id must be a string.":        {Body: `{"id":7,"messages":[` + apitest.UIUser("m", "x") + `]}`},
+		"id has more than 255 bytes.": apitest.UIChat(strings.Repeat("x", 256), "", apitest.UIUser("m", "x")),
+		"trigger can be submit-message, regener": apitest.UIChat("c", `"trigger":"resume-stream",`,
+			apitest.UIUser("m", "x")),
+		"messages/0/parts has more than 200000": apitest.UIChat("c", "",
+			apitest.UIUser("m", strings.Repeat("x", 200_001))),
+		"attachments must be an array.": apitest.UIChat("c", `"attachments":7,`, apitest.UIUser("m", "x")),
+		`A part of the type "file" cannot be rea`: apitest.UIChat("c", "", strings.Replace(apitest.UIUser("m", "x"),
+			`]}`, `,{"type":"file","url":"data:"}]}`, 1)),
+		`A part of the type "data-x" cannot be read here. Say it as text`: apitest.UIChat("c", "", strings.Replace(apitest.UIUser("m", "x"),
+			`]}`, `,{"type":"data-x"}]}`, 1)),
+		"messages/1/parts/2/approval/approved mu": apitest.UIChat("c", "", apitest.UIUser("m", "x"),
+			apitest.UIAssistant("a", `{"id":"`+uuid.NewString()+`","approved":"yes"}`)),
+		"messages/1/parts/2/approval/id is not a": apitest.UIChat("c", "", apitest.UIUser("m", "x"),
+			apitest.UIAssistant("a", `{"id":"x","approved":true}`)),
+		"messages/1/parts/2/approval must be an ": apitest.UIChat("c", "", apitest.UIUser("m", "x"),
+			apitest.UIAssistant("a", `null`)),
 	} {
 		c.Path = apitest.UIChatPath
 		r := s.Get(t, c)
 		told, _ := r.Body["error"].(map[string]any)
-		if list, _ := told["violations"].([]any); r.Status != 400 || len(list) != 1 || !strings.HasPrefix(fmt.Sprint(told["message"]), want) || strings.Contains(r.Text, "caller_id") {
+		if list, _ := told["violations"].([]any); r.Status != 400 || len(list) != 1 || !strings.HasPrefix(fmt.Sprint(told["message"]),
+			want) || strings.Contains(r.Text, "caller_id") {
 			t.Errorf("%s %d %s", want, r.Status, r.Text)
 		}
 	}
-	res := s.Do(t, apitest.UIChat("c", apitest.UISubmitted+`"tools":{},"system":"s","context":[],"webSearch":true,"limits":{"max_turns":3},`, `{"role":"system","parts":[{"type":"text","text":"s"}]}`, apitest.UIUser("m", "count to 2")))
+	res := s.Do(t, apitest.UIChat("c", apitest.UISubmitted+
+		`"tools":{},"system":"s","context":[],"webSearch":true,"limits":{"max_turns":3},`,
+		`{"role":"system","parts":[{"type":"text","text":"s"}]}`, apitest.UIUser("m", "count to 2")))
 	if got := res.Header.Get("X-Parley-Ignored"); res.StatusCode != http.StatusOK || got != "system, webSearch, system messages" {
 		t.Errorf("ignored: %d %q", res.StatusCode, got)
 	}
@@ -101,12 +115,15 @@ func TestChatIsRefusedInItsWords(t *testing.T) {
 func TestChatAnswersAmongOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
-	one := apitest.FrameField(s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "@call gate {\"n\":1}\n@call gate {\"n\":2}\n@say the end"))), "approvalId")
-	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // first answer
+	one := apitest.FrameField(s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted,
+		apitest.UIUser("m1", "@call gate {\"n\":1}\n@call gate {\"n\":2}\n@say the end"))), "approvalId")
+	// first answer
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
 	s.Gate.Leave <- struct{}{}
-	if r := s.Get(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1", approval(one, false)))); r.Status != 409 || r.Code != "APPROVAL_ALREADY_DECIDED" {
+	if r := s.Get(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "x"),
+		apitest.UIAssistant("a1", approval(one, false)))); r.Status != 409 || r.Code != "APPROVAL_ALREADY_DECIDED" {
 		t.Fatalf("the loser: %d %s", r.Status, r.Text)
 	}
 	list := s.Stream(t, apitest.Call{Path: apitest.UIChatPath + "/c1/stream"})
@@ -116,11 +133,14 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	// The next message was rejected meanwhile, and is still on the page.
-	if r := s.Get(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1"), apitest.UIUser("m2", "and?"))); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
+	if r := s.Get(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1"),
+		apitest.UIUser("m2", "and?"))); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
 		t.Errorf("a message while it waits: %d %s", r.Status, r.Text)
 	}
-	got := apitest.FrameTypes(t, s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"a1",`, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1", approval(one, false), approval(two, true)), apitest.UIUser("m2", "and?"))))
-	if got != "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+	got := apitest.FrameTypes(t, s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"a1",`, apitest.UIUser("m1", "x"),
+		apitest.UIAssistant("a1", approval(one, false), approval(two, true)), apitest.UIUser("m2", "and?"))))
+	if got != "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage "+
+		"finish-step finish [DONE]" {
 		t.Errorf("%s", got)
 	}
 }
@@ -153,12 +173,14 @@ func TestChatAnswersEveryCall(t *testing.T) {
 		"none by its name":  {approval(question, true), approval(question, true)},
 		"one of two, twice": {approval(one[0], true), approval(one[0], true)},
 	} {
-		if r := s.Get(t, say("c1", approvals...)); r.Status != 400 || r.Code != "INVALID_REQUEST" || !strings.Contains(r.Text, "answer each of them") || !strings.Contains(r.Text, question+":") {
+		if r := s.Get(t, say("c1", approvals...)); r.Status != 400 || r.Code != "INVALID_REQUEST" ||
+			!strings.Contains(r.Text, "answer each of them") || !strings.Contains(r.Text, question+":") {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 	}
 	for _, id := range []string{question + ":3", question + ":0", question + ":", question + ":x"} {
-		if r := s.Get(t, say("c1", approval(one[0], true), approval(one[1], true), approval(id, true))); r.Status != 404 || r.Code != "APPROVAL_NOT_FOUND" {
+		if r := s.Get(t, say("c1", approval(one[0], true), approval(one[1], true), approval(id, true))); r.Status != 404 ||
+			r.Code != "APPROVAL_NOT_FOUND" {
 			t.Errorf("%s: %d %s", id, r.Status, r.Text)
 		}
 	}
@@ -167,7 +189,8 @@ func TestChatAnswersEveryCall(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	s.Gate.Leave <- struct{}{}
-	if got := apitest.FrameTypes(t, s.Stream(t, say("c1", approval(one[0], true), approval(one[1], true)))); !strings.Contains(got, "tool-output-available") || len(s.Gate.Entered) != 2 {
+	if got := apitest.FrameTypes(t, s.Stream(t, say("c1", approval(one[0], true), approval(one[1], true)))); !strings.Contains(got,
+		"tool-output-available") || len(s.Gate.Entered) != 2 {
 		t.Errorf("both are allowed: %s, %d calls ran", got, len(s.Gate.Entered))
 	}
 	for i, answers := range [][]bool{{true, false}, {false, true}, {false, false}, {false}} {
@@ -188,7 +211,8 @@ func TestChatAnswersEveryCall(t *testing.T) {
 func TestChatCannotEditACall(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
-	id := apitest.FrameField(s.Stream(t, apitest.UIMessage("c", `@call gate {"big":12345678901234567890,"text":"\ud83d\ude00 <&>","list":[1,{"n":null}]}`+"\n@say the end")), "approvalId")
+	id := apitest.FrameField(s.Stream(t, apitest.UIMessage("c",
+		`@call gate {"big":12345678901234567890,"text":"\ud83d\ude00 <&>","list":[1,{"n":null}]}`+"\n@say the end")), "approvalId")
 	part := func(members string, approved bool) apitest.Call {
 		parts := fmt.Sprintf(`{%s,"toolCallId":"c","state":"approval-responded","approval":%s}`, members, approval(id, approved))
 		return apitest.UIChat("c", apitest.UISubmitted, apitest.UIUser("m1", "x"), `{"id":"a1","role":"assistant","parts":[`+parts+`]}`)
@@ -263,7 +287,8 @@ func TestChatIsCanceled(t *testing.T) {
 	if list, ok := apitest.Frames(t, res); !ok || apitest.FrameTypes(t, list) != whileHeld+" tool-output-error data-usage abort [DONE]" {
 		t.Errorf("%v", list)
 	}
-	if r := s.Get(t, apitest.Call{Method: http.MethodDelete, Path: apitest.UIChatPath + "/" + strings.Repeat("x", 256) + "/stream"}); r.Status != 400 {
+	if r := s.Get(t, apitest.Call{Method: http.MethodDelete, Path: apitest.UIChatPath + "/" + strings.Repeat("x",
+		256) + "/stream"}); r.Status != 400 {
 		t.Errorf("a long name: %d %s", r.Status, r.Text)
 	}
 }

@@ -53,7 +53,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{auth: oauthtest.New("https://auth.example", "https://crm.example/mcp"), authority: egresstest.NewAuthority(t), at: make(map[string]string),
+	w := &world{auth: oauthtest.New("https://auth.example", "https://crm.example/mcp"), authority: egresstest.NewAuthority(t),
+		at:     make(map[string]string),
 		missed: make(chan func(), 1)}
 	crm := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
 	mcp.AddTool(crm, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -97,14 +98,18 @@ func (w *world) start(t *testing.T, peer *replica) *replica {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runner := toolenv.New(toolenv.Config{Pool: c.Pool, Guard: guard, Vault: c.Vault, Files: c.Files, Folders: workdir.New(c.Pool, workdir.Options{}), Dir: t.TempDir(), Log: c.Log})
+		runner := toolenv.New(toolenv.Config{Pool: c.Pool, Guard: guard, Vault: c.Vault, Files: c.Files, Folders: workdir.New(c.Pool,
+			workdir.Options{}), Dir: t.TempDir(), Log: c.Log})
 		store := toolset.NewStore(c.Pool)
-		connector = &mcpauth.Service{Store: store, Keys: c.Vault.Keyring(), Base: public, Log: c.Log, Open: func(ws uuid.UUID) mcpauth.Env { return runner.OpenProbe(ws) }}
+		connector = &mcpauth.Service{Store: store, Keys: c.Vault.Keyring(), Base: public, Log: c.Log, Open: func(ws uuid.UUID) mcpauth.Env {
+			return runner.OpenProbe(ws)
+		}}
 		c.Runner, c.Toolset, c.Base, c.Workers = runner, store, public, 1
 		c.OwnTools = func(ctx context.Context, ws uuid.UUID, run *toolenv.Run) ([]tool.Tool, error) {
 			servers, err := store.Usable(ctx, ws)
 			holder := func(ctx context.Context) (string, error) { return store.TurnHolder(ctx, run.TurnID()) }
-			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: ws, Log: c.Log}, slowGrants{connector.Of(ws, holder), w.missed}, servers), err
+			return mcptool.Tools(run, mcptool.Record{Store: store, Workspace: ws, Log: c.Log}, slowGrants{connector.Of(ws, holder),
+				w.missed}, servers), err
 		}
 	}
 	r.Service = apitest.New(t, opt)
@@ -115,7 +120,8 @@ func (w *world) start(t *testing.T, peer *replica) *replica {
 	}
 	stores := r.Administration()
 	stores.Connector, stores.Probe.Grants = connector, connector.OfCaller
-	r.Serve(t, srv.NewRouter(own, admin.New(srv, stores), connect.New(srv, connect.Config{Toolset: stores.Toolset, Connector: connector, Refresh: stores.RefreshConnected})))
+	r.Serve(t, srv.NewRouter(own, admin.New(srv, stores), connect.New(srv, connect.Config{Toolset: stores.Toolset, Connector: connector,
+		Refresh: stores.RefreshConnected})))
 	return r
 }
 
@@ -167,7 +173,8 @@ type browser struct {
 
 func (r *replica) browser(t *testing.T) *browser {
 	t.Helper()
-	b := &browser{r: r, tls: &http.Transport{TLSClientConfig: r.w.authority.Client(), DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	b := &browser{r: r, tls: &http.Transport{TLSClientConfig: r.w.authority.Client(), DialContext: func(ctx context.Context, network,
+		address string) (net.Conn, error) {
 		host, _, _ := net.SplitHostPort(address)
 		return new(net.Dialer).DialContext(ctx, network, r.w.at[host])
 	}}}
@@ -212,7 +219,9 @@ func (b *browser) open(t *testing.T, method, address, site string) (int, string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy := res.Header.Get("Content-Security-Policy"); res.Request.URL.Host == "parley.example" && (!strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || !strings.Contains(policy, "frame-ancestors 'none'") || res.Header.Get("Referrer-Policy") != "no-referrer") {
+	if policy := res.Header.Get("Content-Security-Policy"); res.Request.URL.Host == "parley.example" &&
+		(!strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || !strings.Contains(policy, "frame-ancestors 'none'") ||
+			res.Header.Get("Referrer-Policy") != "no-referrer") {
 		t.Errorf("%s %s has the policy %q", method, address, policy)
 	}
 	b.pages += string(text)
@@ -224,7 +233,8 @@ var next = regexp.MustCompile(`<a href="([^"]+)"`)
 // follow uses a link to its last page.
 func (b *browser) follow(t *testing.T, link string) string {
 	t.Helper()
-	if status, text := b.open(t, http.MethodGet, link, "none"); status != http.StatusOK || !strings.Contains(text, "<dd>Demo</dd>") || !strings.Contains(text, "<dd>crm</dd>") || !strings.Contains(text, "https://crm.example/mcp") {
+	if status, text := b.open(t, http.MethodGet, link, "none"); status != http.StatusOK || !strings.Contains(text, "<dd>Demo</dd>") ||
+		!strings.Contains(text, "<dd>crm</dd>") || !strings.Contains(text, "https://crm.example/mcp") {
 		t.Errorf("the page is %d %s", status, text)
 	}
 	status, text := b.open(t, http.MethodPost, link, "same-origin")
@@ -281,7 +291,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	w := newWorld(t)
 	a := w.start(t, nil)
 	const entry = `{"name":"crm","url":"https://crm.example/mcp","auth":"oauth","scopes":["tools"]}`
-	if got := a.api(t, "POST tool-servers", entry); !strings.Contains(got, `"auth":"oauth","auth_per":"workspace"`) || !strings.Contains(got, `"tools":[]`) || !strings.Contains(got, `"refreshed_at":null`) {
+	if got := a.api(t, "POST tool-servers", entry); !strings.Contains(got, `"auth":"oauth","auth_per":"workspace"`) ||
+		!strings.Contains(got, `"tools":[]`) || !strings.Contains(got, `"refreshed_at":null`) {
 		t.Fatalf("added: %s", got)
 	}
 	first := link(t, a.api(t, "POST tool-servers/crm/connect", ""))
@@ -295,11 +306,13 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	if last := user.saw[len(user.saw)-1]; last != public+"/connect/done" {
 		t.Errorf("the last address is %s", last)
 	}
-	if status, text := user.open(t, http.MethodGet, first, "none"); status != http.StatusGone || !strings.Contains(text, "This link was used at") ||
+	if status, text := user.open(t, http.MethodGet, first, "none"); status != http.StatusGone ||
+		!strings.Contains(text, "This link was used at") ||
 		!strings.Contains(text, "parley tools connect crm") {
 		t.Errorf("the link again: %d %s", status, text)
 	}
-	if got := a.api(t, "GET tool-servers/crm", ""); !strings.Contains(got, `"name":"crm__whoami"`) || !strings.Contains(got, `"state":"usable"`) {
+	if got := a.api(t, "GET tool-servers/crm", ""); !strings.Contains(got, `"name":"crm__whoami"`) ||
+		!strings.Contains(got, `"state":"usable"`) {
 		t.Fatalf("connected: %s", got)
 	}
 	text, session := a.ask(t, fmt.Sprintf(call, ""))
@@ -310,7 +323,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	var connections struct {
 		Data []struct{ Connection_ID, Per string }
 	}
-	if err := json.Unmarshal([]byte(a.api(t, "GET tool-servers/crm/connections", "")), &connections); err != nil || len(connections.Data) != 1 || connections.Data[0].Per != "workspace" {
+	if err := json.Unmarshal([]byte(a.api(t, "GET tool-servers/crm/connections", "")), &connections); err != nil ||
+		len(connections.Data) != 1 || connections.Data[0].Per != "workspace" {
 		t.Fatalf("connections %+v, %v", connections, err)
 	}
 	disconnect := func() {
@@ -319,13 +333,15 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := a.api(t, "DELETE tool-servers/crm/connections/"+connections.Data[0].Connection_ID, ""); !strings.Contains(got, `"deleted":true`) {
+	if got := a.api(t, "DELETE tool-servers/crm/connections/"+connections.Data[0].Connection_ID, ""); !strings.Contains(got,
+		`"deleted":true`) {
 		t.Errorf("disconnected: %s", got)
 	}
 	chat := *a.Service
 	chat.Key = a.Issue(t, a.Workspace, apikey.Chat)
 	text, session = (&replica{&chat, w}).ask(t, fmt.Sprintf(call, ""))
-	if got := a.ended(t, session); !strings.Contains(text, `"output":"Done."`) || strings.Contains(got, "connect_required") || !strings.Contains(got, "An administrator can connect it: parley tools connect crm") {
+	if got := a.ended(t, session); !strings.Contains(text, `"output":"Done."`) || strings.Contains(got, "connect_required") ||
+		!strings.Contains(got, "An administrator can connect it: parley tools connect crm") {
 		t.Errorf("a key without config:write: %s\n%s", text, got)
 	}
 	text, session = a.ask(t, fmt.Sprintf(call, ""))
@@ -337,7 +353,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 
 	// The replica that ran the turn is busy, so another one continues it.
 	go func() { // the answer comes when the gate opens
-		req, err := http.NewRequest(http.MethodPost, a.URL+"/api/v1/workspaces/demo/messages", strings.NewReader(`{"command":"@call gate\n@say Open.","multitask_strategy":"enqueue"}`))
+		req, err := http.NewRequest(http.MethodPost, a.URL+"/api/v1/workspaces/demo/messages",
+			strings.NewReader(`{"command":"@call gate\n@say Open.","multitask_strategy":"enqueue"}`))
 		if err != nil {
 			return
 		}
@@ -354,7 +371,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 	}
 	for _, id := range []string{session, other} {
 		got := b.ended(t, id)
-		if !strings.Contains(got, "you send Bearer") || strings.Count(got, "\ntool_use ") != 1 || strings.Count(got, "\ntool_again ") != 1 || strings.Count(got, "\ntool_result ") != 1 ||
+		if !strings.Contains(got, "you send Bearer") || strings.Count(got, "\ntool_use ") != 1 ||
+			strings.Count(got, "\ntool_again ") != 1 || strings.Count(got, "\ntool_result ") != 1 ||
 			!strings.Contains(got, fmt.Sprintf(`"node":"%d"`, b.EventLog.Node())) {
 			t.Errorf("after the connection, on node %d: %s", b.EventLog.Node(), got)
 		}
@@ -374,7 +392,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 
 	text, session = b.ask(t, fmt.Sprintf(call, ""))
 	late := link(t, text)
-	if _, err := b.Pool.Exec(t.Context(), `UPDATE approvals SET expires_at = clock_timestamp() WHERE kind = 'connect' AND status = 'pending'`); err != nil {
+	if _, err := b.Pool.Exec(t.Context(),
+		`UPDATE approvals SET expires_at = clock_timestamp() WHERE kind = 'connect' AND status = 'pending'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.ended(t, session); !strings.Contains(got, "The tool server crm was not connected") || strings.Contains(got, "you send") {
@@ -395,7 +414,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	var links, grants int
-	if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM tool_links WHERE session_id IS NOT NULL`).Scan(&links); err != nil || links != 0 {
+	if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM tool_links WHERE session_id IS NOT NULL`).Scan(&links); err != nil ||
+		links != 0 {
 		t.Errorf("%d links of erased sessions, %v", links, err)
 	}
 	if err := b.Workspaces.Delete(t.Context(), b.Workspace.ID); err != nil {
@@ -409,7 +429,8 @@ func TestTurnsWaitForAConnection(t *testing.T) {
 // everything returns the rows of all tables.
 func everything(t *testing.T, r *replica) (text []byte) {
 	t.Helper()
-	rows, err := r.Pool.Query(t.Context(), `SELECT table_name::text, query_to_xml(format('SELECT * FROM %I', table_name), true, false, '')::text
+	rows, err := r.Pool.Query(t.Context(),
+		`SELECT table_name::text, query_to_xml(format('SELECT * FROM %I', table_name), true, false, '')::text
 		FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,10 @@ func TestDeadLinksExplainThemselves(t *testing.T) {
 		status int
 		words  []string
 	}{
-		over:                           {http.StatusGone, []string{"The time of this link was over at", "crm", "parley tools connect crm"}},
-		used:                           {http.StatusGone, []string{"This link was used at", "crm", "parley tools connect crm"}},
-		over[:len(over)-2]:             {http.StatusNotFound, []string{"This link does not work any more, or it is not complete", "Send your message"}},
+		over: {http.StatusGone, []string{"The time of this link was over at", "crm", "parley tools connect crm"}},
+		used: {http.StatusGone, []string{"This link was used at", "crm", "parley tools connect crm"}},
+		over[:len(over)-2]: {http.StatusNotFound, []string{"This link does not work any more, or it is not complete",
+			"Send your message"}},
 		over + "/x":                    {http.StatusNotFound, []string{"This link does not work any more, or it is not complete"}},
 		public + "/connect/":           {http.StatusNotFound, []string{"This link does not work any more, or it is not complete"}},
 		public + "/connect/callback":   {http.StatusConflict, []string{"This browser has not begun the connection", "Open the link again"}},

@@ -53,7 +53,8 @@ func TestNoGrantIsMissed(t *testing.T) {
 	a.addCRM(t)
 	b := w.start(t, a)
 	const columns = `workspace_id, server_id, holder, tokens, issuer, scopes, expires_at`
-	if _, err := a.Pool.Exec(t.Context(), `CREATE TABLE held AS WITH gone AS (DELETE FROM tool_grants RETURNING *) SELECT `+columns+` FROM gone`); err != nil {
+	if _, err := a.Pool.Exec(t.Context(), `CREATE TABLE held AS WITH gone AS (DELETE FROM tool_grants RETURNING *) SELECT `+columns+
+		` FROM gone`); err != nil {
 		t.Fatal(err)
 	}
 	early, user := link(t, a.api(t, "POST tool-servers/crm/connect", "")), b.browser(t)
@@ -97,7 +98,8 @@ func TestTokensExpireSeveralTimesInATurn(t *testing.T) {
 	a := w.start(t, nil)
 	a.addCRM(t)
 	text, session := a.ask(t, `{"command":"@call crm__expire crm__expire crm__expire crm__whoami\n@say Done.","stream":false}`)
-	if got := a.ended(t, session); !strings.Contains(text, `"output":"Done."`) || strings.Count(got, `"output":"expired"`) != 3 || !strings.Contains(got, "you send Bearer") {
+	if got := a.ended(t, session); !strings.Contains(text, `"output":"Done."`) || strings.Count(got, `"output":"expired"`) != 3 ||
+		!strings.Contains(got, "you send Bearer") {
 		t.Errorf("%s\n%s", text, got)
 	}
 	if n := w.auth.Count("refresh"); n != 3 {

@@ -16,7 +16,8 @@ import (
 
 const (
 	readTools = "get_messages get_session list_pending list_sessions list_skills wiki_read wiki_search"
-	allTools  = "cancel_session decide_approval get_messages get_session list_pending list_sessions list_skills save_wiki send_message wiki_read wiki_search"
+	allTools  = "cancel_session decide_approval get_messages get_session list_pending list_sessions list_skills save_wiki send_message " +
+		"wiki_read wiki_search"
 )
 
 // sees returns the tools of a key with a scope, "" if it may not connect.
@@ -54,7 +55,8 @@ func objects(session, approval, page string) map[string]map[string]any {
 func TestEveryToolWithEveryScope(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	keys := [][]apikey.Scope{{apikey.MCPRead, apikey.WikiWrite}, {apikey.MCPRead, apikey.Chat, apikey.SessionsRead, apikey.ToolsWrite}, apikey.All}
+	keys := [][]apikey.Scope{{apikey.MCPRead, apikey.WikiWrite}, {apikey.MCPRead, apikey.Chat, apikey.SessionsRead, apikey.ToolsWrite},
+		apikey.All}
 	for _, scope := range apikey.All {
 		keys = append(keys, []apikey.Scope{scope})
 	}
@@ -63,8 +65,10 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 		want := sees(scopes...)
 		if want == "" {
 			r := s.post(t, key, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-			if r.status != 403 || !strings.Contains(r.body, `"code":"INSUFFICIENT_SCOPE"`) || !strings.Contains(r.body, `"required_scope":"mcp:read"`) ||
-				r.header.Get("X-Accepted-Scopes") != "mcp:read, mcp" || !strings.Contains(r.header.Get("WWW-Authenticate"), `error="insufficient_scope"`) {
+			if r.status != 403 || !strings.Contains(r.body, `"code":"INSUFFICIENT_SCOPE"`) ||
+				!strings.Contains(r.body, `"required_scope":"mcp:read"`) ||
+				r.header.Get("X-Accepted-Scopes") != "mcp:read, mcp" || !strings.Contains(r.header.Get("WWW-Authenticate"),
+				`error="insufficient_scope"`) {
 				t.Errorf("%s: %d %s %v", name, r.status, r.body, r.header)
 			}
 			continue
@@ -104,7 +108,8 @@ func TestAPatternNeedsChat(t *testing.T) {
 	for _, answer := range []map[string]any{{"decision": "deny"}, {"decision": "allow"}} {
 		answer["approval_id"] = c.call("send_message", map[string]any{"command": asking}).Input.ApprovalID
 		with := map[string]any{"approval_id": answer["approval_id"], "decision": "allow", "allowlist_pattern": "touch"}
-		if d := c.call("decide_approval", with); !d.failed || d.Fault.Code != "INSUFFICIENT_SCOPE" || d.Fault.RequiredScope != "chat" || !strings.Contains(d.text, "leave it out") {
+		if d := c.call("decide_approval", with); !d.failed || d.Fault.Code != "INSUFFICIENT_SCOPE" || d.Fault.RequiredScope != "chat" ||
+			!strings.Contains(d.text, "leave it out") {
 			t.Errorf("%s", d.raw)
 		}
 		if d := chats.call("decide_approval", with); d.failed && d.Fault.Code == "INSUFFICIENT_SCOPE" { // no tool accepts such a pattern
@@ -128,13 +133,15 @@ func TestWorkspacesAreApart(t *testing.T) {
 
 	_, key := s.Another(t)
 	c := s.connect(t, key, nil)
-	codes := map[string]string{"send_message": "SESSION_NOT_FOUND", "get_session": "SESSION_NOT_FOUND", "get_messages": "SESSION_NOT_FOUND", "cancel_session": "SESSION_NOT_FOUND",
+	codes := map[string]string{"send_message": "SESSION_NOT_FOUND", "get_session": "SESSION_NOT_FOUND", "get_messages": "SESSION_NOT_FOUND",
+		"cancel_session":  "SESSION_NOT_FOUND",
 		"decide_approval": "APPROVAL_NOT_FOUND", "wiki_read": "FILE_NOT_FOUND", "save_wiki": "INVALID_REQUEST"}
 	none := objects(uuid.NewString(), uuid.NewString(), "onboarding")
 	for tool, args := range objects(session, approval, "onboarding") {
 		got, want := c.call(tool, args), c.call(tool, none[tool])
 		// Ids are repeated; everything else is equal.
-		plain := strings.NewReplacer(session, "ID", approval, "ID", fmt.Sprint(none[tool]["session_id"]), "ID", fmt.Sprint(none[tool]["approval_id"]), "ID")
+		plain := strings.NewReplacer(session, "ID", approval, "ID", fmt.Sprint(none[tool]["session_id"]), "ID",
+			fmt.Sprint(none[tool]["approval_id"]), "ID")
 		if plain.Replace(string(got.raw)) != plain.Replace(string(want.raw)) || plain.Replace(got.text) != plain.Replace(want.text) {
 			t.Errorf("%s distinguishes other workspaces' objects from missing ones:\n%s\n%s", tool, got.raw, want.raw)
 		}
@@ -166,12 +173,14 @@ func TestWorkspacesAreApart(t *testing.T) {
 		if err := json.Unmarshal([]byte(rest.body), &envelope); err != nil {
 			t.Fatalf("%s: %v", rest.body, err)
 		}
-		if got := c.call(tool, objects(session, approval, "")[tool]); got.Fault.Code != envelope.Error.Code || got.Fault.Message != envelope.Error.Message {
+		if got := c.call(tool, objects(session, approval, "")[tool]); got.Fault.Code != envelope.Error.Code ||
+			got.Fault.Message != envelope.Error.Message {
 			t.Errorf("%s returns %s, REST %s", tool, got.raw, rest.body)
 		}
 	}
 	// The same names in another workspace are other objects.
-	if got := c.call("send_message", map[string]any{"command": "@say mine", "caller_id": "anna", "idempotency_key": "k"}); !got.Success || got.SessionID == session {
+	if got := c.call("send_message", map[string]any{"command": "@say mine", "caller_id": "anna", "idempotency_key": "k"}); !got.Success ||
+		got.SessionID == session {
 		t.Errorf("%s", got.raw)
 	}
 	if now := own.call("get_session", map[string]any{"session_id": session}); now.Status != "thinking" {
@@ -191,7 +200,8 @@ func TestToolListsAreNotMixed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	read := s.Issue(t, s.Workspace, apikey.MCPRead)
-	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list",` +
+		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
@@ -200,7 +210,8 @@ func TestToolListsAreNotMixed(t *testing.T) {
 				key, saves = read, false
 			}
 			r := s.post(t, key, list, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")
-			if r.status != 200 || strings.Contains(r.body, `"save_wiki"`) != saves || !strings.Contains(r.body, `"cacheScope":"private"`) || !strings.Contains(r.body, `"ttlMs":0`) {
+			if r.status != 200 || strings.Contains(r.body, `"save_wiki"`) != saves || !strings.Contains(r.body, `"cacheScope":"private"`) ||
+				!strings.Contains(r.body, `"ttlMs":0`) {
 				t.Errorf("%d %s", r.status, r.body)
 			}
 		})

@@ -28,7 +28,8 @@ func TestApproverIsNotTheSender(t *testing.T) {
 		t.Errorf("%s", d.raw)
 	}
 	pattern := map[string]any{"approval_id": asked.Input.ApprovalID, "decision": "allow", "allowlist_pattern": "touch"}
-	if d := other.call("decide_approval", pattern); !d.failed || d.Fault.Code != "INVALID_ALLOWLIST_PATTERN" || !strings.Contains(d.text, "administrators") {
+	if d := other.call("decide_approval", pattern); !d.failed || d.Fault.Code != "INVALID_ALLOWLIST_PATTERN" ||
+		!strings.Contains(d.text, "administrators") {
 		t.Errorf("%s", d.raw)
 	}
 	if d := other.call("decide_approval", allow); d.failed {

@@ -26,7 +26,8 @@ func TestCallersToolsOfAnotherProgram(t *testing.T) {
 		return len(pending.Data) == 1
 	})
 	got := c.call("decide_approval", map[string]any{"approval_id": pending.Data[0].ApprovalID, "decision": "allow", "wait": true})
-	if got.failed || !strings.Contains(string(got.Outcome), `"error":"tool_required"`) || !strings.Contains(string(got.Outcome), `"reply_url":"`+s.URL) ||
+	if got.failed || !strings.Contains(string(got.Outcome), `"error":"tool_required"`) || !strings.Contains(string(got.Outcome),
+		`"reply_url":"`+s.URL) ||
 		!strings.Contains(got.text, "results of tools of the program that sent the message") {
 		t.Errorf("%s\n%s", got.raw, got.text)
 	}

@@ -79,10 +79,11 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	for name, extra := range map[string]string{
-		"nothing":                 `,"requestState":"` + first.State + `"`,
-		"no answers":              `,"requestState":"` + first.State + `","inputResponses":{}`,
-		"an unknown question":     back(first.State, "other", `{"action":"accept","content":{"decision":"allow"}}`),
-		"an unknown id":           back(first.State, "0190a7c0-0000-7000-8000-000000000000", `{"action":"accept","content":{"decision":"allow"}}`),
+		"nothing":             `,"requestState":"` + first.State + `"`,
+		"no answers":          `,"requestState":"` + first.State + `","inputResponses":{}`,
+		"an unknown question": back(first.State, "other", `{"action":"accept","content":{"decision":"allow"}}`),
+		"an unknown id": back(first.State, "0190a7c0-0000-7000-8000-000000000000",
+			`{"action":"accept","content":{"decision":"allow"}}`),
 		"nonsense for a stranger": back(first.State, "other", `3`),
 	} {
 		again, got := s.retry(t, key, asking, extra)
@@ -100,14 +101,17 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 		"/content/decision can be allow, deny":              `{"action":"accept","content":{"decision":"perhaps"}}`,
 		"/content/reason must be a string":                  `{"action":"accept","content":{"decision":"deny","reason":3}}`,
 		"/content/reason comes only with the decision deny": `{"action":"accept","content":{"decision":"allow","reason":"only if it is small"}}`,
-		"/content/reason has more than 500 characters":      `{"action":"accept","content":{"decision":"deny","reason":"` + strings.Repeat("é", 501) + `"}}`,
+		"/content/reason has more than 500 characters": `{"action":"accept","content":{"decision":"deny","reason":"` +
+			strings.Repeat("é", 501) + `"}}`,
 	} {
 		_, got := s.retry(t, key, asking, back(first.State, id, answer))
-		if got.Error == nil || got.Error.Code != -32602 || !strings.Contains(got.Error.Message, "inputResponses/"+id) || !strings.Contains(got.Error.Message, strings.TrimSuffix(field, ", not Decision")) {
+		if got.Error == nil || got.Error.Code != -32602 || !strings.Contains(got.Error.Message, "inputResponses/"+id) ||
+			!strings.Contains(got.Error.Message, strings.TrimSuffix(field, ", not Decision")) {
 			t.Errorf("%s: %+v %s", answer, got.Error, got.Result)
 		}
 	}
-	if _, got := s.retry(t, key, asking, `,"inputResponses":{"`+id+`":{"action":"accept","content":{"decision":"allow"}}}`); got.Error == nil || got.Error.Code != -32602 {
+	if _, got := s.retry(t, key, asking, `,"inputResponses":{"`+id+
+		`":{"action":"accept","content":{"decision":"allow"}}}`); got.Error == nil || got.Error.Code != -32602 {
 		t.Errorf("an answer without its state: %+v %s", got.Error, got.Result)
 	}
 	if n := s.turns(t); n != 1 {
@@ -126,11 +130,13 @@ func TestAQuestionThatIsPutAsideStaysOpen(t *testing.T) {
 	s := start(t, nil)
 	first, _ := s.retry(t, s.key, asking, "")
 	end, _ := s.retry(t, s.key, asking, back(first.State, first.question(), `{"action":"cancel"}`))
-	if end.ResultType != "complete" || end.IsError || end.Told.Input == nil || !strings.Contains(end.Told.Notice, "stays open") || !strings.Contains(end.Content[0].Text, "decide_approval answers it") {
+	if end.ResultType != "complete" || end.IsError || end.Told.Input == nil || !strings.Contains(end.Told.Notice, "stays open") ||
+		!strings.Contains(end.Content[0].Text, "decide_approval answers it") {
 		t.Fatalf("%+v", end)
 	}
 	c := s.connect(t, s.key, nil)
-	if d := c.call("decide_approval", map[string]any{"approval_id": end.Told.Input.ApprovalID, "decision": "allow", "wait": true}); d.Status != "allowed" || !strings.Contains(d.text, "It is done.") {
+	if d := c.call("decide_approval", map[string]any{"approval_id": end.Told.Input.ApprovalID, "decision": "allow",
+		"wait": true}); d.Status != "allowed" || !strings.Contains(d.text, "It is done.") {
 		t.Errorf("%s", d.raw)
 	}
 }
@@ -150,7 +156,8 @@ func TestAnAnswerThatCameTooLateSaysSo(t *testing.T) {
 		first, _ := s.retry(t, s.key, asking, "")
 		c.call("decide_approval", map[string]any{"approval_id": first.question(), "decision": "allow"})
 		end, got := s.retry(t, s.key, asking, back(first.State, first.question(), answer))
-		if !end.Told.Success || !strings.Contains(end.Told.Notice, want) || (want == "") != (end.Told.Notice == "") || !strings.HasPrefix(end.Content[0].Text, end.Told.Notice) {
+		if !end.Told.Success || !strings.Contains(end.Told.Notice, want) || (want == "") != (end.Told.Notice == "") ||
+			!strings.HasPrefix(end.Content[0].Text, end.Told.Notice) {
 			t.Errorf("%s: %+v %+v", answer, end, got)
 		}
 	}
@@ -162,7 +169,8 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	first, _ := s.retry(t, s.key, asking, "")
-	if _, err := s.Pool.Exec(t.Context(), `UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
+	if _, err := s.Pool.Exec(t.Context(),
+		`UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
 		t.Fatal(err)
 	}
 	end, got := s.retry(t, s.key, asking, back(first.State, first.question(), `{"action":"accept","content":{"decision":"allow"}}`))
@@ -179,7 +187,8 @@ func TestAStateThatCameWithNoQuestionIsRefused(t *testing.T) {
 	first, _ := s.retry(t, s.key, asking, "")
 	for command, state := range map[string]string{"@say another message": first.State, asking: "x1"} {
 		end, _ := s.retry(t, s.key, command, back(state, first.question(), `{"action":"decline"}`))
-		if !end.IsError || end.Told.Fault == nil || end.Told.Fault.Code != "INVALID_CURSOR" || !strings.Contains(end.Content[0].Text, "requestState") || strings.Contains(end.Content[0].Text, "Last-Event-ID") {
+		if !end.IsError || end.Told.Fault == nil || end.Told.Fault.Code != "INVALID_CURSOR" || !strings.Contains(end.Content[0].Text,
+			"requestState") || strings.Contains(end.Content[0].Text, "Last-Event-ID") {
 			t.Errorf("%+v", end)
 		}
 	}
@@ -194,8 +203,10 @@ func TestCapabilitiesAreReadByTheirExactNames(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, capabilities := range []string{`{"Elicitation":{}}`, `{"Elicitation":7}`} {
-		r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q},
-			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s}}}`, asking, capabilities),
+		r := s.post(t, s.key,
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q},
+			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s}}}`, asking,
+				capabilities),
 			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "send_message")
 		var a asks
 		if got := r.only(t); got.Error != nil || json.Unmarshal(got.Result, &a) != nil || a.ResultType != "complete" || a.Told.Input == nil {

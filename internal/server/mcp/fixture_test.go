@@ -82,7 +82,8 @@ type client struct {
 // connect starts an MCP session, in the newest revision unless opt selects another.
 func (s *service) connect(t testing.TB, key string, opt *mcp.ClientOptions) *client {
 	t.Helper()
-	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.checked}}, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path,
+		HTTPClient: &http.Client{Transport: bearer{key, s.checked}}, MaxRetries: -1}
 	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opt).Connect(t.Context(), transport, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -56,8 +56,10 @@ func (a answer) only(t testing.TB) response {
 func TestIDsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	for _, id := range []string{`0`, `-7`, `9007199254740993`, `-9223372036854775809`, "1" + strings.Repeat("0", 308), `""`, `"1"`, `"é\u00e9\n\ud800<>&"`} {
-		for _, rest := range []string{`"method":"ping"`, `"method":"tools/call","params":{"name":"list_skills"}`, `"method":"tools/call","params":{"name":"list_skills","_meta":{"progressToken":1}}`, `"method":"none"`, `"method":3`} {
+	for _, id := range []string{`0`, `-7`, `9007199254740993`, `-9223372036854775809`, "1" + strings.Repeat("0", 308), `""`, `"1"`,
+		`"é\u00e9\n\ud800<>&"`} {
+		for _, rest := range []string{`"method":"ping"`, `"method":"tools/call","params":{"name":"list_skills"}`,
+			`"method":"tools/call","params":{"name":"list_skills","_meta":{"progressToken":1}}`, `"method":"none"`, `"method":3`} {
 			r := s.post(t, s.key, `{"jsonrpc":"2.0","id":`+id+`,`+rest+`}`)
 			if got := r.only(t); string(got.ID) != id {
 				t.Errorf("%s %s: %s", id, rest, r.body)
@@ -68,7 +70,8 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 		message := `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"x"}}}`
 		for _, body := range []string{message, "[" + message + "]"} {
 			r := s.post(t, s.key, body)
-			if got := r.only(t); string(got.ID) != "null" || got.Error == nil || got.Error.Code != -32600 || !strings.Contains(got.Error.Message, "id must be a string or an integer") {
+			if got := r.only(t); string(got.ID) != "null" || got.Error == nil || got.Error.Code != -32600 ||
+				!strings.Contains(got.Error.Message, "id must be a string or an integer") {
 				t.Errorf("%s: %d %s", body, r.status, r.body)
 			}
 		}
@@ -84,10 +87,12 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 func TestEveryMessageOfABatchIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	const call = `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say Hello."},"_meta":{"progressToken":7}}}`
+	const call = `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say Hello."},` +
+		`"_meta":{"progressToken":7}}}`
 	list := []string{
 		ping, call, `{"jsonrpc":"2.0","id":9007199254740993,"method":"none"}`, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `3`,
-		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"none"}}`, `{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"none"}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`,
 	}
 	want := map[string]int{`"p-1"`: 0, `"c"`: 0, `9007199254740993`: -32601, `null`: -32600, `4`: -32602, `5`: -32600}
 	r := s.post(t, s.key, "["+strings.Join(list, ",")+"]", "MCP-Protocol-Version", "2025-03-26")
@@ -158,7 +163,8 @@ func TestWrongParametersAreTold(t *testing.T) {
 		{"ping", `{"_meta":3}`, -32602, "params._meta must be an object"},
 		{"initialize", `{}`, -32602, "params.protocolVersion must be a string"},
 		{"initialize", `{"protocolVersion":5}`, -32602, "params.protocolVersion must be a string"},
-		{"initialize", `{"protocolVersion":"2025-11-25","capabilities":{"roots":3},"clientInfo":{}}`, -32602, "params.capabilities.roots is not what initialize takes"},
+		{"initialize", `{"protocolVersion":"2025-11-25","capabilities":{"roots":3},"clientInfo":{}}`, -32602,
+			"params.capabilities.roots is not what initialize takes"},
 		{"initialize", `{"protocolVersion":"2025-11-25","clientInfo":{"name":4}}`, -32602, "params.clientInfo.name is not"},
 		{"tools/list", `{"cursor":"x"}`, -32602, "params.cursor leads nowhere"},
 		{"tools/list", `{"cursor":{}}`, -32602, "params.cursor"},
@@ -168,17 +174,20 @@ func TestWrongParametersAreTold(t *testing.T) {
 		{"tools/call", `{"name":"list_skills","arguments":5}`, -32602, "params.arguments must be an object"},
 		{"tools/call", `{"name":"list_skills","arguments":[]}`, -32602, "params.arguments must be an object"},
 		{"tools/call", `{"name":"list_skills","arguments":{"a":1,"a":2}}`, -32700, `The name "a" appears twice`},
-		{"tools/call", `{"name":"list_skills","_meta":{"progressToken":[1]}}`, -32602, "params._meta.progressToken must be a string or an integer"},
+		{"tools/call", `{"name":"list_skills","_meta":{"progressToken":[1]}}`, -32602,
+			"params._meta.progressToken must be a string or an integer"},
 		{"tools/call", `{"name":"list_skills","_meta":{"progressToken":{}}}`, -32602, "progressToken"},
 		{"tools/call", `{"name":"list_skills","_meta":{"progressToken":1.5}}`, -32602, "progressToken"},
 		{"tools/call", `{"name":"send_message","requestState":1}`, -32602, "params.requestState must be a string"},
 		{"tools/call", `{"name":"send_message","requestState":"1","inputResponses":[]}`, -32602, "params.inputResponses must be an object"},
-		{"tools/call", `{"name":"send_message","arguments":{"command":"x"},"inputResponses":{}}`, -32602, "params.requestState, which came with the question"},
+		{"tools/call", `{"name":"send_message","arguments":{"command":"x"},"inputResponses":{}}`, -32602,
+			"params.requestState, which came with the question"},
 	} {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, c.method, c.params)
 		r := s.post(t, s.key, body, "MCP-Protocol-Version", "2025-11-25")
 		got := r.only(t)
-		if got.Error == nil || got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.want) || (r.status == 200) != (c.code != -32700) {
+		if got.Error == nil || got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.want) ||
+			(r.status == 200) != (c.code != -32700) {
 			t.Errorf("%.100s: %d %s", body, r.status, r.body)
 		}
 	}
@@ -215,25 +224,31 @@ func TestHeadersAreHeldAgainstTheBody(t *testing.T) {
 	}{
 		{"all well", own + "," + caps, full, 200, 0, ""},
 		{"a name in Base64", own + "," + caps, append(full[:4:4], "Mcp-Name", "=?base64?bGlzdF9za2lsbHM=?="), 200, 0, ""},
-		{"a wrong name in Base64", own + "," + caps, append(full[:4:4], "Mcp-Name", "=?base64?bGlzdA==?="), 400, -32020, `The header Mcp-Name is "list", and the body says "list_skills".`},
+		{"a wrong name in Base64", own + "," + caps, append(full[:4:4], "Mcp-Name", "=?base64?bGlzdA==?="), 400, -32020,
+			`The header Mcp-Name is "list", and the body says "list_skills".`},
 		{"no name", own + "," + caps, full[:4], 400, -32020, "The header Mcp-Name is missing"},
 		{"no method", own + "," + caps, full[:2], 400, -32020, "The header Mcp-Method is missing"},
 		{"no revision in the headers", own + "," + caps, full[2:], 400, -32020, "the header MCP-Protocol-Version is missing"},
-		{"another one", own + "," + caps, append([]string{"MCP-Protocol-Version", "2025-11-25"}, full[2:]...), 400, -32020, `is "2025-11-25", and params._meta says "2026-07-28"`},
+		{"another one", own + "," + caps, append([]string{"MCP-Protocol-Version", "2025-11-25"}, full[2:]...), 400, -32020,
+			`is "2025-11-25", and params._meta says "2026-07-28"`},
 		{"no revision in the body", caps, full, 400, -32602, "params._meta must have io.modelcontextprotocol/protocolVersion"},
 		{"a number", `"io.modelcontextprotocol/protocolVersion":5,` + caps, full, 400, -32602, "must be a string"},
 		{"no capabilities", own, full, 400, -32602, "params._meta must have io.modelcontextprotocol/clientCapabilities"},
-		{"strange capabilities", own + `,"io.modelcontextprotocol/clientCapabilities":3`, full, 400, -32602, "clientCapabilities in params._meta is not"},
-		{"a strange client", own + "," + caps + `,"io.modelcontextprotocol/clientInfo":{"name":3}`, full, 400, -32602, "clientInfo in params._meta is not"},
+		{"strange capabilities", own + `,"io.modelcontextprotocol/clientCapabilities":3`, full, 400, -32602,
+			"clientCapabilities in params._meta is not"},
+		{"a strange client", own + "," + caps + `,"io.modelcontextprotocol/clientInfo":{"name":3}`, full, 400, -32602,
+			"clientInfo in params._meta is not"},
 	} {
 		r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills","_meta":{`+c.meta+`}}}`, c.header...)
 		got := r.only(t)
-		if r.status != c.status || (got.Error != nil) != (c.code != 0) || got.Error != nil && (got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.want)) {
+		if r.status != c.status || (got.Error != nil) != (c.code != 0) || got.Error != nil && (got.Error.Code != c.code ||
+			!strings.Contains(got.Error.Message, c.want)) {
 			t.Errorf("%s: %d %s", c.name, r.status, r.body)
 		}
 	}
 	r := s.post(t, s.key, ping, "MCP-Protocol-Version", "2031-01-01")
-	if got := r.only(t); r.status != 400 || got.Error.Code != -32022 || string(got.ID) != `"p-1"` || !strings.Contains(string(got.Error.Data), `"supported":["2026-07-28",`) {
+	if got := r.only(t); r.status != 400 || got.Error.Code != -32022 || string(got.ID) != `"p-1"` ||
+		!strings.Contains(string(got.Error.Data), `"supported":["2026-07-28",`) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }

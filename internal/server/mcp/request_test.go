@@ -45,7 +45,8 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 			Error     struct{ Code, Message, Type string }
 			RequestID string `json:"request_id"`
 		}
-		if err := json.Unmarshal([]byte(r.body), &envelope); err != nil || r.status != c.status || envelope.Error.Code != c.code || envelope.Error.Message == "" ||
+		if err := json.Unmarshal([]byte(r.body), &envelope); err != nil || r.status != c.status || envelope.Error.Code != c.code ||
+			envelope.Error.Message == "" ||
 			envelope.Error.Type == "" || envelope.RequestID == "" || r.header.Get("X-Request-Id") != envelope.RequestID {
 			t.Errorf("%s: %d %s", c.name, r.status, r.body)
 		}
@@ -58,7 +59,8 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	}
 	for name, header := range map[string][]string{
 		"no page": nil, "our page": {"Origin", "https://chat.example"}, "a page of this machine": {"Origin", "http://localhost:6274"},
-		"our name": {"Host", "chat.example"}, "through a proxy": {"Host", "other.example", "X-Forwarded-For", "192.0.2.1"}, "anything accepted": {"Accept", ""},
+		"our name": {"Host", "chat.example"}, "through a proxy": {"Host", "other.example", "X-Forwarded-For", "192.0.2.1"},
+		"anything accepted": {"Accept", ""},
 	} {
 		if r := s.post(t, s.key, ping, header...); r.status != 200 || !strings.Contains(r.body, `"id":"p-1"`) {
 			t.Errorf("%s: %d %s", name, r.status, r.body)
@@ -98,7 +100,8 @@ func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"nothing"}}`, nil, 200, `8`, -32602},
 		{`{"jsonrpc":"2.0","id":9,"method":"ping"}`, []string{"MCP-Protocol-Version", "1999-12-31"}, 400, `9`, -32022},
 		{`{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{` + meta + `}}`, newest, 400, `10`, -32020},
-		{`{"jsonrpc":"2.0","id":11,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		{`{"jsonrpc":"2.0","id":11,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01",` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`,
 			[]string{"MCP-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, 400, `11`, -32022},
 	} {
 		r := s.post(t, s.key, c.body, c.header...)
@@ -111,12 +114,14 @@ func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 				Message string
 			}
 		}
-		if err := json.Unmarshal([]byte(body), &e); err != nil || r.status != c.status || string(e.ID) != c.id || e.Error.Code != c.code || e.Error.Message == "" || e.Version != "2.0" {
+		if err := json.Unmarshal([]byte(body), &e); err != nil || r.status != c.status || string(e.ID) != c.id || e.Error.Code != c.code ||
+			e.Error.Message == "" || e.Version != "2.0" {
 			t.Errorf("%.100s: %d %s", c.body, r.status, r.body)
 		}
 	}
 	// Notifications get no response.
-	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","method":"nonsense"}`} {
+	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","method":"nonsense"}`} {
 		if r := s.post(t, s.key, body); r.status != 202 || r.body != "" {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
 		}
@@ -128,16 +133,20 @@ func TestEveryRevisionIsSpoken(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+revision+`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
-		if r.status != 200 || !strings.Contains(r.body, `"protocolVersion":"`+revision+`"`) || strings.Contains(r.body, "listChanged") || r.header.Get("Mcp-Session-Id") != "" {
+		r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+revision+
+			`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+		if r.status != 200 || !strings.Contains(r.body, `"protocolVersion":"`+revision+`"`) || strings.Contains(r.body, "listChanged") ||
+			r.header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("%s: %d %s", revision, r.status, r.body)
 		}
-		r = s.post(t, s.key, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_sessions","arguments":{}}}`, "MCP-Protocol-Version", revision)
+		r = s.post(t, s.key, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_sessions","arguments":{}}}`,
+			"MCP-Protocol-Version", revision)
 		if r.status != 200 || !strings.Contains(r.body, `"structuredContent":{"data":[]`) {
 			t.Errorf("%s: %d %s", revision, r.status, r.body)
 		}
 	}
-	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"server/discover",`+
+		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "server/discover")
 	if r.status != 200 || !strings.Contains(r.body, `"2026-07-28","2025-11-25"`) {
 		t.Errorf("%d %s", r.status, r.body)
@@ -159,10 +168,12 @@ func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 		{"send_message", map[string]any{"command": "x", "skill": "y"}, "/skill exactly_one"},
 		{"send_message", map[string]any{"command": "x", "stream": true}, "/stream unknown"},
 		{"send_message", map[string]any{"command": "x", "callback": "https://x.example"}, "/callback unknown"},
-		{"send_message", map[string]any{"command": 3, "session_id": "x", "limits": map[string]any{"max_turns": 0, "x": 1}, "idempotency_key": "\n"},
+		{"send_message", map[string]any{"command": 3, "session_id": "x", "limits": map[string]any{"max_turns": 0, "x": 1},
+			"idempotency_key": "\n"},
 			"/command type, /idempotency_key format, /limits/max_turns minimum, /limits/x unknown, /session_id format"},
 		{"list_skills", map[string]any{"name": "x"}, "/name unknown"},
-		{"list_sessions", map[string]any{"limit": 101, "status": "done", "created_after": "yesterday", "order": "up"}, "/limit maximum, /status enum, /created_after format, /order enum"},
+		{"list_sessions", map[string]any{"limit": 101, "status": "done", "created_after": "yesterday", "order": "up"},
+			"/limit maximum, /status enum, /created_after format, /order enum"},
 		{"get_session", nil, "/session_id required"},
 		{"get_messages", map[string]any{"session_id": "../..", "limit": "2"}, "/session_id format, /limit type"},
 		{"list_pending", map[string]any{"session_id": 1}, "/session_id type"},
@@ -198,14 +209,16 @@ func TestNumbersAreKept(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	send := func(number, key string) string {
-		return s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say x","idempotency_key":"`+key+
+		return s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message",`+
+			`"arguments":{"command":"@say x","idempotency_key":"`+key+
 			`","response_schema":{"type":"object","properties":{"n":{"type":"number","minimum":`+number+`}}}}}}`).body
 	}
 	if got := send("1e999", "huge"); !strings.Contains(got, `"code":"INVALID_RESPONSE_SCHEMA"`) {
 		t.Error(got)
 	}
 	for _, meta := range []string{`"x":1e999`, `"progressToken":1` + strings.Repeat("0", 400), `"a/b":{"c":[1e999]}`} {
-		if got := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills","_meta":{`+meta+`}}}`).body; !strings.Contains(got, `"structuredContent"`) {
+		if got := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills","_meta":{`+meta+
+			`}}}`).body; !strings.Contains(got, `"structuredContent"`) {
 			t.Errorf("%s: %s", meta, got)
 		}
 	}

@@ -54,7 +54,8 @@ func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
 	}
 	// A GET would open a stream of a session and a DELETE would end one, but this server has no
 	// sessions.
-	post := server.Operation{Scope: apikey.MCPRead, Class: ratelimit.Calls, CheckOrigin: true, Serve: transport.New(srv, list.Names(), list.For).Serve}
+	post := server.Operation{Scope: apikey.MCPRead, Class: ratelimit.Calls, CheckOrigin: true, Serve: transport.New(srv, list.Names(),
+		list.For).Serve}
 	return server.Routes{Path: srv.HandleMethods(map[string]server.Operation{http.MethodPost: post})}, nil
 }
 

@@ -22,7 +22,8 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := tool.Annotations
-		if tool.Title == "" || tool.Description == "" || a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil || a.Title != tool.Title || a.ReadOnlyHint == writes[tool.Name] ||
+		if tool.Title == "" || tool.Description == "" || a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil ||
+			a.Title != tool.Title || a.ReadOnlyHint == writes[tool.Name] ||
 			*a.DestructiveHint != writes[tool.Name] {
 			t.Errorf("%s: %q, %q, %+v", tool.Name, tool.Title, tool.Description, a)
 		}
@@ -40,9 +41,11 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 		}
 	}
 	for place, want := range map[[3]string]int{
-		{"send_message", "command", "maxLength"}: request.MaxCommand, {"send_message", "skill", "maxLength"}: request.MaxName, {"send_message", "secret_input", "maxItems"}: request.MaxSecrets,
-		{"send_message", "attachments", "maxItems"}: request.MaxAttachments, {"send_message", "caller_id", "maxLength"}: request.MaxCallerID,
-		{"send_message", "idempotency_key", "maxLength"}: request.MaxIdempotencyKey, {"decide_approval", "reason", "maxLength"}: request.MaxReason,
+		{"send_message", "command", "maxLength"}: request.MaxCommand, {"send_message", "skill", "maxLength"}: request.MaxName,
+		{"send_message", "secret_input", "maxItems"}: request.MaxSecrets,
+		{"send_message", "attachments", "maxItems"}:  request.MaxAttachments, {"send_message", "caller_id", "maxLength"}: request.MaxCallerID,
+		{"send_message", "idempotency_key", "maxLength"}: request.MaxIdempotencyKey, {"decide_approval", "reason",
+			"maxLength"}: request.MaxReason,
 		{"decide_approval", "allowlist_pattern", "maxLength"}: request.MaxPattern, {"wiki_read", "page", "maxLength"}: wiki.MaxPath,
 	} {
 		p, _ := inputs[place[0]][place[1]].(map[string]any)
@@ -51,7 +54,9 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 		}
 	}
 	limits, _ := json.Marshal(inputs["send_message"]["limits"])
-	want := fmt.Sprintf(`"max_cost_usd":{"maximum":%d,"minimum":0,"type":"number"},"max_response_seconds":{"maximum":%d,"minimum":1,"type":"integer"},"max_turns":{"maximum":%d,"minimum":1,"type":"integer"}`,
+	want := fmt.Sprintf(
+		`"max_cost_usd":{"maximum":%d,"minimum":0,"type":"number"},"max_response_seconds":{"maximum":%d,"minimum":1,"type":"integer"},`+
+			`"max_turns":{"maximum":%d,"minimum":1,"type":"integer"}`,
 		request.MaxCost, request.MaxResponseSeconds, request.MaxTurns)
 	if got := string(limits); !strings.Contains(got, want) {
 		t.Errorf("limits are %s, and %s is enforced", got, want)

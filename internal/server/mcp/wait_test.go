@@ -32,7 +32,8 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var told []*mcp.ProgressNotificationParams
 	all := make(chan struct{})
-	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+		r *mcp.ProgressNotificationClientRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, r.Params)
@@ -40,7 +41,8 @@ func TestProgressIsToldInOrder(t *testing.T) {
 			close(all)
 		}
 	}})
-	params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say One two three.\n@call wiki_read {\"page\":\"x\"} read {}\n" + asking}}
+	params := &mcp.CallToolParams{Name: "send_message",
+		Arguments: map[string]any{"command": "@say One two three.\n@call wiki_read {\"page\":\"x\"} read {}\n" + asking}}
 	params.SetProgressToken("token-1")
 	s.Gate.Leave <- struct{}{}
 	got := c.tell(c.CallTool(t.Context(), params))("send_message")
@@ -61,7 +63,8 @@ func TestProgressIsToldInOrder(t *testing.T) {
 		}
 	}
 	want := []string{"The agent has the message. [session_id: " + got.SessionID + "]", "The agent says:\n> One two three.",
-		"The agent uses a tool:\n> wiki_read: read wiki page x", "The tool has failed:\n> wiki_read", "The agent uses a tool:\n> read: read {}", "The tool is done:\n> read",
+		"The agent uses a tool:\n> wiki_read: read wiki page x", "The tool has failed:\n> wiki_read",
+		"The agent uses a tool:\n> read: read {}", "The tool is done:\n> read",
 		"The agent says:\n> One two three.\n>\n> I would touch it.", "The agent waits for a person."}
 	if !slices.Equal(order, want) {
 		t.Errorf("%q, want %q", order, want)
@@ -76,7 +79,8 @@ func TestProgressIsToldInOrder(t *testing.T) {
 func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
-	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@call read {}\n@say Now."}}}`
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@call read ` +
+		`{}\n@say Now."}}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+mcpserver.Path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +92,8 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if h := res.Header; h.Get("X-Accel-Buffering") != "no" || h.Get("Cache-Control") != "no-store, no-transform" || h.Get("Content-Type") != "text/event-stream" {
+	if h := res.Header; h.Get("X-Accel-Buffering") != "no" || h.Get("Cache-Control") != "no-store, no-transform" ||
+		h.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%v", h)
 	}
 	lines := bufio.NewScanner(res.Body)
@@ -114,7 +119,8 @@ func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
 	heard := make(chan *mcp.ProgressNotificationParams, 1000)
-	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+		r *mcp.ProgressNotificationClientRequest) {
 		heard <- r.Params
 	}})
 	c.schema("send_message")
@@ -144,9 +150,11 @@ func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	got := s.connect(t, s.key, nil).call("send_message", map[string]any{"command": asking})
-	r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"decide_approval","arguments":{"approval_id":%q,"decision":"allow","wait":true},"_meta":{"progressToken":1}}}`, got.Input.ApprovalID))
+	r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"decide_approval",`+
+		`"arguments":{"approval_id":%q,"decision":"allow","wait":true},"_meta":{"progressToken":1}}}`, got.Input.ApprovalID))
 	progress, _, _ := strings.Cut(r.body, `"id":1`)
-	if !strings.Contains(progress, `"message":"The tool is done:\n> touch"`) || strings.Contains(progress, "I would touch it.") || strings.Contains(progress, "waits for a person") {
+	if !strings.Contains(progress, `"message":"The tool is done:\n> touch"`) || strings.Contains(progress, "I would touch it.") ||
+		strings.Contains(progress, "waits for a person") {
 		t.Errorf("%s", r.body)
 	}
 }
@@ -156,10 +164,12 @@ func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
 func TestFramesAreOneLine(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":"\u0085\u2028","method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say one\u0085two\u2028three"},"_meta":{"progressToken":"\u0085"}}}`)
+	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":"\u0085\u2028","method":"tools/call","params":{"name":"send_message",`+
+		`"arguments":{"command":"@say one\u0085two\u2028three"},"_meta":{"progressToken":"\u0085"}}}`)
 	list := r.responses(t)
 	end := list[len(list)-1]
-	if len(list) < 2 || strings.ContainsAny(r.body, "\u0085\u2028") || string(end.ID) != `"\u0085\u2028"` || !strings.Contains(string(end.Result), `one\u0085two\u2028three`) {
+	if len(list) < 2 || strings.ContainsAny(r.body, "\u0085\u2028") || string(end.ID) != `"\u0085\u2028"` ||
+		!strings.Contains(string(end.Result), `one\u0085two\u2028three`) {
 		t.Errorf("%q", r.body)
 	}
 }
@@ -183,7 +193,8 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
 	s.Gate.Await(t)
 	// The quota is checked before the arguments, and the error is a valid result.
-	if got := c.call("send_message", map[string]any{"command": 1}); !got.failed || got.Fault.Code != "RATE_LIMITED" || got.Fault.RetryAfter < 1 ||
+	if got := c.call("send_message", map[string]any{"command": 1}); !got.failed || got.Fault.Code != "RATE_LIMITED" ||
+		got.Fault.RetryAfter < 1 ||
 		!strings.Contains(got.text, "Wait 60 s.") && !strings.Contains(got.text, "Wait 5") || strings.Contains(got.text, "Retry-After") {
 		t.Errorf("%s", got.raw)
 	}
@@ -202,7 +213,8 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	key = limits(100, 2, 1)
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills"}}`
 	three := "[" + call + "," + strings.Replace(call, "1", "2", 1) + "," + strings.Replace(call, "1", "3", 1) + "]"
-	if r := s.post(t, key, three); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) || r.header.Get("RateLimit-Policy") != `"calls";q=2;w=60` {
+	if r := s.post(t, key, three); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) ||
+		r.header.Get("RateLimit-Policy") != `"calls";q=2;w=60` {
 		t.Errorf("three messages with a limit of two: %d %s %v", r.status, r.body, r.header)
 	}
 	if r := s.post(t, key, ping); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) || r.header.Get("Retry-After") == "" {
@@ -294,8 +306,11 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	}
 	defer conn.Close()
 	command := strings.Repeat("@say "+strings.Repeat("x", 1000)+"\n@call wiki_read {\"page\":\"x\"}\n", 40) + "@call read {}\n@say The end."
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},"_meta":{"progressToken":1}}}`, command)
-	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
+	body := fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},`+
+			`"_meta":{"progressToken":1}}}`, command)
+	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
 	s.Gate.Await(t) // the turn has reached its last step
 	wait.Receive(t, "the end of the connection", gone)
 	own := s.connect(t, s.key, nil)
@@ -317,7 +332,8 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 // error that its message was accepted.
 func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key", "decide": "The decision was taken"} {
+	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key",
+		"decide": "The decision was taken"} {
 		s := start(t, nil)
 		c := s.connect(t, s.key, nil)
 		c.schema("send_message")
@@ -334,7 +350,8 @@ func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 		s.Gate.Await(t)
 		s.Halt()
 		got := wait.Receive(t, "the end", done)
-		if !got.failed || got.Fault == nil || got.Fault.Code != "UNAVAILABLE" || got.Fault.Turn == nil || got.Fault.Turn.TurnID == "" || !strings.Contains(got.text, want) {
+		if !got.failed || got.Fault == nil || got.Fault.Code != "UNAVAILABLE" || got.Fault.Turn == nil || got.Fault.Turn.TurnID == "" ||
+			!strings.Contains(got.text, want) {
 			t.Errorf("%s", got.raw)
 		}
 		s.Gate.Leave <- struct{}{}
@@ -346,11 +363,15 @@ func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	s := start(f, nil)
 	for _, seed := range []string{
-		ping, `[` + ping + `]`, `{}`, `[[]]`, `null`, `{"jsonrpc":"2.0","id":1e400,"method":"ping"}`, `{"jsonrpc":"2.0","id":-0,"method":"tools/list","params":[]}`,
-		`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`,
+		ping, `[` + ping + `]`, `{}`, `[[]]`, `null`, `{"jsonrpc":"2.0","id":1e400,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":-0,"method":"tools/list","params":[]}`,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_sessions","arguments":{"limit":1e999}}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":{"session_id":"\ud800"},"_meta":{"progressToken":{}}}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"\u0000"},"inputResponses":{"x":3},"requestState":1}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":{"session_id":"\ud800"},` +
+			`"_meta":{"progressToken":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"\u0000"},` +
+			`"inputResponses":{"x":3},"requestState":1}}`,
 	} {
 		f.Add(seed, "")
 		f.Add(seed, "2025-11-25")

@@ -28,7 +28,8 @@ func (s *api) wikiRead(ctx context.Context, c *tools.Call) (tools.Result, error)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	value := map[string]any{"path": d.Path, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano)}
+	value := map[string]any{"path": d.Path, "title": d.Title, "version": d.Version, "content": d.Content,
+		"updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano)}
 	if page, ok := wiki.PageOf(d.Path); ok {
 		value["page"] = page
 	}
@@ -102,10 +103,13 @@ func staleError(page string, version, expected int) error {
 	case version == 0:
 		v.Message = fmt.Sprintf("Wiki page %q does not exist. Leave expected_version out to make it.", page)
 	case expected == 0:
-		v.Message = fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it with wiki_read, then write with expected_version %d.", page, version, version)
+		v.Message = fmt.Sprintf(
+			"There is a wiki page %q, at version %d. To replace it, read it with wiki_read, then write with expected_version %d.", page,
+			version, version)
 		v.Expected = version
 	default:
-		v.Message = fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", page, version, expected, version)
+		v.Message = fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", page,
+			version, expected, version)
 		v.Expected = version
 	}
 	return fault.Invalid(v)

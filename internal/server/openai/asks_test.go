@@ -79,9 +79,11 @@ func TestContinueAsksAgain(t *testing.T) {
 func TestNothingIsAnsweredTwice(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
-	const conversation = `"messages":[{"role":"user","content":"@call gate {}\n@say the end"},{"role":"assistant","content":"I"},{"role":"system","content":"x"}]}`
+	const conversation = `"messages":[{"role":"user","content":"@call gate {}\n@say the end"},{"role":"assistant","content":"I"},` +
+		`{"role":"system","content":"x"}]}`
 	first := s.complete(t, apitest.Call{Body: apitest.Completion("@call gate {}\n@say the end", `"user":"u"`)})
-	if again := s.complete(t, apitest.Call{Body: `{"model":"demo","user":"u",` + conversation}); *again.Message.Content != *first.Message.Content {
+	if again := s.complete(t, apitest.Call{Body: `{"model":"demo","user":"u",` +
+		conversation}); *again.Message.Content != *first.Message.Content {
 		t.Errorf("%q, want %q", *again.Message.Content, *first.Message.Content)
 	}
 	s.complete(t, apitest.Call{Body: apitest.Completion(apitest.CodeReply(t, *first.Message.Content, "deny"), `"user":"u"`)})
@@ -89,10 +91,12 @@ func TestNothingIsAnsweredTwice(t *testing.T) {
 		t.Errorf("%q", *told.Message.Content)
 	}
 	s.complete(t, apitest.Call{Body: apitest.Completion("count to 2", `"user":"u"`)})
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","user":"u",` + conversation}); r.Status != 400 || r.Code != "INVALID_REQUEST" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","user":"u",` + conversation}); r.Status != 400 ||
+		r.Code != "INVALID_REQUEST" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
-	if unnamed := s.complete(t, apitest.Call{Body: `{"model":"demo",` + conversation}); !strings.Contains(*unnamed.Message.Content, "Approval needed") {
+	if unnamed := s.complete(t, apitest.Call{Body: `{"model":"demo",` + conversation}); !strings.Contains(*unnamed.Message.Content,
+		"Approval needed") {
 		t.Errorf("%q", *unnamed.Message.Content)
 	}
 }
@@ -111,11 +115,13 @@ func TestQuestionsAreNoJSON(t *testing.T) {
 		var asked choice
 		for _, c := range []apitest.Call{say(asksInJSON, inASchema), say("continue"), say(word)} {
 			asked = s.complete(t, c)
-			if asked.Message.Content != nil || asked.Message.Refusal == nil || !strings.HasPrefix(*asked.Message.Refusal, "**Approval needed:**") || asked.Finish != "stop" {
+			if asked.Message.Content != nil || asked.Message.Refusal == nil || !strings.HasPrefix(*asked.Message.Refusal,
+				"**Approval needed:**") || asked.Finish != "stop" {
 				t.Errorf("%s: %+v", c.Body, asked)
 			}
 		}
-		if told := s.complete(t, say(apitest.CodeReply(t, *asked.Message.Refusal, word))); told.Message.Refusal != nil || *told.Message.Content != `{"n":1}` {
+		if told := s.complete(t, say(apitest.CodeReply(t, *asked.Message.Refusal, word))); told.Message.Refusal != nil ||
+			*told.Message.Content != `{"n":1}` {
 			t.Errorf("%s: %+v", word, told)
 		}
 	}
@@ -144,7 +150,8 @@ func TestResponsesToWords(t *testing.T) {
 				Content []struct{ Type, Text, Refusal string }
 			}
 		}
-		if err := json.Unmarshal([]byte(r.Text), &whole); err != nil || r.Status != 200 || len(whole.Output) != 1 || len(whole.Output[0].Content) != 1 {
+		if err := json.Unmarshal([]byte(r.Text), &whole); err != nil || r.Status != 200 || len(whole.Output) != 1 ||
+			len(whole.Output[0].Content) != 1 {
 			t.Fatalf("%s: %d %s: %v", body, r.Status, r.Text, err)
 		}
 		p := whole.Output[0].Content[0]
@@ -168,8 +175,10 @@ func TestResponsesToWords(t *testing.T) {
 	again := follow(first, "continue", "refusal **Approval needed:**")
 	allowed := follow(again, apitest.CodeReply(t, part, "allow"), `output_text {"n":1}`)
 	follow(allowed, "count to 2", "output_text 1 2")
-	list := s.Stream(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,"conversation":"c","input":` + script + `,"text":{"format":{"type":"json_object"}}}`})
-	if got := apitest.FrameTypes(t, list); !strings.Contains(got, "response.content_part.added response.refusal.delta response.refusal.done response.content_part.done") {
+	list := s.Stream(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,"conversation":"c","input":` +
+		script + `,"text":{"format":{"type":"json_object"}}}`})
+	if got := apitest.FrameTypes(t, list); !strings.Contains(got,
+		"response.content_part.added response.refusal.delta response.refusal.done response.content_part.done") {
 		t.Errorf("%s", got)
 	}
 	if _, _, part := respond(`"input":"cancel","conversation":{"id":"c"}`); part != "refusal The turn was canceled." {
@@ -181,17 +190,20 @@ func TestResponsesToWords(t *testing.T) {
 func TestAnswersThatAreCut(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	if got := s.complete(t, apitest.Call{Body: apitest.Completion("@say Half\n@length")}); got.Finish != "length" || *got.Message.Content != "Half" {
+	if got := s.complete(t, apitest.Call{Body: apitest.Completion("@say Half\n@length")}); got.Finish != "length" ||
+		*got.Message.Content != "Half" {
 		t.Errorf("%+v", got)
 	}
-	if _, finish, _ := content(t, s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say Half\n@length", `"stream":true`)})); finish != "length" {
+	if _, finish, _ := content(t, s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@say Half\n@length",
+		`"stream":true`)})); finish != "length" {
 		t.Errorf("%q", finish)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"@say Half\n@length"}`})
 	if r.Body["status"] != "incomplete" || !strings.Contains(r.Text, `"incomplete_details":{"reason":"max_output_tokens"}`) {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
-	if got := apitest.FrameTypes(t, s.Stream(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,"input":"@say Half\n@length"}`})); !strings.HasSuffix(got, " response.incomplete") {
+	if got := apitest.FrameTypes(t, s.Stream(t, apitest.Call{Path: apitest.ResponsesPath,
+		Body: `{"model":"demo","stream":true,"input":"@say Half\n@length"}`})); !strings.HasSuffix(got, " response.incomplete") {
 		t.Errorf("%s", got)
 	}
 }

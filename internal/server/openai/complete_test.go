@@ -45,7 +45,8 @@ func content(t *testing.T, list []string) (text, finish string, tokens float64) 
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	list := s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 5", `"stream":true`, `"stream_options":{"include_usage":true}`)})
+	list := s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 5", `"stream":true`,
+		`"stream_options":{"include_usage":true}`)})
 	text, finish, tokens := content(t, list)
 	if text != "1 2 3 4 5" || finish != "stop" || tokens == 0 || list[len(list)-1] != "[DONE]" || len(list) < 7 {
 		t.Errorf("%q %q %v in %d frames", text, finish, tokens, len(list))
@@ -53,34 +54,46 @@ func TestCompletions(t *testing.T) {
 	if !strings.Contains(list[0], `"usage":null`) {
 		t.Errorf("a chunk without usage: %s", list[0])
 	}
-	if _, _, tokens := content(t, s.Stream(t, apitest.Call{Path: "/v1/chat/completions", Body: apitest.Completion("count to 5", `"stream":true`)})); tokens != 0 {
+	if _, _, tokens := content(t, s.Stream(t, apitest.Call{Path: "/v1/chat/completions", Body: apitest.Completion("count to 5",
+		`"stream":true`)})); tokens != 0 {
 		t.Errorf("usage that was not requested: %v", tokens)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 5")})
-	if apitest.CompletionText(t, r) != "1 2 3 4 5" || !strings.Contains(r.Text, `"finish_reason":"stop"`) || !strings.Contains(r.Text, `"total_tokens":`) {
+	if apitest.CompletionText(t, r) != "1 2 3 4 5" || !strings.Contains(r.Text, `"finish_reason":"stop"`) ||
+		!strings.Contains(r.Text, `"total_tokens":`) {
 		t.Errorf("%s", r.Text)
 	}
-	parts := `{"model":"demo","temperature":0.5,"tools":[],"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},` +
+	parts := `{"model":"demo","temperature":0.5,"tools":[],"messages":[{"role":"system","content":"be brief"},{"role":"user",` +
+		`"content":"x"},{"role":"assistant","content":"y"},` +
 		`{"role":"user","content":[{"type":"text","text":"count"},{"type":"text","text":"to 3"}]}]}`
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(parts, "count\"},{\"type\":\"text\",\"text\":\"to 3", "count to 3", 1)}); apitest.CompletionText(t, r) != "1 2 3" ||
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(parts, "count\"},{\"type\":\"text\",\"text\":\"to 3",
+		"count to 3", 1)}); apitest.CompletionText(t, r) != "1 2 3" ||
 		r.Header.Get("X-Parley-Ignored") != "" {
 		t.Errorf("%s %v", r.Text, r.Header)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.Header.Get("X-Parley-Ignored") != "conversation, safety_identifier" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":true`,
+		`"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.Header.Get(
+		"X-Parley-Ignored") != "conversation, safety_identifier" {
 		t.Errorf("ignored: %v", r.Header)
 	}
-	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`, `{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`} {
-		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"tools":[{}]`, `"tool_choice":`+choice)}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "tools/0" {
+	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`,
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`} {
+		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"tools":[{}]`,
+			`"tool_choice":`+choice)}); r.Status != 200 || r.Header.Get("X-Parley-Ignored") != "tools/0" {
 			t.Errorf("%s: %d %v", choice, r.Status, r.Header)
 		}
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":false`)}); r.Header.Get("X-Parley-Ignored") != "store" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 2", `"store":false`)}); r.Header.Get(
+		"X-Parley-Ignored") != "store" {
 		t.Errorf("ignored: %v", r.Header)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@structured {\"n\":1}", `"response_format":{"type":"json_object"}`)}); apitest.CompletionText(t, r) != `{"n":1}` {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@structured {\"n\":1}",
+		`"response_format":{"type":"json_object"}`)}); apitest.CompletionText(t, r) != `{"n":1}` {
 		t.Errorf("%s", r.Text)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@structured {\"n\":1}", `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"n":{"type":"integer"}}}}}`)}); apitest.CompletionText(t, r) != `{"n":1}` {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@structured {\"n\":1}",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object",`+
+			`"properties":{"n":{"type":"integer"}}}}}`)}); apitest.CompletionText(t, r) != `{"n":1}` {
 		t.Errorf("%s", r.Text)
 	}
 }
@@ -94,24 +107,30 @@ func TestCompletionsThatFail(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no JSON":          {"{", 400, "INVALID_JSON"},
-		"no messages":      {`{"model":"demo"}`, 400, "INVALID_REQUEST"},
-		"no user":          {`{"model":"demo","messages":[{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
-		"no text":          {apitest.Completion(" "), 400, "INVALID_REQUEST"},
-		"an image":         {`{"model":"demo","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"}}]}]}`, 400, "INVALID_REQUEST"},
+		"no JSON":     {"{", 400, "INVALID_JSON"},
+		"no messages": {`{"model":"demo"}`, 400, "INVALID_REQUEST"},
+		"no user":     {`{"model":"demo","messages":[{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
+		"no text":     {apitest.Completion(" "), 400, "INVALID_REQUEST"},
+		"an image": {`{"model":"demo","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"}}]}]}`,
+			400, "INVALID_REQUEST"},
 		"two choices":      {apitest.Completion("x", `"n":2`), 400, "INVALID_REQUEST"},
 		"a number as user": {apitest.Completion("x", `"user":7`), 400, "INVALID_REQUEST"},
 		"another model":    {strings.Replace(apitest.Completion("x"), "demo", "gpt-4o", 1), 404, "WORKSPACE_NOT_FOUND"},
 		"no such skill":    {strings.Replace(apitest.Completion("x"), "demo", "demo/nothing", 1), 404, "WORKSPACE_NOT_FOUND"},
 		"no such session":  {apitest.Completion("x", `"session_id":"0197a0d2-0000-7000-8000-000000000001"`), 404, "SESSION_NOT_FOUND"},
-		"a bad schema":     {apitest.Completion("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
-		"too large":        {apitest.Completion(strings.Repeat("x", 8<<20)), 413, "PAYLOAD_TOO_LARGE"},
-		"a tool's result":  {`{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"7"},{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
-		"no format":        {apitest.Completion("x", `"response_format":{}`), 400, "INVALID_REQUEST"},
-		"another format":   {apitest.Completion("x", `"response_format":{"type":"json_shema"}`), 400, "INVALID_REQUEST"},
-		"a forced call":    {apitest.Completion("x", `"tool_choice":"required"`), 400, "INVALID_REQUEST"},
-		"one of these":     {apitest.Completion("x", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`), 400, "INVALID_REQUEST"},
-		"of these, deeper": {apitest.Completion("x", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}`), 400, "INVALID_REQUEST"},
+		"a bad schema": {apitest.Completion("x",
+			`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
+		"too large": {apitest.Completion(strings.Repeat("x", 8<<20)), 413, "PAYLOAD_TOO_LARGE"},
+		"a tool's result": {
+			`{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]},` +
+				`{"role":"tool","content":"7"},{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
+		"no format":      {apitest.Completion("x", `"response_format":{}`), 400, "INVALID_REQUEST"},
+		"another format": {apitest.Completion("x", `"response_format":{"type":"json_shema"}`), 400, "INVALID_REQUEST"},
+		"a forced call":  {apitest.Completion("x", `"tool_choice":"required"`), 400, "INVALID_REQUEST"},
+		"one of these": {apitest.Completion("x", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`), 400,
+			"INVALID_REQUEST"},
+		"of these, deeper": {apitest.Completion("x",
+			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}`), 400, "INVALID_REQUEST"},
 		"a function":       {apitest.Completion("x", `"function_call":{"name":"f"}`), 400, "INVALID_REQUEST"},
 		"no schema":        {apitest.Completion("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
 		"a busy model":     {apitest.Completion("@error model_overloaded"), 503, "model_overloaded"},
@@ -131,16 +150,19 @@ func TestCompletionsThatFail(t *testing.T) {
 		if r.Code == "WORKSPACE_NOT_FOUND" && (e["param"] != "model" || !strings.HasPrefix(e["message"].(string), "Unknown model \"")) {
 			t.Errorf("%s: the error names %v, which the client did not send", name, e["param"])
 		}
-		if again := r.Header.Get("Retry-After") != ""; again != (c.status == 503) || !again && c.status == 422 && r.Header.Get("X-Should-Retry") != "false" {
+		if again := r.Header.Get("Retry-After") != ""; again != (c.status == 503) ||
+			!again && c.status == 422 && r.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %v", name, r.Header)
 		}
 	}
-	if r := s.Get(t, apitest.Call{Path: "/openai/v1/embeddings", Body: `{"model":"demo","input":"x"}`}); r.Status != 404 || r.Code != "NOT_FOUND" ||
+	if r := s.Get(t, apitest.Call{Path: "/openai/v1/embeddings", Body: `{"model":"demo","input":"x"}`}); r.Status != 404 ||
+		r.Code != "NOT_FOUND" ||
 		!strings.Contains(r.Text, `{"error":{"type":"not_found_error"`) || !strings.Contains(r.Text, "Send embeddings to their provider.") {
 		t.Errorf("embeddings: %d %s", r.Status, r.Text)
 	}
 	list := s.Stream(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@error model_error", `"stream":true`)})
-	if n := len(list); !strings.Contains(list[n-2], `"error":{"message":`) || !strings.Contains(list[n-2], `"code":"model_error"`) || list[n-1] != "[DONE]" {
+	if n := len(list); !strings.Contains(list[n-2], `"error":{"message":`) || !strings.Contains(list[n-2], `"code":"model_error"`) ||
+		list[n-1] != "[DONE]" {
 		t.Errorf("a failed turn: %v", list)
 	}
 }
@@ -154,20 +176,32 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		apitest.Call
 		param, message string
 	}{
-		"user":           {apitest.Call{Body: apitest.Completion("x", `"user":7`)}, "user", "user must be a string."},
-		"a long user":    {apitest.Call{Body: apitest.Completion("x", `"user":"`+long+`"`)}, "user", "user has more than 255 bytes."},
-		"a long header":  {apitest.Call{Body: apitest.Completion("x"), Header: []string{"X-Session-Id", long}}, "X-Session-Id", "X-Session-Id has more than 255 bytes."},
-		"messages":       {apitest.Call{Body: `{"model":"demo","messages":{}}`}, "messages", "messages must be an array of messages, each with a role, and hold at least one."},
-		"a long message": {apitest.Call{Body: `{"model":"demo","messages":[{"role":"system","content":""},{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`}, "messages/1/content", "messages/1/content has more than 200000 characters."},
-		"content":        {apitest.Call{Body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content", "The content of a message is a text, or parts."},
-		"a bad schema":   {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema at /type: "},
-		"no schema":      {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
-		"two things":     {apitest.Call{Body: apitest.Completion("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be 1."},
-		"tool_choice":    {apitest.Call{Body: apitest.Completion("x", `"tool_choice":{"type":"function","function":{"name":"f"}}`)}, "tool_choice", "tool_choice requires a call of a function that tools does not define."},
-		"no tool_choice": {apitest.Call{Body: apitest.Completion("x", `"tool_choice":5`)}, "tool_choice", "tool_choice must be a string or an object."},
-		"a format":       {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type", "response_format/type can be text, json_object, json_schema."},
-		"secret_input":   {apitest.Call{Body: apitest.Completion("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
-		"include_usage":  {apitest.Call{Body: apitest.Completion("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},
+		"user":        {apitest.Call{Body: apitest.Completion("x", `"user":7`)}, "user", "user must be a string."},
+		"a long user": {apitest.Call{Body: apitest.Completion("x", `"user":"`+long+`"`)}, "user", "user has more than 255 bytes."},
+		"a long header": {apitest.Call{Body: apitest.Completion("x"), Header: []string{"X-Session-Id", long}}, "X-Session-Id",
+			"X-Session-Id has more than 255 bytes."},
+		"messages": {apitest.Call{Body: `{"model":"demo","messages":{}}`}, "messages",
+			"messages must be an array of messages, each with a role, and hold at least one."},
+		"a long message": {apitest.Call{Body: `{"model":"demo","messages":[{"role":"system","content":""},{"role":"user","content":"` +
+			strings.Repeat("x", 200_001) + `"}]}`}, "messages/1/content", "messages/1/content has more than 200000 characters."},
+		"content": {apitest.Call{Body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content",
+			"The content of a message is a text, or parts."},
+		"a bad schema": {apitest.Call{Body: apitest.Completion("x",
+			`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema",
+			"response_format/json_schema/schema at /type: "},
+		"no schema": {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_schema"}`)},
+			"response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
+		"two things": {apitest.Call{Body: apitest.Completion("x", `"stream":7`, `"n":2`)}, "stream",
+			"stream must be a boolean. n must be 1."},
+		"tool_choice": {apitest.Call{Body: apitest.Completion("x", `"tool_choice":{"type":"function","function":{"name":"f"}}`)},
+			"tool_choice", "tool_choice requires a call of a function that tools does not define."},
+		"no tool_choice": {apitest.Call{Body: apitest.Completion("x", `"tool_choice":5`)}, "tool_choice",
+			"tool_choice must be a string or an object."},
+		"a format": {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type",
+			"response_format/type can be text, json_object, json_schema."},
+		"secret_input": {apitest.Call{Body: apitest.Completion("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
+		"include_usage": {apitest.Call{Body: apitest.Completion("x", `"stream_options":{"include_usage":1}`)},
+			"stream_options/include_usage", "stream_options/include_usage must be a boolean."},
 	} {
 		c.Path = apitest.CompletionsPath
 		r := s.Get(t, c.Call)
@@ -203,7 +237,8 @@ func TestCompletionsContinueAChat(t *testing.T) {
 			t.Errorf("%v: session %v, want %v", c, got, first)
 		}
 	}
-	if a, b := session(apitest.Call{Body: apitest.Completion("count to 2")}), session(apitest.Call{Body: apitest.Completion("count to 2")}); a == b || a == first {
+	if a, b := session(apitest.Call{Body: apitest.Completion("count to 2")}),
+		session(apitest.Call{Body: apitest.Completion("count to 2")}); a == b || a == first {
 		t.Errorf("sessions %v, %v and %v", first, a, b)
 	}
 }
@@ -213,7 +248,8 @@ func TestCompletionsContinueAChat(t *testing.T) {
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
-	const title, context = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.", "### Task:\nRespond to the user query using the provided context.\n\n<context>\n<source id=\"1\">x</source>\n</context>\n\n"
+	const title, context = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.",
+		"### Task:\nRespond to the user query using the provided context.\n\n<context>\n<source id=\"1\">x</source>\n</context>\n\n"
 	chat := []string{"X-OpenWebUI-Chat-Id", "c"}
 	for name, c := range map[string]struct {
 		text   string
@@ -238,7 +274,8 @@ func TestOpenWebUI(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	asked := s.complete(t, apitest.Call{Body: apitest.Completion("@call gate {}\n@say the end"), Header: chat})
-	if got := s.complete(t, apitest.Call{Body: apitest.Completion(context + apitest.CodeReply(t, *asked.Message.Content, "allow")), Header: chat}); *got.Message.Content != "the end" {
+	if got := s.complete(t, apitest.Call{Body: apitest.Completion(context + apitest.CodeReply(t, *asked.Message.Content, "allow")),
+		Header: chat}); *got.Message.Content != "the end" {
 		t.Errorf("%q", *got.Message.Content)
 	}
 }
@@ -248,13 +285,15 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	for _, word := range []string{"allow", "deny"} {
 		say := func(text string) apitest.Call {
-			return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"stream":true`), Header: []string{"X-Session-Id", word}}
+			return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"stream":true`),
+				Header: []string{"X-Session-Id", word}}
 		}
 		text, finish, _ := content(t, s.Stream(t, say("@text 1 delta\n@call gate {}\n@say the end")))
 		if !strings.Contains(text, "**Approval needed:**") || finish != "stop" {
 			t.Fatalf("%q %q", text, finish)
 		}
-		if r := s.Get(t, say("something else")); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" || !strings.Contains(r.Text, "`allow`") || r.Header.Get("X-Should-Retry") != "false" {
+		if r := s.Get(t, say("something else")); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" || !strings.Contains(r.Text, "`allow`") ||
+			r.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("something else: %d %s", r.Status, r.Text)
 		}
 		if word == "allow" {
@@ -325,11 +364,13 @@ func TestSecretsAreALink(t *testing.T) {
 		return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"user":"u"`), Key: key}
 	}
 	ask := "@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call the API\"}\n@say the end"
-	if text := apitest.CompletionText(t, s.Get(t, say(ask, ""))); !strings.Contains(text, "/secret .") || !strings.Contains(text, "API_TOKEN") {
+	if text := apitest.CompletionText(t, s.Get(t, say(ask, ""))); !strings.Contains(text, "/secret .") ||
+		!strings.Contains(text, "API_TOKEN") {
 		t.Fatalf("%q", text)
 	}
 	chat := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
-	if text := apitest.CompletionText(t, s.Get(t, say("continue", chat))); strings.Contains(text, "`deny") || !strings.Contains(text, "scope secret") || !strings.Contains(text, "`cancel`") {
+	if text := apitest.CompletionText(t, s.Get(t, say("continue", chat))); strings.Contains(text, "`deny") ||
+		!strings.Contains(text, "scope secret") || !strings.Contains(text, "`cancel`") {
 		t.Errorf("a key that may not deny it receives %q", text)
 	}
 	deny := apitest.CodeReply(t, apitest.CompletionText(t, s.Get(t, say("continue", ""))), "deny")
@@ -344,27 +385,32 @@ func TestSecretsAreALink(t *testing.T) {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	const document = "---\nname: weekly-report\ndescription: Writes the report.\ninterface:\n  inputs:\n    week:\n      type: string\n      required: true\n---\ncount to 3\n"
+	const document = "---\nname: weekly-report\ndescription: Writes the report.\ninterface:\n  inputs:\n    week:\n      type: string\n " +
+		"     required: true\n---\ncount to 3\n"
 	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: document}); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range []string{"/openai/v1", "/v1"} {
 		r := s.Get(t, apitest.Call{Path: base + "/models"})
-		if r.Status != 200 || r.Body["object"] != "list" || !strings.Contains(r.Text, `"id":"demo","object":"model"`) || !strings.Contains(r.Text, `"id":"demo/weekly-report"`) {
+		if r.Status != 200 || r.Body["object"] != "list" || !strings.Contains(r.Text, `"id":"demo","object":"model"`) ||
+			!strings.Contains(r.Text, `"id":"demo/weekly-report"`) {
 			t.Errorf("%d %s", r.Status, r.Text)
 		}
 	}
-	for id, want := range map[string]int{"demo": 200, "demo/weekly-report": 200, "demo%2Fweekly-report": 200, "demo/none": 404, "another": 404} {
+	for id, want := range map[string]int{"demo": 200, "demo/weekly-report": 200, "demo%2Fweekly-report": 200, "demo/none": 404,
+		"another": 404} {
 		if r := s.Get(t, apitest.Call{Path: "/openai/v1/models/" + id}); r.Status != want {
 			t.Errorf("%s: %d %s", id, r.Status, r.Text)
 		}
 	}
 	for _, text := range []string{"week 7", `{"week":"7"}`} {
-		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(apitest.Completion(text), "demo", "demo/weekly-report", 1)}); r.Status != 200 {
+		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(apitest.Completion(text), "demo",
+			"demo/weekly-report", 1)}); r.Status != 200 {
 			t.Errorf("%s: %d %s", text, r.Status, r.Text)
 		}
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(apitest.Completion(`{"month":"7"}`), "demo", "demo/weekly-report", 1)}); r.Code != "INVALID_SKILL_INPUT" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(apitest.Completion(`{"month":"7"}`), "demo",
+		"demo/weekly-report", 1)}); r.Code != "INVALID_SKILL_INPUT" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 }
@@ -386,13 +432,15 @@ func TestWordsComeSecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Gate.Await(t)
-	res := s.Do(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, asked.Text, "allow"), `"user":"u"`, `"stream":true`)})
+	res := s.Do(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, asked.Text, "allow"),
+		`"user":"u"`, `"stream":true`)})
 	s.Gate.Leave <- struct{}{}
 	list, _ := apitest.Frames(t, res)
 	if text, _, _ := content(t, list); text != "the end" {
 		t.Errorf("allow: %q", text)
 	}
-	if text := apitest.CompletionText(t, s.Get(t, say(apitest.CodeReply(t, asked.Text, "deny")))); text != "This was allowed before, and the first answer stands.\n\nthe end" {
+	if text := apitest.CompletionText(t, s.Get(t, say(apitest.CodeReply(t, asked.Text,
+		"deny")))); text != "This was allowed before, and the first answer stands.\n\nthe end" {
 		t.Errorf("deny: %q", text)
 	}
 }

@@ -30,7 +30,8 @@ func TestFilesInMessages(t *testing.T) {
 		}
 		r := s.Get(t, apitest.Call{Path: c.path, Body: body})
 		var name string
-		err := s.Pool.QueryRow(t.Context(), "SELECT f.filename FROM turn_files a JOIN files f ON f.id = a.file_id JOIN turns t ON t.id = a.turn_id WHERE t.session_id = $1", r.Body["session_id"]).Scan(&name)
+		err := s.Pool.QueryRow(t.Context(), "SELECT f.filename FROM turn_files a JOIN files f ON f.id = a.file_id JOIN turns t ON t.id "+
+			"= a.turn_id WHERE t.session_id = $1", r.Body["session_id"]).Scan(&name)
 		if err != nil || r.Status != 200 || name != c.name || r.Header.Get("X-Parley-Ignored") != "" {
 			t.Errorf("%s: %d %s %q %v", part, r.Status, r.Text, name, err)
 		}
@@ -40,7 +41,9 @@ func TestFilesInMessages(t *testing.T) {
 		`{"type":"file","file":{"file_id":"file-7"}}`, `{"type":"input_audio","input_audio":{"data":"","format":"mp3"}}`,
 		`{"type":"file","file":{"filename":"a.exe","file_data":"data:image/png;base64,` + text + `"}}`,
 	} {
-		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: `{"model":"demo","messages":[{"role":"user","content":[{"type":"text","text":"x"},` + part + `]}]}`}); r.Status < 400 || r.Status >= 500 {
+		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+			Body: `{"model":"demo","messages":[{"role":"user","content":[{"type":"text","text":"x"},` + part + `]}]}`}); r.Status < 400 ||
+			r.Status >= 500 {
 			t.Errorf("%s: %d %s", part, r.Status, r.Text)
 		}
 	}

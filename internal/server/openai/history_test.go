@@ -64,12 +64,17 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 	for range 100 {
 		s.Gate.Leave <- struct{}{}
 	}
-	const message, item = `{"role":"assistant","content":%s}`, `{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"%s","%s":%%s,"annotations":[]}]}`
+	const message, item = `{"role":"assistant","content":%s}`,
+		`{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"%s","%s":%%s,"annotations":[]}]}`
 	texts := []struct{ path, kept string }{
-		{apitest.CompletionsPath, message}, {apitest.ResponsesPath, message}, {apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"text","text":%s}]}`}, {apitest.ResponsesPath, fmt.Sprintf(item, "output_text", "text")},
+		{apitest.CompletionsPath, message}, {apitest.ResponsesPath, message},
+		{apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"text","text":%s}]}`},
+		{apitest.ResponsesPath, fmt.Sprintf(item, "output_text", "text")},
 	}
 	refusals := []struct{ path, kept string }{
-		{apitest.CompletionsPath, `{"role":"assistant","content":null,"refusal":%s}`}, {apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"refusal","refusal":%s}]}`}, {apitest.ResponsesPath, fmt.Sprintf(item, "refusal", "refusal")},
+		{apitest.CompletionsPath, `{"role":"assistant","content":null,"refusal":%s}`},
+		{apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"refusal","refusal":%s}]}`},
+		{apitest.ResponsesPath, fmt.Sprintf(item, "refusal", "refusal")},
 	}
 	turns := 0
 	for name, script := range map[string]string{
@@ -84,14 +89,16 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 			for _, stream := range []bool{false, true} {
 				for _, chat := range []string{"", fmt.Sprintf(`"user":"u%d",`, turns)} {
 					allow := ""
-					first := apitest.Call{Path: path, Body: fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]`, chat, apitest.Quote(script))}
+					first := apitest.Call{Path: path, Body: fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]`, chat,
+						apitest.Quote(script))}
 					want, forms := "the end", texts
 					if name == "JSON" {
 						first.Body += `,"response_format":{"type":"json_object"}`
 						want, forms = `{"n":1}`, refusals
 					}
 					if path == apitest.ResponsesPath {
-						first.Body = strings.NewReplacer(`"messages"`, `"input"`, `"response_format":{"type":"json_object"}`, `"text":{"format":{"type":"json_object"}}`).Replace(first.Body)
+						first.Body = strings.NewReplacer(`"messages"`, `"input"`, `"response_format":{"type":"json_object"}`,
+							`"text":{"format":{"type":"json_object"}}`).Replace(first.Body)
 					}
 					first.Body += "}"
 					asked, refused := s.tell(t, first, stream)
@@ -104,7 +111,8 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 							kept = strings.ReplaceAll(asked, "\n\n", " \r\n")
 						}
 						say := func(text string) string {
-							history := `{"role":"user","content":"x"},` + fmt.Sprintf(f.kept, apitest.Quote(kept)) + `,{"role":"user","content":` + apitest.Quote(text) + `}`
+							history := `{"role":"user","content":"x"},` + fmt.Sprintf(f.kept, apitest.Quote(kept)) +
+								`,{"role":"user","content":` + apitest.Quote(text) + `}`
 							field := map[string]string{apitest.CompletionsPath: "messages", apitest.ResponsesPath: "input"}[f.path]
 							got, _ := s.tell(t, apitest.Call{Path: f.path, Body: fmt.Sprintf(`{"model":"demo",%s"%s":[%s]}`, chat, field, history)}, stream)
 							return got
@@ -132,11 +140,13 @@ func TestWordsBehindASecretOfAnotherKey(t *testing.T) {
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	s.Declare(t, "API_TOKEN")
 	chat := s.Issue(t, s.Workspace, apikey.Chat)
-	asked := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Key: chat, Body: apitest.Completion("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call\"}\n@say the end", `"user":"u"`)}))
+	asked := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Key: chat,
+		Body: apitest.Completion("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call\"}\n@say the end", `"user":"u"`)}))
 	if !strings.Contains(asked, "scope secret") {
 		t.Fatalf("%s", asked)
 	}
-	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(asked, "deny "+apitest.CodeReply(t, asked, "continue")[9:], `"user":"u"`)})); text != "the end" {
+	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: after(asked, "deny "+apitest.CodeReply(t, asked, "continue")[9:], `"user":"u"`)})); text != "the end" {
 		t.Errorf("%q", text)
 	}
 }

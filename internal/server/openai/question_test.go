@@ -41,12 +41,16 @@ func asked(t *testing.T, ask event.InputRequired) string {
 // that text of the agent cannot pass for the service's.
 func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	t.Parallel()
-	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
-	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow 000000`, or `deny 000000` with an optional reason, until 00:00 UTC."; !strings.HasPrefix(got, want) {
+	got := asked(t, event.InputRequired{What: event.InputApproval,
+		Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.",
+			Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
+	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf " +
+		"build\"\n}\n```\n\nReply `allow 000000`, or `deny 000000` with an optional reason, until 00:00 UTC."; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
 	got = asked(t, event.InputRequired{What: event.InputSecret, KeyName: "TOKEN", Reason: "To call.\nReply with its value."})
-	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> `To call.`\n> `Reply with its value.`\n\nIts value never"; !strings.HasPrefix(got, want) {
+	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> `To call.`\n> `Reply with its value.`\n\n" +
+		"Its value never"; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
 }

@@ -30,9 +30,13 @@ func TestRetriesFindTheirTurn(t *testing.T) {
 	want := 1
 	for name, c := range map[string]apitest.Call{
 		"a chat named in its body": {Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand, `"user":"u"`)},
-		"a chat named by a header": {Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand), Header: []string{"X-Session-Id", "h"}},
-		"a response":               {Path: apitest.ResponsesPath, Body: `{"model":"demo","conversation":"r","input":` + apitest.Quote(apitest.HeldCommand) + `}`},
-		"a response that follows":  {Path: apitest.ResponsesPath, Body: `{"model":"demo","previous_response_id":` + apitest.Quote(s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2"}`}).Body["id"].(string)) + `,"input":` + apitest.Quote(apitest.HeldCommand) + `}`},
+		"a chat named by a header": {Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand),
+			Header: []string{"X-Session-Id", "h"}},
+		"a response": {Path: apitest.ResponsesPath, Body: `{"model":"demo","conversation":"r","input":` +
+			apitest.Quote(apitest.HeldCommand) + `}`},
+		"a response that follows": {Path: apitest.ResponsesPath, Body: `{"model":"demo","previous_response_id":` + apitest.Quote(s.Get(t,
+			apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2"}`}).Body["id"].(string)) + `,"input":` +
+			apitest.Quote(apitest.HeldCommand) + `}`},
 	} {
 		body := c.Body
 		for _, way := range []string{`,"stream":true}`, `,"stream":false}`} {
@@ -91,7 +95,8 @@ func (s *service) lose(t *testing.T, c apitest.Call) {
 func (s *service) over(t *testing.T) {
 	t.Helper()
 	var from eventlog.From
-	if err := s.Pool.QueryRow(t.Context(), "SELECT session_id, start_seq - 1, created_at FROM turns ORDER BY created_at DESC LIMIT 1").Scan(&from.Session, &from.Seq, &from.Since); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT session_id, start_seq - 1, created_at FROM turns ORDER BY created_at DESC LIMIT 1").Scan(
+		&from.Session, &from.Seq, &from.Since); err != nil {
 		t.Fatal(err)
 	}
 	for evs, err := range s.EventLog.Follow(t.Context(), from) {
@@ -110,7 +115,8 @@ func TestRetriesInChatsWithoutAName(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	again := []string{"X-Stainless-Retry-Count", "1"}
-	for _, c := range []apitest.Call{{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand)}, {Path: apitest.ResponsesPath, Body: `{"model":"demo","input":` + apitest.Quote(apitest.HeldCommand) + `}`}} {
+	for _, c := range []apitest.Call{{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.HeldCommand)},
+		{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":` + apitest.Quote(apitest.HeldCommand) + `}`}} {
 		for _, key := range [][]string{nil, {"Idempotency-Key", c.Path}} {
 			c.Header = key
 			s.lose(t, c)
@@ -143,13 +149,15 @@ func TestWhatIsNoRetry(t *testing.T) {
 	s.Get(t, first)
 	old := apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 3"), Header: again}
 	s.Get(t, old)
-	if _, err := s.Pool.Exec(t.Context(), "UPDATE turns SET created_at = created_at - interval '11 minutes' WHERE session_id IN (SELECT id FROM sessions WHERE caller_id IS NULL)"); err != nil {
+	if _, err := s.Pool.Exec(t.Context(), "UPDATE turns SET created_at = created_at - interval '11 minutes' WHERE session_id IN (SELECT "+
+		"id FROM sessions WHERE caller_id IS NULL)"); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]apitest.Call{
-		"another chat":  {Path: apitest.CompletionsPath, Body: first.Body, Header: append([]string{"X-Session-Id", "b"}, again...)},
-		"an unnamed":    {Path: apitest.CompletionsPath, Body: first.Body, Header: again},
-		"another key":   {Path: apitest.CompletionsPath, Body: first.Body, Header: append(first.Header, again...), Key: s.Issue(t, s.Workspace, apikey.All...)},
+		"another chat": {Path: apitest.CompletionsPath, Body: first.Body, Header: append([]string{"X-Session-Id", "b"}, again...)},
+		"an unnamed":   {Path: apitest.CompletionsPath, Body: first.Body, Header: again},
+		"another key": {Path: apitest.CompletionsPath, Body: first.Body, Header: append(first.Header, again...),
+			Key: s.Issue(t, s.Workspace, apikey.All...)},
 		"long ago":      old,
 		"not a retry":   {Path: apitest.CompletionsPath, Body: first.Body, Header: []string{"X-Session-Id", "a", "X-Stainless-Retry-Count", "0"}},
 		"answered":      {Path: apitest.CompletionsPath, Body: first.Body, Header: append(first.Header, again...)},
@@ -171,7 +179,8 @@ func TestLongConversations(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	long := func(n int, path, name string) apitest.Reply {
 		turn := `{"role":"assistant","content":"` + strings.Repeat("x", 1000) + `"},`
-		return s.Get(t, apitest.Call{Path: path, Body: `{"model":"demo","` + name + `":[` + strings.Repeat(turn, n) + `{"role":"user","content":"count to 2"}]}`})
+		return s.Get(t, apitest.Call{Path: path, Body: `{"model":"demo","` + name + `":[` + strings.Repeat(turn,
+			n) + `{"role":"user","content":"count to 2"}]}`})
 	}
 	for path, name := range map[string]string{apitest.CompletionsPath: "messages", apitest.ResponsesPath: "input"} {
 		if r := long(2_000, path, name); r.Status != 200 {
@@ -206,7 +215,8 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 	s.Halt()
 	wait.Until(t, "all goroutines", all.Wait)
 	for i, r := range answers {
-		retry, on, again := "false", "send `continue` with \\\"session_id\\\":", "/events . This chat has no name, so this request sent again is another message."
+		retry, on, again := "false", "send `continue` with \\\"session_id\\\":",
+			"/events . This chat has no name, so this request sent again is another message."
 		switch i {
 		case 2, 5:
 			on, again = "send `continue` in this chat", "X-Stainless-Retry-Count: 1"

@@ -23,13 +23,15 @@ const asksTwice = "@call gate {}\n@call gate {}\n@say the end"
 // after is a conversation that continues after a message of the assistant.
 func after(shown, text string, members ...string) string {
 	body := strings.TrimSuffix(apitest.Completion(text, members...), "}")
-	return strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+apitest.Quote(shown)+`},`, 1) + "}"
+	return strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+
+		apitest.Quote(shown)+`},`, 1) + "}"
 }
 
 // questions counts the questions of a service.
 func (s *service) questions(t *testing.T) (allowed, asked, turns int) {
 	t.Helper()
-	if err := s.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FILTER (WHERE status = 'allowed') FROM approvals), (SELECT count(*) FROM approvals), (SELECT count(*) FROM turns)`).
+	if err := s.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FILTER (WHERE status = 'allowed') FROM approvals), (SELECT count(*) `+
+		`FROM approvals), (SELECT count(*) FROM turns)`).
 		Scan(&allowed, &asked, &turns); err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +68,12 @@ func TestWordsDecideOneApproval(t *testing.T) {
 			return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("ALLOW ("+text[6:9]+"-"+text[9:]+")", `"user":"u"`)}
 		}},
 		"with a key": {`"user":"u"`, func(_ apitest.Reply, text string) apitest.Call {
-			return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"user":"u"`), Header: []string{"Idempotency-Key", "k"}}
+			return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"user":"u"`),
+				Header: []string{"Idempotency-Key", "k"}}
 		}},
 		"as a response": {`"user":"u"`, func(r apitest.Reply, text string) apitest.Call {
-			return apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":` + apitest.Quote(text) + `,"previous_response_id":"resp_` + strings.TrimPrefix(r.Body["id"].(string), "chatcmpl-") + `"}`}
+			return apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","input":` + apitest.Quote(text) +
+				`,"previous_response_id":"resp_` + strings.TrimPrefix(r.Body["id"].(string), "chatcmpl-") + `"}`}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,9 +133,11 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	mine := shown(s.Get(t, say("u", "@call gate {}\n@say the end")))
 	own := apitest.CodeReply(t, mine, "allow")
 	s.Gate.Leave <- struct{}{} // a wrong decision ends the turn
-	for _, text := range []string{"allow", "Allow!", "deny", "`deny`.", "allow 1", "allow 000000", "deny 000000 because it is dangerous", foreign, "deny" + foreign[5:], own + " but only today", "allow it", "deny this"} {
+	for _, text := range []string{"allow", "Allow!", "deny", "`deny`.", "allow 1", "allow 000000", "deny 000000 because it is dangerous",
+		foreign, "deny" + foreign[5:], own + " but only today", "allow it", "deny this"} {
 		before := s.State(t)
-		for path, body := range map[string]string{apitest.CompletionsPath: apitest.Completion(text, `"user":"u"`), apitest.ResponsesPath: strings.Replace(apitest.Completion(text, `"user":"u"`), `"messages"`, `"input"`, 1)} {
+		for path, body := range map[string]string{apitest.CompletionsPath: apitest.Completion(text, `"user":"u"`),
+			apitest.ResponsesPath: strings.Replace(apitest.Completion(text, `"user":"u"`), `"messages"`, `"input"`, 1)} {
 			r := s.Get(t, apitest.Call{Path: path, Body: body})
 			if r.Status != 200 || !strings.Contains(r.Text, "Nothing was decided") || apitest.CodeReply(t, r.Text, "allow") != own {
 				t.Errorf("%s: %d %s", text, r.Status, r.Text)
@@ -145,7 +151,9 @@ func TestWordsWithoutTheCodeDecideNothing(t *testing.T) {
 	if text := apitest.CompletionText(t, s.Get(t, say("u", stale))); text != "This was denied before, and the first answer stands.\n\na joke" {
 		t.Errorf("a stale code: %q", text)
 	}
-	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always", "continue please"} { // messages
+	// messages
+	for _, text := range []string{mine, "> " + own, "Do not " + own, "allow me to think about this", "deny everything, always",
+		"continue please"} {
 		if r := s.Get(t, say("u", text)); r.Status != 409 || r.Code != "TURN_IN_PROGRESS" {
 			t.Errorf("%s: %d %s", text, r.Status, r.Text)
 		}
@@ -167,14 +175,16 @@ func TestDenialsHaveAReason(t *testing.T) {
 		return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, `"user":"u"`)}
 	}
 	deny := apitest.CodeReply(t, s.Get(t, say("@call gate {}\n@say the end")).Text, "deny")
-	if r := s.Get(t, say(deny+" "+strings.Repeat("x", 501))); r.Status != 400 || r.Code != "INVALID_REQUEST" || !strings.Contains(r.Text, "500 characters") {
+	if r := s.Get(t, say(deny+" "+strings.Repeat("x", 501))); r.Status != 400 || r.Code != "INVALID_REQUEST" ||
+		!strings.Contains(r.Text, "500 characters") {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	if text := apitest.CompletionText(t, s.Get(t, say(deny+"  Not before Monday,\nplease."))); text != "the end" {
 		t.Errorf("%q", text)
 	}
 	var status, reason string
-	if err := s.Pool.QueryRow(t.Context(), "SELECT status, reason FROM approvals").Scan(&status, &reason); err != nil || status != "denied" || reason != "Not before Monday,\nplease." {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT status, reason FROM approvals").Scan(&status, &reason); err != nil ||
+		status != "denied" || reason != "Not before Monday,\nplease." {
 		t.Errorf("%s %q: %v", status, reason, err)
 	}
 }
@@ -202,7 +212,8 @@ func TestWordsBehindAnAnswerElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	follow := func(id any, text string) apitest.Reply {
-		return s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: fmt.Sprintf(`{"model":"demo","input":"%s","previous_response_id":"%s"}`, text, id)})
+		return s.Get(t, apitest.Call{Path: apitest.ResponsesPath,
+			Body: fmt.Sprintf(`{"model":"demo","input":"%s","previous_response_id":"%s"}`, text, id)})
 	}
 	second := follow(first.Body["id"], apitest.CodeReply(t, first.Text, "allow"))
 	allow := apitest.CodeReply(t, second.Text, "allow")
@@ -221,7 +232,8 @@ func TestWordsBehindAnAnswerElsewhere(t *testing.T) {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	in := `"session_id":` + apitest.Quote(first.Body["session_id"].(string))
-	third := apitest.CodeReply(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@call gate {}\n@say another end", in)}).Text, "allow")
+	third := apitest.CodeReply(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: apitest.Completion("@call gate {}\n@say another end", in)}).Text, "allow")
 	for _, text := range []string{"allow", "deny", "allow 7", "continue"} {
 		r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(text, in)})
 		if apitest.CodeReply(t, r.Text, "allow") != third {
@@ -245,12 +257,14 @@ func TestWordsThatAreLate(t *testing.T) {
 	if _, err := s.Pool.Exec(t.Context(), "UPDATE approvals SET expires_at = clock_timestamp()"); err != nil {
 		t.Fatal(err)
 	}
-	text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, asked.Text, "allow"), `"user":"u"`)}))
+	text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: apitest.Completion(apitest.CodeReply(t, asked.Text, "allow"), `"user":"u"`)}))
 	if !strings.HasPrefix(text, "The time to answer was over at ") || !strings.HasSuffix(text, " UTC: that counts as denied.\n\nthe end") {
 		t.Errorf("%q", text)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("continue", `"user":"u"`)})
-	if thought := r.Body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]; thought != "gate {}\ngate {}: not answered in time\n" {
+	thought := r.Body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]
+	if thought != "gate {}\ngate {}: not answered in time\n" {
 		t.Errorf("%q", thought)
 	}
 }
@@ -270,7 +284,8 @@ func TestQuestionsOfAnotherKey(t *testing.T) {
 			t.Errorf("%s: %d are allowed in %d turns", body, allowed, turns)
 		}
 	}
-	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(shown(first), allow)})); text != "the end" {
+	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: after(shown(first), allow)})); text != "the end" {
 		t.Errorf("%q", text)
 	}
 }
@@ -301,20 +316,25 @@ func TestQuestionInAChatWithoutAName(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	s.Declare(t, "API_TOKEN")
-	secret := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"x\"}\n@say the end")}))
-	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, secret, "continue"))})); text != secret {
+	secret := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: apitest.Completion("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"x\"}\n@say the end")}))
+	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: apitest.Completion(apitest.CodeReply(t, secret, "continue"))})); text != secret {
 		t.Errorf("continue: %q", text)
 	}
-	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, secret, "deny"))})); text != "the end" {
+	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
+		Body: apitest.Completion(apitest.CodeReply(t, secret, "deny"))})); text != "the end" {
 		t.Errorf("deny: %q", text)
 	}
 	asked := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@call gate {}\n@say the end")}))
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(asked, "allow")}); r.Status != 200 || apitest.CodeReply(t, r.Text, "allow") != apitest.CodeReply(t, asked, "allow") {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(asked, "allow")}); r.Status != 200 ||
+		apitest.CodeReply(t, r.Text, "allow") != apitest.CodeReply(t, asked, "allow") {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	named := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("@call gate {}", `"user":"u"`)}))
 	for _, text := range []string{"allow", "continue", apitest.CodeReply(t, named, "allow")} { // the code of another session
-		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(named, text)}); r.Status != 200 || strings.Contains(r.Text, "Approval needed") {
+		if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(named, text)}); r.Status != 200 ||
+			strings.Contains(r.Text, "Approval needed") {
 			t.Errorf("%s: %d %s", text, r.Status, r.Text)
 		}
 	}
@@ -332,10 +352,12 @@ func TestCodesOfTwoApprovalsDecideNothing(t *testing.T) {
 	allow := apitest.CodeReply(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(ask)}).Text, "allow")
 	s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(ask)})
 	s.Gate.Leave <- struct{}{} // a wrong decision ends the turn
-	if _, err := s.Pool.Exec(t.Context(), `UPDATE approvals SET id = (left(id::text, 24) || (SELECT right(min(id::text), 12) FROM approvals))::uuid WHERE id::text > (SELECT min(id::text) FROM approvals)`); err != nil {
+	if _, err := s.Pool.Exec(t.Context(), `UPDATE approvals SET id = (left(id::text, 24) || (SELECT right(min(id::text), 12) FROM `+
+		`approvals))::uuid WHERE id::text > (SELECT min(id::text) FROM approvals)`); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(allow)}); r.Status != 200 || strings.Contains(r.Text, "the end") {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(allow)}); r.Status != 200 ||
+		strings.Contains(r.Text, "the end") {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	if allowed, asked, turns := s.questions(t); allowed != 0 || asked != 2 || turns != 3 {

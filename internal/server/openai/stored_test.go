@@ -28,13 +28,15 @@ func TestStoredResponses(t *testing.T) {
 		return apitest.Call{Path: apitest.ResponsesPath + "/" + r.Body["id"].(string) + query}
 	}
 	ended := create(`{"model":"demo","input":"count to 3"}`)
-	if r := s.Get(t, get(ended, "")); r.Body["status"] != "completed" || !strings.Contains(r.Text, `"text":"1 2 3"`) || r.Body["id"] != ended.Body["id"] || r.Body["session_id"] != ended.Body["session_id"] {
+	if r := s.Get(t, get(ended, "")); r.Body["status"] != "completed" || !strings.Contains(r.Text, `"text":"1 2 3"`) ||
+		r.Body["id"] != ended.Body["id"] || r.Body["session_id"] != ended.Body["session_id"] {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	if list := s.Stream(t, get(ended, "?stream=true")); !strings.HasSuffix(apitest.FrameTypes(t, list), "response.completed") {
 		t.Errorf("%v", list)
 	}
-	if r := s.Get(t, get(create(`{"model":"demo",`+twoItems+`,"input":"@call clock {}"}`), "")); r.Body["status"] != "completed" || !strings.Contains(r.Text, `"function_call"`) {
+	if r := s.Get(t, get(create(`{"model":"demo",`+twoItems+`,"input":"@call clock {}"}`), "")); r.Body["status"] != "completed" ||
+		!strings.Contains(r.Text, `"function_call"`) {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	running := create(`{"model":"demo","background":true,"input":"@call gate {}"}`)
@@ -54,7 +56,9 @@ func TestStoredResponses(t *testing.T) {
 	}
 	other := s.Issue(t, s.Workspace, apikey.Chat)
 	for name, c := range map[string]apitest.Call{
-		"another key": {Path: get(ended, "").Path, Key: other}, "no turn": {Path: apitest.ResponsesPath + "/resp_0197a0d2-0000-7000-8000-000000000001"}, "no id": {Path: apitest.ResponsesPath + "/x"},
+		"another key": {Path: get(ended, "").Path, Key: other},
+		"no turn":     {Path: apitest.ResponsesPath + "/resp_0197a0d2-0000-7000-8000-000000000001"},
+		"no id":       {Path: apitest.ResponsesPath + "/x"},
 	} {
 		if r := s.Get(t, c); r.Status != 404 {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
@@ -69,7 +73,8 @@ func TestCancelEndsOneResponse(t *testing.T) {
 	s := start(t, apitest.ChatOptions{})
 	send := func(input string) string {
 		t.Helper()
-		r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","background":true,"conversation":"c","multitask_strategy":"enqueue","input":"` + input + `"}`})
+		r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath,
+			Body: `{"model":"demo","background":true,"conversation":"c","multitask_strategy":"enqueue","input":"` + input + `"}`})
 		if r.Status != 200 {
 			t.Fatalf("%d %s", r.Status, r.Text)
 		}
@@ -171,13 +176,15 @@ func TestRetrievedItemsAreThoseOfTheStream(t *testing.T) {
 func TestRetrieveHidesNoText(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","background":true,"input":"@say Let me see.\n@call gate {}"}`})
+	r := s.Get(t, apitest.Call{Path: apitest.ResponsesPath,
+		Body: `{"model":"demo","background":true,"input":"@say Let me see.\n@call gate {}"}`})
 	path := apitest.ResponsesPath + "/" + r.Body["id"].(string)
 	s.Gate.Await(t)
 	check := func(c apitest.Call, status, item string) {
 		t.Helper()
 		r := s.Get(t, c)
-		if r.Body["status"] != status || !strings.Contains(items(t, r.Body), `"status":"`+item+`"`) || !strings.Contains(r.Text, `"text":"Let me see."`) {
+		if r.Body["status"] != status || !strings.Contains(items(t, r.Body), `"status":"`+item+`"`) ||
+			!strings.Contains(r.Text, `"text":"Let me see."`) {
 			t.Errorf("%d %s, want %s", r.Status, r.Text, status)
 		}
 	}
@@ -202,20 +209,24 @@ func TestDeletedResponses(t *testing.T) {
 	if r := s.Get(t, apitest.Call{Method: "DELETE", Path: path, Key: s.Issue(t, s.Workspace, apikey.Chat)}); r.Status != 404 {
 		t.Errorf("another key: %d %s", r.Status, r.Text)
 	}
-	if r := s.Get(t, apitest.Call{Method: "DELETE", Path: path}); r.Status != 200 || r.Body["id"] != id || r.Body["object"] != "response" || r.Body["deleted"] != true {
+	if r := s.Get(t, apitest.Call{Method: "DELETE", Path: path}); r.Status != 200 || r.Body["id"] != id || r.Body["object"] != "response" ||
+		r.Body["deleted"] != true {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 	for name, c := range map[string]apitest.Call{
-		"retrieve": {Path: path}, "stream": {Path: path + "?stream=true"}, "cancel": {Method: "POST", Path: path + "/cancel"}, "delete": {Method: "DELETE", Path: path},
+		"retrieve": {Path: path}, "stream": {Path: path + "?stream=true"}, "cancel": {Method: "POST", Path: path + "/cancel"},
+		"delete":                       {Method: "DELETE", Path: path},
 		"another response of the turn": {Path: path + "_0197a0d2-0000-7000-8000-000000000001"},
-		"the next":                     {Path: apitest.ResponsesPath, Body: `{"model":"demo","input":"count to 2","previous_response_id":"` + id + `"}`},
+		"the next": {Path: apitest.ResponsesPath,
+			Body: `{"model":"demo","input":"count to 2","previous_response_id":"` + id + `"}`},
 	} {
 		if r := s.Get(t, c); r.Status != 404 || r.Code != "SESSION_NOT_FOUND" {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 	}
 	var content string
-	if err := s.Pool.QueryRow(t.Context(), "SELECT content FROM messages WHERE role = 'assistant'").Scan(&content); err != nil || content != "1 2 3" {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT content FROM messages WHERE role = 'assistant'").Scan(&content); err != nil ||
+		content != "1 2 3" {
 		t.Errorf("the session has %q: %v", content, err)
 	}
 }

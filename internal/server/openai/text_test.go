@@ -28,9 +28,11 @@ func TestTextCompletions(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	for _, prompt := range []string{`"count to 3"`, `["count to 3"]`} {
-		r := s.Get(t, apitest.Call{Path: textPath, Body: `{"model":"demo","prompt":` + prompt + `,"stop":" 3","echo":false,"tools":[],"messages":[]}`})
+		r := s.Get(t, apitest.Call{Path: textPath, Body: `{"model":"demo","prompt":` + prompt +
+			`,"stop":" 3","echo":false,"tools":[],"messages":[]}`})
 		var whole textCompletion
-		if err := json.Unmarshal([]byte(r.Text), &whole); err != nil || r.Status != 200 || !strings.HasPrefix(whole.ID, "cmpl-") || whole.Object != "text_completion" ||
+		if err := json.Unmarshal([]byte(r.Text), &whole); err != nil || r.Status != 200 || !strings.HasPrefix(whole.ID, "cmpl-") ||
+			whole.Object != "text_completion" ||
 			whole.Choices[0].Text != "1 2" || *whole.Choices[0].Finish != "stop" || whole.Usage.Total == 0 {
 			t.Errorf("%s: %d %s: %v", prompt, r.Status, r.Text, err)
 		}
@@ -38,7 +40,8 @@ func TestTextCompletions(t *testing.T) {
 			t.Errorf("ignored %q", got)
 		}
 	}
-	list := s.Stream(t, apitest.Call{Path: "/v1/completions", Body: `{"model":"demo","prompt":"@say Let me.\n@call touch {}\n@say So.","stream":true,"stream_options":{"include_usage":true}}`})
+	list := s.Stream(t, apitest.Call{Path: "/v1/completions",
+		Body: `{"model":"demo","prompt":"@say Let me.\n@call touch {}\n@say So.","stream":true,"stream_options":{"include_usage":true}}`})
 	text, finish, total := "", "", 0
 	for _, data := range list[:len(list)-1] {
 		var piece textCompletion
@@ -57,7 +60,8 @@ func TestTextCompletions(t *testing.T) {
 	if text != "Let me.\n\nSo." || finish != "stop" || total == 0 || list[len(list)-1] != "[DONE]" {
 		t.Errorf("%v", list)
 	}
-	for name, body := range map[string]string{"none": `{"model":"demo"}`, "two": `{"model":"demo","prompt":["a","b"]}`, "tokens": `{"model":"demo","prompt":[1,2]}`, "empty": `{"model":"demo","prompt":""}`,
+	for name, body := range map[string]string{"none": `{"model":"demo"}`, "two": `{"model":"demo","prompt":["a","b"]}`,
+		"tokens": `{"model":"demo","prompt":[1,2]}`, "empty": `{"model":"demo","prompt":""}`,
 		"long": `{"model":"demo","prompt":"` + strings.Repeat("x", 200_001) + `"}`} {
 		r := s.Get(t, apitest.Call{Path: textPath, Body: body})
 		if e, _ := r.Body["error"].(map[string]any); r.Status != 400 || e["param"] != "prompt" {

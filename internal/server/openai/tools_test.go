@@ -10,11 +10,13 @@ import (
 )
 
 // twoTools are functions of the client, in the format of completions.
-const twoTools = `"tools":[{"type":"function","function":{"name":"weather","description":"The weather.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}},` +
+const twoTools = `"tools":[{"type":"function","function":{"name":"weather","description":"The weather.","parameters":{"type":"object",` +
+	`"properties":{"city":{"type":"string"}},"required":["city"]}}},` +
 	`{"type":"function","function":{"name":"clock","parameters":{"properties":{}}}}]`
 
 // twoItems are the same functions, in the format of responses.
-const twoItems = `"tools":[{"type":"function","name":"weather","description":"The weather.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},` +
+const twoItems = `"tools":[{"type":"function","name":"weather","description":"The weather.","parameters":{"type":"object",` +
+	`"properties":{"city":{"type":"string"}},"required":["city"]}},` +
 	`{"type":"function","name":"clock","parameters":{}}]`
 
 // mixedScript calls one of the server's tools and two of the client's in one step.
@@ -80,7 +82,8 @@ func (s *service) completeTools(t *testing.T, body string, stream bool) (text st
 					calls = append(calls, calledTool{})
 				}
 				call := &calls[*d.Index]
-				call.ID, call.Type, call.Function.Name, call.Function.Arguments = call.ID+d.ID, call.Type+d.Type, call.Function.Name+d.Function.Name, call.Function.Arguments+d.Function.Arguments
+				call.ID, call.Type, call.Function.Name, call.Function.Arguments = call.ID+d.ID, call.Type+d.Type,
+					call.Function.Name+d.Function.Name, call.Function.Arguments+d.Function.Arguments
 			}
 		}
 	}
@@ -107,17 +110,21 @@ func TestClientTools(t *testing.T) {
 	for _, chat := range []string{"", `"user":"ann",`} {
 		for _, stream := range []bool{false, true} {
 			_, calls, finish := s.completeTools(t, apitest.Completion(mixedScript, chat+twoTools), stream)
-			if len(calls) != 2 || finish != "tool_calls" || calls[0].Function.Name != "weather" || calls[0].Function.Arguments != `{"city":"Rome"}` || calls[0].Type != "function" || calls[1].Function.Name != "clock" {
+			if len(calls) != 2 || finish != "tool_calls" || calls[0].Function.Name != "weather" ||
+				calls[0].Function.Arguments != `{"city":"Rome"}` || calls[0].Type != "function" || calls[1].Function.Name != "clock" {
 				t.Fatalf("stream %v: %+v %s", stream, calls, finish)
 			}
 			body := func(results ...string) string { return withResults(mixedScript, chat+twoTools, calls, results...) }
-			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: body("22 C")}); r.Status != 400 || !strings.Contains(r.Text, calls[1].ID) {
+			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: body("22 C")}); r.Status != 400 ||
+				!strings.Contains(r.Text, calls[1].ID) {
 				t.Errorf("a result is missing: %d %s", r.Status, r.Text)
 			}
-			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.ReplaceAll(body("22 C", "noon"), calls[0].ID, "call_forged")}); r.Status != 400 {
+			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.ReplaceAll(body("22 C", "noon"), calls[0].ID,
+				"call_forged")}); r.Status != 400 {
 				t.Errorf("a forged id: %d %s", r.Status, r.Text)
 			}
-			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(body("22 C", "noon"), `"model"`, `"conversation":"x","session_id":"`+s.otherSession(t)+`","model"`, 1)}); r.Status != 400 && r.Status != 404 {
+			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(body("22 C", "noon"), `"model"`,
+				`"conversation":"x","session_id":"`+s.otherSession(t)+`","model"`, 1)}); r.Status != 400 && r.Status != 404 {
 				t.Errorf("the chat of another: %d %s", r.Status, r.Text)
 			}
 			for range 2 { // a client may lose the answer and repeat its request
@@ -153,13 +160,15 @@ func TestClientToolsInResponses(t *testing.T) {
 		CallID                string `json:"call_id"`
 	}
 	for _, previous := range []bool{true, false} {
-		first := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo",` + twoItems + `,"input":` + apitest.Quote(mixedScript) + `}`})
+		first := s.Get(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo",` + twoItems + `,"input":` +
+			apitest.Quote(mixedScript) + `}`})
 		var whole struct {
 			ID, Status string
 			Output     []item
 		}
 		if err := json.Unmarshal([]byte(first.Text), &whole); err != nil || whole.Status != "completed" || len(whole.Output) != 3 ||
-			whole.Output[0].Type != "message" || whole.Output[1].Type != "function_call" || whole.Output[1].Arguments != `{"city":"Rome"}` || whole.Output[2].Name != "clock" {
+			whole.Output[0].Type != "message" || whole.Output[1].Type != "function_call" ||
+			whole.Output[1].Arguments != `{"city":"Rome"}` || whole.Output[2].Name != "clock" {
 			t.Fatalf("%s: %v", first.Text, err)
 		}
 		results, member := "", ""
@@ -172,9 +181,11 @@ func TestClientToolsInResponses(t *testing.T) {
 			made, _ := json.Marshal(whole.Output)
 			results = `{"role":"user","content":"x"},` + strings.Trim(string(made), "[]") + "," + results
 		}
-		next := apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,` + member + twoItems + `,"input":[` + strings.TrimSuffix(results, ",") + `]}`}
+		next := apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,` + member + twoItems + `,"input":[` +
+			strings.TrimSuffix(results, ",") + `]}`}
 		list := s.Stream(t, next)
-		if last := list[len(list)-1]; !strings.Contains(last, `"text":"It is sunny."`) || !strings.HasSuffix(apitest.FrameTypes(t, list), "response.completed") || strings.Contains(last, `"`+whole.ID+`"`) != previous {
+		if last := list[len(list)-1]; !strings.Contains(last, `"text":"It is sunny."`) || !strings.HasSuffix(apitest.FrameTypes(t, list),
+			"response.completed") || strings.Contains(last, `"`+whole.ID+`"`) != previous {
 			t.Errorf("%s", last)
 		}
 		next.Body = strings.ReplaceAll(next.Body, whole.Output[1].CallID, "call_other")
@@ -182,8 +193,10 @@ func TestClientToolsInResponses(t *testing.T) {
 			t.Errorf("a forged id: %d %s", r.Status, r.Text)
 		}
 	}
-	list := s.Stream(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,` + twoItems + `,"input":"@call clock {}"}`})
-	if got := apitest.FrameTypes(t, list); got != "response.created response.in_progress response.output_item.added response.function_call_arguments.delta "+
+	list := s.Stream(t, apitest.Call{Path: apitest.ResponsesPath, Body: `{"model":"demo","stream":true,` + twoItems +
+		`,"input":"@call clock {}"}`})
+	if got := apitest.FrameTypes(t,
+		list); got != "response.created response.in_progress response.output_item.added response.function_call_arguments.delta "+
 		"response.function_call_arguments.done response.output_item.done response.completed" {
 		t.Errorf("%s", got)
 	}
@@ -194,7 +207,8 @@ func TestClientToolsInResponses(t *testing.T) {
 func TestForcedTool(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
-	oneTool := `"tools":[{"type":"function","function":{"name":"answer","parameters":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}}],`
+	oneTool := `"tools":[{"type":"function","function":{"name":"answer","parameters":{"type":"object",` +
+		`"properties":{"n":{"type":"integer"}},"required":["n"]}}}],`
 	for choice, want := range map[string]string{`"required"`: "tool_calls", `{"type":"function","function":{"name":"answer"}}`: "stop"} {
 		for _, stream := range []bool{false, true} {
 			const script = "@structured {\"n\":\"x\"}\n@structured {\"n\":7}"
@@ -207,7 +221,8 @@ func TestForcedTool(t *testing.T) {
 			if text, _, finish := s.completeTools(t, body, stream); finish != "stop" || text == "" {
 				t.Errorf("the result: %q %s", text, finish)
 			}
-			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(body, calls[0].ID, "call_00000000000070008000000000000001", 2)}); r.Status != 400 {
+			if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: strings.Replace(body, calls[0].ID,
+				"call_00000000000070008000000000000001", 2)}); r.Status != 400 {
 				t.Errorf("a forged call: %d %s", r.Status, r.Text)
 			}
 		}
@@ -219,7 +234,8 @@ func TestForcedTool(t *testing.T) {
 	if len(calls) != 1 || finish != "tool_calls" {
 		t.Errorf("one of two tools is required: %+v %s", calls, finish)
 	}
-	if _, calls, _ := s.completeTools(t, apitest.Completion("@call clock {}\n@say no", twoTools+`,"tool_choice":"none"`), false); calls != nil {
+	if _, calls, _ := s.completeTools(t, apitest.Completion("@call clock {}\n@say no", twoTools+`,"tool_choice":"none"`),
+		false); calls != nil {
 		t.Errorf("no tool is offered: %+v", calls)
 	}
 }
@@ -230,7 +246,8 @@ func TestAbandonedCalls(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
 	s.completeTools(t, apitest.Completion("@call clock {}", `"user":"ann",`+twoTools), false)
-	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 3", `"user":"ann"`)}); r.Status != 200 || apitest.CompletionText(t, r) != "1 2 3" {
+	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 3",
+		`"user":"ann"`)}); r.Status != 200 || apitest.CompletionText(t, r) != "1 2 3" {
 		t.Errorf("%d %s", r.Status, r.Text)
 	}
 }

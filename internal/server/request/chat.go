@@ -14,7 +14,8 @@ import (
 
 // ExtensionFields are the fields of this service's own messages that a client of any dialect may
 // add to its requests.
-var ExtensionFields = []string{"session_id", "agent", "agent_version", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits", "effort", "user", "metadata"}
+var ExtensionFields = []string{"session_id", "agent", "agent_version", "skill", "input", "secret_input", "response_schema", "attachments",
+	"multitask_strategy", "limits", "effort", "user", "metadata"}
 
 // ByName returns the members of an object that have a value: null counts as absent.
 func ByName(body []Member) map[string]json.RawMessage {
@@ -41,7 +42,8 @@ const maxIgnored = 20
 // neither understood nor ExtensionFields, and system messages.
 func IgnoredFields(given map[string]json.RawMessage, list []ChatMessage, understood ...string) (names []string) {
 	for name, raw := range given {
-		known := slices.Contains(understood, name) || slices.Contains(ExtensionFields, name) || slices.Contains([]string{"[]", "{}", `""`}, string(raw))
+		known := slices.Contains(understood, name) || slices.Contains(ExtensionFields, name) || slices.Contains([]string{"[]", "{}", `""`},
+			string(raw))
 		if !known && Printable(name) {
 			names = append(names, Short(name))
 		}
@@ -89,7 +91,8 @@ type ChatMessage struct {
 func ChatMessages(c *Checks, raw json.RawMessage) []ChatMessage {
 	var list []ChatMessage
 	if strictjson.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		c.Add(fault.Violation{Param: "/messages", Rule: "type", Message: "messages must be an array of messages, each with a role, and hold at least one.", Expected: "array"})
+		c.Add(fault.Violation{Param: "/messages", Rule: "type",
+			Message: "messages must be an array of messages, each with a role, and hold at least one.", Expected: "array"})
 		return nil
 	}
 	return list

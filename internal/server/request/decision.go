@@ -19,7 +19,9 @@ const (
 	MaxActor   = 255 // characters
 )
 
-var actorField = Field[turn.Answer]{"actor", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) { a.Actor = c.parseActor(at, raw) }}
+var actorField = Field[turn.Answer]{"actor", func(c *Checks, at string, raw json.RawMessage, a *turn.Answer) {
+	a.Actor = c.parseActor(at, raw)
+}}
 
 var decisionFields = []Field[turn.Answer]{
 	{"decision", outcomeField(map[string]event.Outcome{"allow": event.Allowed, "deny": event.Denied}, "allow", "deny")},
@@ -98,7 +100,8 @@ func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 func (c *Checks) parseActor(param string, raw json.RawMessage) string {
 	s := c.Word(param, raw, MaxActor)
 	if strings.ContainsFunc(s, text.IsTerminalControl) && strictjson.IsText(raw) {
-		c.addViolation(param, "format", "actor contains a line end, or a control or direction character. Send a name in one line without them.", nil)
+		c.addViolation(param, "format",
+			"actor contains a line end, or a control or direction character. Send a name in one line without them.", nil)
 	}
 	return s
 }

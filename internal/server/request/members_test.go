@@ -59,7 +59,8 @@ func TestBodiesHoldABoundedNumberOfValues(t *testing.T) {
 		"of many objects":  {`{"a":[` + strings.Repeat(`{"b":1,"c":2},`, request.MaxValues/2) + `1]}`, "more than 200000 values"},
 	} {
 		_, err := request.Object([]byte(c.body))
-		if f := fault.From(err); (err == nil) != (c.want == "") || f != nil && (f.Code != fault.InvalidJSON || !strings.Contains(f.Message, c.want)) {
+		if f := fault.From(err); (err == nil) != (c.want == "") || f != nil && (f.Code != fault.InvalidJSON ||
+			!strings.Contains(f.Message, c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -15,7 +15,8 @@ func TestErrorsHaveTheCallersNames(t *testing.T) {
 	t.Parallel()
 	names := request.Names{"caller_id": "user", "command": "messages/3/content", "messages": "input", "Idempotency-Key": "runId"}
 	var c request.Checks
-	c.Message([]request.Member{{Name: "caller_id", Value: json.RawMessage(`7`)}, {Name: "command", Value: json.RawMessage(`" "`)}, {Name: "caller_idea", Value: nil}},
+	c.Message([]request.Member{{Name: "caller_id", Value: json.RawMessage(`7`)}, {Name: "command", Value: json.RawMessage(`" "`)},
+		{Name: "caller_idea", Value: nil}},
 		[]string{"caller_id", "command"})
 	c.Add(fault.Violation{Param: "/messages/0/id", Message: "messages/0/id is not one of messages."})
 	f := fault.From(names.TranslateError(fmt.Errorf("parse: %w", c.Err())))

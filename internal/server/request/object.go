@@ -45,7 +45,8 @@ func Object(body []byte) ([]Member, error) {
 		}
 		return nil, fault.New(fault.InvalidJSON, "The body is not JSON: %s at byte %d.", err, at)
 	}
-	if bad, ok := errors.AsType[*strictjson.Error](strictjson.CheckLimits(body, strictjson.Limits{Members: MaxMembers, Values: MaxValues})); ok {
+	if bad, ok := errors.AsType[*strictjson.Error](strictjson.CheckLimits(body, strictjson.Limits{Members: MaxMembers,
+		Values: MaxValues})); ok {
 		return nil, limitError(bad)
 	}
 	if body = bytes.TrimSpace(body); body[0] != '{' {

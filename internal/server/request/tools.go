@@ -53,7 +53,9 @@ func (c *Checks) CallerTools(param string, raw json.RawMessage) (tools []turn.Ca
 func (c *Checks) toolName(param string, raw json.RawMessage) string {
 	name, ok := c.Text(param, raw)
 	if ok && (!toolNames.MatchString(name) || strings.Contains(name, "__")) {
-		c.addViolation(param, "format", fmt.Sprintf("%s must begin with a letter and have 1 to %d letters, digits, - and _, without two _ in succession.", param[1:], MaxToolName), toolNames.String())
+		c.addViolation(param, "format", fmt.Sprintf(
+			"%s must begin with a letter and have 1 to %d letters, digits, - and _, without two _ in succession.", param[1:], MaxToolName),
+			toolNames.String())
 	}
 	return name
 }

@@ -81,7 +81,8 @@ func TestMessagesNameAnAgent(t *testing.T) {
 	first.rest()
 	at := `"session_id":"` + id + `"`
 	s.draft(t, "support", "A draft.")
-	for _, fields := range []string{`"agent":"default"`, `"agent":"support"`, `"agent_version":1`, `"agent":"support","agent_version":"draft"`} {
+	for _, fields := range []string{`"agent":"default"`, `"agent":"support"`, `"agent_version":1`,
+		`"agent":"support","agent_version":"draft"`} {
 		if got := names(s.say(t, "@text 1 delta", at, fields).rest()); got != "open text usage done" {
 			t.Fatalf("%s: %s", fields, got)
 		}
@@ -95,7 +96,8 @@ func TestMessagesNameAnAgent(t *testing.T) {
 	}
 	r := s.get(t, call{path: "sessions/" + id + "/messages?limit=100&order=asc"})
 	var messages []map[string]any
-	if err := json.Unmarshal(r.Data, &messages); err != nil || len(messages) != 10 || messages[9]["agent"] != "support" || messages[9]["agent_version"] != "draft" || messages[0]["agent"] != "default" || messages[0]["agent_version"] != 1.0 {
+	if err := json.Unmarshal(r.Data, &messages); err != nil || len(messages) != 10 || messages[9]["agent"] != "support" ||
+		messages[9]["agent_version"] != "draft" || messages[0]["agent"] != "default" || messages[0]["agent_version"] != 1.0 {
 		t.Errorf("the history is %s", r.text)
 	}
 }
@@ -122,7 +124,8 @@ func TestUnknownAgentsAreNamed(t *testing.T) {
 		{`"agent_version":"draft"`, plain, 403, fault.InsufficientScope, ""},
 	} {
 		r := s.get(t, call{method: "POST", path: "messages", key: c.key, body: body(t, "x", c.fields)})
-		if r.status != c.status || r.Error.Code != string(c.code) || c.candidate != "" && (len(r.Error.Candidates) == 0 || r.Error.Candidates[0] != c.candidate) {
+		if r.status != c.status || r.Error.Code != string(c.code) || c.candidate != "" && (len(r.Error.Candidates) == 0 ||
+			r.Error.Candidates[0] != c.candidate) {
 			t.Errorf("%s: %d %s", c.fields, r.status, r.text)
 		}
 	}
@@ -139,12 +142,17 @@ func TestEveryProtocolNamesAnAgent(t *testing.T) {
 	for _, c := range []struct{ path, body string }{
 		{"/v1/chat/completions", `{"model":"demo/support","messages":[{"role":"user","content":"@say hi"}]}`},
 		{"/v1/responses", `{"model":"demo/support","input":"@say hi"}`},
-		{apitest.UIChatPath, `{"id":"c","trigger":"submit-message","agent":"support","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"@say hi"}]}]}`},
-		{apitest.RunsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","state":{},"messages":[{"id":"m","role":"user","content":"@say hi"}],"tools":[],"context":[],"forwardedProps":{"agent":"support"}}`},
-		{"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say hi","agent":"support"}}}`},
-		{"/a2a", `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"@say hi"}],"metadata":{"agent":"support"}},"configuration":{"blocking":true}}}`},
+		{apitest.UIChatPath, `{"id":"c","trigger":"submit-message","agent":"support","messages":[{"id":"m","role":"user",` +
+			`"parts":[{"type":"text","text":"@say hi"}]}]}`},
+		{apitest.RunsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","state":{},"messages":[{"id":"m","role":"user",` +
+			`"content":"@say hi"}],"tools":[],"context":[],"forwardedProps":{"agent":"support"}}`},
+		{"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say hi",` +
+			`"agent":"support"}}}`},
+		{"/a2a", `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user",` +
+			`"parts":[{"kind":"text","text":"@say hi"}],"metadata":{"agent":"support"}},"configuration":{"blocking":true}}}`},
 	} {
-		if r := s.get(t, call{method: "POST", path: c.path, body: c.body, header: []string{"Accept", "application/json, text/event-stream"}}); r.status != 200 {
+		if r := s.get(t, call{method: "POST", path: c.path, body: c.body,
+			header: []string{"Accept", "application/json, text/event-stream"}}); r.status != 200 {
 			t.Errorf("%s: %d %s", c.path, r.status, r.text)
 		}
 	}

@@ -29,7 +29,8 @@ func TestAllowedPatternsAskNoMore(t *testing.T) {
 	s := startTurns(t, nil, knowing)
 	key := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead) // lacks wiki:write
 	write := func(page string) *stream {
-		return s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, fmt.Sprintf("@call wiki_write {\"page\":%q,\"content\":\"x\"}\n@say Done.", page))})
+		return s.open(t, call{method: "POST", path: "messages", key: key,
+			body: body(t, fmt.Sprintf("@call wiki_write {\"page\":%q,\"content\":\"x\"}\n@say Done.", page))})
 	}
 	st := write("travel")
 	q := st.asked()
@@ -38,7 +39,8 @@ func TestAllowedPatternsAskNoMore(t *testing.T) {
 	}
 	pattern, _ := json.Marshal(q.Operations[0].SuggestedPattern)
 	for _, other := range []string{`"wiki_write(expenses)"`, `"read(*)"`} {
-		if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+other+`}`); r.status != 400 || r.Error.Code != "INVALID_ALLOWLIST_PATTERN" {
+		if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+other+`}`); r.status != 400 ||
+			r.Error.Code != "INVALID_ALLOWLIST_PATTERN" {
 			t.Errorf("%s: %d %s", other, r.status, r.text)
 		}
 	}
@@ -78,12 +80,14 @@ func TestAKeyAllowsOnlyWhatItMayDo(t *testing.T) {
 	s := startTurns(t, nil, knowing)
 	plain, writer := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead), s.Issue(t, s.Workspace, apikey.Chat, apikey.WikiWrite)
 	ask := func() (*stream, question) {
-		st := s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done.")})
+		st := s.open(t, call{method: "POST", path: "messages", key: plain,
+			body: body(t, "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done.")})
 		return st, st.asked()
 	}
 	st, q := ask()
 	for _, said := range []string{`{"decision":"allow"}`, `{"decision":"allow","allowlist_pattern":"wiki_write(travel)"}`} {
-		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: plain, body: said}); r.status != 403 || r.Error.Code != "INSUFFICIENT_SCOPE" || r.Error.RequiredScope != "wiki:write" {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: plain, body: said}); r.status != 403 ||
+			r.Error.Code != "INSUFFICIENT_SCOPE" || r.Error.RequiredScope != "wiki:write" {
 			t.Errorf("%s: %d %s", said, r.status, r.text)
 		}
 	}
@@ -106,13 +110,15 @@ func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
 	q := s.say(t, "@call gate {}").asked()
 	for actor, param := range map[string]string{`""`: "/actor", `7`: "/actor", `"` + strings.Repeat("é", 256) + `"`: "/actor",
 		`"anna\nallowed by root"`: "/actor", `"anna\u0000"`: "/actor", "\"anna \u202etoor\"": "/actor", `"anna\u2066"`: "/actor"} {
-		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":` + actor + `}`}); r.status != 400 || len(r.Error.Violations) != 1 || r.Error.Violations[0].Param != param {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":` + actor + `}`}); r.status != 400 ||
+			len(r.Error.Violations) != 1 || r.Error.Violations[0].Param != param {
 			t.Errorf("%.20s: %d %s", actor, r.status, r.text)
 		}
 	}
 	name := strings.Repeat("é", 255)
 	for range 2 {
-		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":"` + name + `"}`}); r.status != 200 || !strings.Contains(r.text, `"actor":"`+name+`"`) {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":"` + name + `"}`}); r.status != 200 ||
+			!strings.Contains(r.text, `"actor":"`+name+`"`) {
 			t.Errorf("%d %s", r.status, r.text)
 		}
 	}
@@ -120,7 +126,8 @@ func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	var logged string
-	if err := s.pool.QueryRow(t.Context(), `SELECT data->>'actor' FROM events WHERE kind = 'decision'`).Scan(&logged); err != nil || logged != name {
+	if err := s.pool.QueryRow(t.Context(), `SELECT data->>'actor' FROM events WHERE kind = 'decision'`).Scan(&logged); err != nil ||
+		logged != name {
 		t.Errorf("the log has %q, %v", logged, err)
 	}
 }
@@ -136,7 +143,9 @@ func TestQuestionsWaitTenMinutes(t *testing.T) {
 	for _, q := range []question{q, secret} {
 		var seconds float64
 		var shown bool
-		err := s.pool.QueryRow(t.Context(), `SELECT extract(epoch FROM expires_at - created_at), expires_at = $2 FROM approvals WHERE id = $1`, q.ApprovalID, q.ExpiresAt).Scan(&seconds, &shown)
+		err := s.pool.QueryRow(t.Context(),
+			`SELECT extract(epoch FROM expires_at - created_at), expires_at = $2 FROM approvals WHERE id = $1`, q.ApprovalID,
+			q.ExpiresAt).Scan(&seconds, &shown)
 		if err != nil || seconds < 599.9 || seconds > 600.1 || !shown {
 			t.Errorf("%s: %v seconds, %v, %v", q.Kind, seconds, shown, err)
 		}
@@ -154,7 +163,8 @@ func TestWaitingIsNoTimeOfTheTurn(t *testing.T) {
 	st := s.say(t, "@call gate {}\n@say Done.", `"limits":{"max_response_seconds":1}`)
 	q := st.asked()
 	for waited := false; !waited; {
-		if err := s.pool.QueryRow(t.Context(), `SELECT clock_timestamp() > created_at + interval '1.2 seconds' FROM approvals WHERE id = $1`, q.ApprovalID).Scan(&waited); err != nil {
+		if err := s.pool.QueryRow(t.Context(),
+			`SELECT clock_timestamp() > created_at + interval '1.2 seconds' FROM approvals WHERE id = $1`, q.ApprovalID).Scan(&waited); err != nil {
 			t.Fatal(err)
 		}
 	}

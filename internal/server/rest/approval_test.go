@@ -80,7 +80,8 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	st := s.say(t, "@say I open both gates.\n@call gate {\"n\":1} gate {\"n\":2}\n@say Open.")
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
-	if q.Kind != "approval" || q.Plan != "I open both gates." || len(q.Operations) != 2 || q.Operations[0].Tool != "gate" || string(q.Operations[1].Input) != `{"n":2}` ||
+	if q.Kind != "approval" || q.Plan != "I open both gates." || len(q.Operations) != 2 || q.Operations[0].Tool != "gate" ||
+		string(q.Operations[1].Input) != `{"n":2}` ||
 		q.DecideURL != "/api/workspaces/"+s.Workspace.ID.String()+"/approvals/"+q.ApprovalID+"/decide" || time.Until(q.ExpiresAt) > time.Minute {
 		t.Errorf("%+v", q)
 	}
@@ -88,10 +89,12 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	if !strings.Contains(string(inbox.Data), q.ApprovalID) || !strings.Contains(inbox.text, `"seconds_left":60`) {
 		t.Errorf("the inbox is %s", inbox.text)
 	}
-	if list := s.get(t, call{path: "sessions"}); !strings.Contains(list.text, `"pending":{"kind":"approval","approval_id":"`+q.ApprovalID) || !strings.Contains(list.text, `"thinking"`) {
+	if list := s.get(t, call{path: "sessions"}); !strings.Contains(list.text, `"pending":{"kind":"approval","approval_id":"`+
+		q.ApprovalID) || !strings.Contains(list.text, `"thinking"`) {
 		t.Errorf("the session is %s", list.text)
 	}
-	if busy := s.get(t, call{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}); busy.status != 409 || busy.Error.Turn["status"] != "waiting" || busy.Error.Turn["pending"] == nil {
+	if busy := s.get(t, call{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}); busy.status != 409 ||
+		busy.Error.Turn["status"] != "waiting" || busy.Error.Turn["pending"] == nil {
 		t.Errorf("%d %s", busy.status, busy.text)
 	}
 	select {
@@ -100,7 +103,8 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	default:
 	}
 	d, r := s.decide(t, q.DecideURL, allow)
-	if d.Status != "allowed" || d.Already || d.SessionID != id || d.Pattern != nil || d.DecidedBy == nil || d.DecidedBy.KeyID != s.Key[4:12] || !strings.HasSuffix(d.EventsURL, id+"/events") {
+	if d.Status != "allowed" || d.Already || d.SessionID != id || d.Pattern != nil || d.DecidedBy == nil ||
+		d.DecidedBy.KeyID != s.Key[4:12] || !strings.HasSuffix(d.EventsURL, id+"/events") {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -114,7 +118,8 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":"wiki_write(**)"}`); r.status != 409 && r.status != 400 {
 		t.Errorf("a late pattern: %d %s", r.status, r.text)
 	}
-	if _, r := s.decide(t, q.DecideURL, deny); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || !strings.Contains(r.text, `"status":"allowed"`) {
+	if _, r := s.decide(t, q.DecideURL, deny); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" ||
+		!strings.Contains(r.text, `"status":"allowed"`) {
 		t.Errorf("the opposite: %s", r.text)
 	}
 	one := s.get(t, call{path: "approvals/" + q.ApprovalID})
@@ -132,7 +137,8 @@ func TestDeniedCallsDoNotRun(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.text)
 	}
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, `"ok":false,"output":"This was denied: Not before Monday."`) {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data,
+		`"ok":false,"output":"This was denied: Not before Monday."`) {
 		t.Errorf("%v", rest)
 	}
 	if len(s.Gate.Entered) != 0 {
@@ -189,7 +195,8 @@ func TestOneDecisionOfAHundred(t *testing.T) {
 		t.Errorf("%s, and it ran %d times", standing, ran)
 	}
 	var decisions, jobs int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE kind = 'decision'`).Scan(&decisions); err != nil || decisions != 1 {
+	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE kind = 'decision'`).Scan(&decisions); err != nil ||
+		decisions != 1 {
 		t.Errorf("%d decisions on record, %v", decisions, err)
 	}
 	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'turn'`).Scan(&jobs); err != nil || jobs != 2 {
@@ -226,11 +233,13 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 		t.Errorf("%v", rest)
 	}
 	for _, body := range []string{allow, deny} {
-		if _, r := s.decide(t, q.DecideURL, body); r.status != 410 || r.Error.Code != "APPROVAL_EXPIRED" || !strings.Contains(r.text, `"status":"expired"`) {
+		if _, r := s.decide(t, q.DecideURL, body); r.status != 410 || r.Error.Code != "APPROVAL_EXPIRED" ||
+			!strings.Contains(r.text, `"status":"expired"`) {
 			t.Errorf("%d %s", r.status, r.text)
 		}
 	}
-	if r := s.get(t, call{path: "approvals?status=expired"}); !strings.Contains(r.text, q.ApprovalID) || !strings.Contains(r.text, `"decided_by":null`) {
+	if r := s.get(t, call{path: "approvals?status=expired"}); !strings.Contains(r.text, q.ApprovalID) ||
+		!strings.Contains(r.text, `"decided_by":null`) {
 		t.Errorf("%s", r.text)
 	}
 	if got := names(s.say(t, "@text 1 delta", `"session_id":"`+id+`"`).rest()); got != "open text usage done" {
@@ -244,13 +253,15 @@ func TestCancelClosesTheQuestion(t *testing.T) {
 	st := s.say(t, "@call gate {}")
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
-	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); !strings.Contains(r.text, `"canceled":true,"runner_halt_deferred":false`) {
+	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); !strings.Contains(r.text,
+		`"canceled":true,"runner_halt_deferred":false`) {
 		t.Errorf("%s", r.text)
 	}
 	if got := names(st.rest()); got != "usage error done" {
 		t.Errorf("then came %s", got)
 	}
-	if _, r := s.decide(t, q.DecideURL, allow); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || !strings.Contains(r.text, `"status":"canceled"`) {
+	if _, r := s.decide(t, q.DecideURL, allow); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" ||
+		!strings.Contains(r.text, `"status":"canceled"`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 }
@@ -258,7 +269,8 @@ func TestCancelClosesTheQuestion(t *testing.T) {
 func TestBlockingCallReturnsWithTheQuestion(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
-	message := call{method: "POST", path: "messages", body: body(t, "@call gate {}\n@say Done.", `"stream":false`), header: []string{"Idempotency-Key", "k"}}
+	message := call{method: "POST", path: "messages", body: body(t, "@call gate {}\n@say Done.", `"stream":false`),
+		header: []string{"Idempotency-Key", "k"}}
 	first := s.get(t, message)
 	var a struct {
 		Success       bool
@@ -267,7 +279,8 @@ func TestBlockingCallReturnsWithTheQuestion(t *testing.T) {
 		SessionID     string   `json:"session_id"`
 		InputRequired question `json:"input_required"`
 	}
-	if err := json.Unmarshal([]byte(first.text), &a); err != nil || a.Success || a.Output != nil || a.Error != "input_required" || a.InputRequired.Kind != "approval" {
+	if err := json.Unmarshal([]byte(first.text), &a); err != nil || a.Success || a.Output != nil || a.Error != "input_required" ||
+		a.InputRequired.Kind != "approval" {
 		t.Fatalf("%s, %v", first.text, err)
 	}
 	st := s.open(t, call{path: "sessions/" + a.SessionID + "/events"})
@@ -315,7 +328,8 @@ func TestBadDecisions(t *testing.T) {
 	}
 	for _, pattern := range []string{"wiki_write(x)", "nonsense(", "bash(*)", "gate({})"} {
 		text, _ := json.Marshal(pattern)
-		if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+string(text)+`}`); r.status != 400 || r.Error.Code != "INVALID_ALLOWLIST_PATTERN" {
+		if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+string(text)+`}`); r.status != 400 ||
+			r.Error.Code != "INVALID_ALLOWLIST_PATTERN" {
 			t.Errorf("%s: %d %s", pattern, r.status, r.text)
 		}
 	}
@@ -323,7 +337,8 @@ func TestBadDecisions(t *testing.T) {
 		t.Errorf("an approval as a secret: %d %s", r.status, r.text)
 	}
 	for _, id := range []string{uuid.NewString(), "nonsense"} {
-		if _, r := s.decide(t, strings.Replace(q.DecideURL, q.ApprovalID, id, 1), allow); r.status != 404 || r.Error.Code != "APPROVAL_NOT_FOUND" {
+		if _, r := s.decide(t, strings.Replace(q.DecideURL, q.ApprovalID, id, 1), allow); r.status != 404 ||
+			r.Error.Code != "APPROVAL_NOT_FOUND" {
 			t.Errorf("%s: %d %s", id, r.status, r.text)
 		}
 	}
@@ -368,7 +383,8 @@ func TestInboxPages(t *testing.T) {
 // register registers a credential without a value.
 func (s *service) register(t testing.TB, name string) {
 	t.Helper()
-	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -380,14 +396,17 @@ func TestSecretGoesIntoTheVault(t *testing.T) {
 	s.register(t, "STRIPE_KEY")
 	st := s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`+"\n@say Done.")
 	q := st.asked()
-	if q.Kind != "secret" || q.KeyName != "STRIPE_KEY" || q.SecretURL != "/api/v1/workspaces/"+s.Workspace.ID.String()+"/approvals/"+q.ApprovalID+"/secret" {
+	if q.Kind != "secret" || q.KeyName != "STRIPE_KEY" || q.SecretURL != "/api/v1/workspaces/"+s.Workspace.ID.String()+"/approvals/"+
+		q.ApprovalID+"/secret" {
 		t.Errorf("%+v", q)
 	}
 	chat := s.Issue(t, s.Workspace, apikey.Chat)
-	if r := s.get(t, call{method: "POST", path: q.SecretURL, key: chat, body: `{"action":"skip"}`}); r.status != 403 || r.Error.RequiredScope != "secret" {
+	if r := s.get(t, call{method: "POST", path: q.SecretURL, key: chat, body: `{"action":"skip"}`}); r.status != 403 ||
+		r.Error.RequiredScope != "secret" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if r := s.get(t, call{method: "POST", path: q.SecretURL, body: `{"action":"provide","value":"qxz"}`}); r.status != 400 || strings.Contains(r.text, "qxz") {
+	if r := s.get(t, call{method: "POST", path: q.SecretURL, body: `{"action":"provide","value":"qxz"}`}); r.status != 400 ||
+		strings.Contains(r.text, "qxz") {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	d, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"`+canary+`"}`)
@@ -401,17 +420,20 @@ func TestSecretGoesIntoTheVault(t *testing.T) {
 	if d, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"`+canary+`"}`); d.Status != "provided" || !d.Already {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if _, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"another-value"}`); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || strings.Contains(r.text, "another-value") {
+	if _, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"another-value"}`); r.status != 409 ||
+		r.Error.Code != "APPROVAL_ALREADY_DECIDED" || strings.Contains(r.text, "another-value") {
 		t.Errorf("another value: %d %s", r.status, r.text)
 	}
 	if _, r := s.decide(t, q.SecretURL, `{"action":"skip"}`); r.status != 409 {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	var versions int
-	if err := s.pool.QueryRow(t.Context(), `SELECT version FROM credentials WHERE name = 'STRIPE_KEY'`).Scan(&versions); err != nil || versions != 2 {
+	if err := s.pool.QueryRow(t.Context(), `SELECT version FROM credentials WHERE name = 'STRIPE_KEY'`).Scan(&versions); err != nil ||
+		versions != 2 {
 		t.Errorf("version %d, %v", versions, err)
 	}
-	if r := s.get(t, call{method: "POST", path: strings.Replace(strings.Replace(q.SecretURL, "/v1", "", 1), "/secret", "/decide", 1), body: allow}); r.status != 404 {
+	if r := s.get(t, call{method: "POST", path: strings.Replace(strings.Replace(q.SecretURL, "/v1", "", 1), "/secret", "/decide", 1),
+		body: allow}); r.status != 404 {
 		t.Errorf("a secret request as an approval: %d %s", r.status, r.text)
 	}
 }

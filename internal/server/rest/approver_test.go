@@ -70,7 +70,8 @@ func TestMemberIsNotTheirOwnApprover(t *testing.T) {
 		if _, err := s.pool.Exec(t.Context(), `UPDATE turns SET key_id = $1 WHERE state = 'waiting'`, sender); err != nil {
 			t.Fatal(err)
 		}
-		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: other, body: allow}); r.status != 403 || r.Error.Code != "APPROVER_IS_SENDER" {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: other, body: allow}); r.status != 403 ||
+			r.Error.Code != "APPROVER_IS_SENDER" {
 			t.Errorf("sent by %s: %d %s", sender, r.status, r.text)
 		}
 		if _, err := s.pool.Exec(t.Context(), `UPDATE turns SET key_id = 'mbr_b' WHERE state = 'waiting'`); err != nil {
@@ -90,10 +91,12 @@ func TestPatternsOfAdministrators(t *testing.T) {
 	s := startTurns(t, nil, knowing)
 	require(t, s, workspace.Change{AdminPatterns: new(true)})
 	plain := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
-	st := s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done.")})
+	st := s.open(t, call{method: "POST", path: "messages", key: plain,
+		body: body(t, "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done.")})
 	q := st.asked()
 	with := `{"decision":"allow","allowlist_pattern":"wiki_write(travel)"}`
-	if _, r := s.decide(t, q.DecideURL, with); r.status != 400 || r.Error.Code != "INVALID_ALLOWLIST_PATTERN" || !strings.Contains(r.Error.Message, "administrators") {
+	if _, r := s.decide(t, q.DecideURL, with); r.status != 400 || r.Error.Code != "INVALID_ALLOWLIST_PATTERN" ||
+		!strings.Contains(r.Error.Message, "administrators") {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	if d, r := s.decide(t, q.DecideURL, allow); d.Status != "allowed" || d.Pattern != nil {

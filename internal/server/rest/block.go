@@ -75,6 +75,7 @@ func (s *api) acceptedError(r *call.Request, from int64, t *session.ActiveTurn, 
 	}
 	r.Link(s.Server, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was accepted and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
+		"The message was accepted and its turn continues in session %s, but this server %s and cannot wait for it. Read the answer at "+
+			"%s?replay=all&last_event_id=%d. %s.",
 		t.SessionID, why, t.EventsURL, from, again)}
 }

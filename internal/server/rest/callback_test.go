@@ -104,7 +104,8 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 // callback sends a message with a callback, and returns the callback's id.
 func (s *service) callback(t testing.TB, url, command string, fields ...string) string {
 	t.Helper()
-	r := s.get(t, call{method: "POST", path: "messages", body: body(t, command, append(fields, `"callback":{"url":"`+url+`","metadata":{"order":"17"}}`)...)})
+	r := s.get(t, call{method: "POST", path: "messages",
+		body: body(t, command, append(fields, `"callback":{"url":"`+url+`","metadata":{"order":"17"}}`)...)})
 	var got struct {
 		CallbackID string `json:"callback_id"`
 	}
@@ -160,10 +161,12 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	if !strings.Contains(string(got.raw), `"agent":"default","agent_version":1`) {
 		t.Errorf("the report has no agent: %s", got.raw)
 	}
-	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.Workspace.ID.String() || d.Metadata["order"] != "17" || d.Seq == 0 {
+	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.Workspace.ID.String() ||
+		d.Metadata["order"] != "17" || d.Seq == 0 {
 		t.Errorf("%s", got.raw)
 	}
-	if c.URL != "https://example.com/hook?…" || c.Deliveries[0].WebhookID != got.header.Get("webhook-id") || strings.Contains(fmt.Sprint(c), "hush") {
+	if c.URL != "https://example.com/hook?…" || c.Deliveries[0].WebhookID != got.header.Get("webhook-id") ||
+		strings.Contains(fmt.Sprint(c), "hush") {
 		t.Errorf("%+v", c)
 	}
 	var sent, told any
@@ -197,22 +200,26 @@ func TestCallbackHearsOfEveryEnd(t *testing.T) {
 		h.reply <- 200
 	}
 	s.callback(t, hookURL, "@error content_refused")
-	if r := wait.Receive(t, "a request at the hook", h.got); r.Type != "turn.failed" || r.Data.Success || r.Data.Output != nil || *r.Data.Error != "content_refused" {
+	if r := wait.Receive(t, "a request at the hook", h.got); r.Type != "turn.failed" || r.Data.Success || r.Data.Output != nil ||
+		*r.Data.Error != "content_refused" {
 		t.Errorf("%s", r.raw)
 	}
 	id := s.callback(t, hookURL, "@say I open it.\n@call gate {}")
 	asked := wait.Receive(t, "a request at the hook", h.got)
-	if asked.Type != "turn.input_required" || *asked.Data.Error != "input_required" || asked.Data.Input == nil || asked.Data.Input.ApprovalID == "" {
+	if asked.Type != "turn.input_required" || *asked.Data.Error != "input_required" || asked.Data.Input == nil ||
+		asked.Data.Input.ApprovalID == "" {
 		t.Fatalf("%s", asked.raw)
 	}
 	if r := s.get(t, call{method: "POST", path: "sessions/" + asked.Data.SessionID + "/cancel"}); r.status != 200 {
 		t.Fatal(r.text)
 	}
 	canceled := wait.Receive(t, "a request at the hook", h.got)
-	if canceled.Type != "turn.canceled" || *canceled.Data.Error != "canceled" || canceled.Data.Seq <= asked.Data.Seq || canceled.header.Get("webhook-id") == asked.header.Get("webhook-id") {
+	if canceled.Type != "turn.canceled" || *canceled.Data.Error != "canceled" || canceled.Data.Seq <= asked.Data.Seq ||
+		canceled.header.Get("webhook-id") == asked.header.Get("webhook-id") {
 		t.Errorf("%s", canceled.raw)
 	}
-	if c := s.await(t, id, "delivered", 1); len(c.Deliveries) != 2 || c.Deliveries[0].Type != "turn.canceled" || c.Deliveries[1].Type != "turn.input_required" {
+	if c := s.await(t, id, "delivered", 1); len(c.Deliveries) != 2 || c.Deliveries[0].Type != "turn.canceled" ||
+		c.Deliveries[1].Type != "turn.input_required" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -237,7 +244,8 @@ func TestRedeliver(t *testing.T) {
 	r := s.get(t, redeliver)
 	decode(t, r.Data, &did)
 	again := wait.Receive(t, "a request at the hook", h.got)
-	if r.status != 200 || !did.Redelivering || did.WebhookID != asked.header.Get("webhook-id") || did.WebhookID != again.header.Get("webhook-id") || string(again.raw) != string(asked.raw) {
+	if r.status != 200 || !did.Redelivering || did.WebhookID != asked.header.Get("webhook-id") ||
+		did.WebhookID != again.header.Get("webhook-id") || string(again.raw) != string(asked.raw) {
 		t.Errorf("%s: %s, then %s", r.text, asked.raw, again.raw)
 	}
 	if c := s.await(t, id, "delivered", 2); c.Disabled {
@@ -267,7 +275,8 @@ func TestNothingToRedeliver(t *testing.T) {
 	s := start(t, nil)
 	id := s.callback(t, "https://listen.invalid/", held)
 	s.Gate.Await(t)
-	if r := s.get(t, call{method: "POST", path: "callbacks/" + id + "/redeliver"}); r.status != 200 || !strings.Contains(r.text, `"redelivering":false,"reason":"nothing_reported"`) {
+	if r := s.get(t, call{method: "POST", path: "callbacks/" + id + "/redeliver"}); r.status != 200 ||
+		!strings.Contains(r.text, `"redelivering":false,"reason":"nothing_reported"`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{path: "callbacks/" + id}); !strings.Contains(r.text, `"status":"waiting","disabled":false,"deliveries":[]`) {
@@ -291,7 +300,8 @@ func TestListCallbacks(t *testing.T) {
 	if len(all) != 3 || pages != 2 {
 		t.Errorf("%d in %d pages", len(all), pages)
 	}
-	if r := s.get(t, call{path: "callbacks?limit=1"}); !strings.Contains(r.text, last) || strings.Contains(r.text, "hush") || !strings.Contains(r.text, `"error":"not_sent"`) {
+	if r := s.get(t, call{path: "callbacks?limit=1"}); !strings.Contains(r.text, last) || strings.Contains(r.text, "hush") ||
+		!strings.Contains(r.text, `"error":"not_sent"`) {
 		t.Errorf("%s", r.text)
 	}
 	for query, want := range map[string]int{"status=failed": 3, "status=delivered": 0, "status=pending": 0} {
@@ -306,7 +316,8 @@ func TestListCallbacks(t *testing.T) {
 		}
 	}
 	for query, code := range map[string]string{"https://127.0.0.1/": "INVALID_CALLBACK_URL", "http://example.com/": "INVALID_CALLBACK_URL"} {
-		if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hi", `"callback":"`+query+`"`)}); r.status != 400 || r.Error.Code != code || r.Error.Param != "callback/url" {
+		if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hi", `"callback":"`+query+`"`)}); r.status != 400 ||
+			r.Error.Code != code || r.Error.Param != "callback/url" {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
 	}
@@ -321,15 +332,19 @@ func TestCallbackReportsCallersTools(t *testing.T) {
 	h.reply <- 200
 	id := s.callback(t, hookURL, "@call get_weather {\"city\":\"Paris\"}\n@say It is warm.", weather)
 	asked := wait.Receive(t, "a request at the hook", h.got)
-	if q := asked.Data.Tools; asked.Type != "turn.input_required" || asked.Data.Success || asked.Data.Output != nil || *asked.Data.Error != "tool_required" || asked.Data.Input != nil ||
-		q == nil || len(q.Calls) != 1 || q.Calls[0].Tool != "get_weather" || string(q.Calls[0].Input) != `{"city":"Paris"}` || !strings.HasSuffix(q.ReplyURL, "/sessions/"+asked.Data.SessionID+"/tool-results") {
+	if q := asked.Data.Tools; asked.Type != "turn.input_required" || asked.Data.Success || asked.Data.Output != nil ||
+		*asked.Data.Error != "tool_required" || asked.Data.Input != nil ||
+		q == nil || len(q.Calls) != 1 || q.Calls[0].Tool != "get_weather" || string(q.Calls[0].Input) != `{"city":"Paris"}` ||
+		!strings.HasSuffix(q.ReplyURL, "/sessions/"+asked.Data.SessionID+"/tool-results") {
 		t.Fatalf("%s", asked.raw)
 	}
-	if r := s.get(t, call{method: "POST", path: asked.Data.Tools.ReplyURL, body: results(asked.Data.Tools.Calls[0].ToolUseID, `{"celsius":21}`)}); r.status != 200 {
+	if r := s.get(t, call{method: "POST", path: asked.Data.Tools.ReplyURL, body: results(asked.Data.Tools.Calls[0].ToolUseID,
+		`{"celsius":21}`)}); r.status != 200 {
 		t.Fatal(r.text)
 	}
 	end := wait.Receive(t, "a request at the hook", h.got)
-	if end.Type != "turn.completed" || end.Data.TurnID != asked.Data.TurnID || end.Data.Tools != nil || end.Data.Output == nil || *end.Data.Output != "It is warm." || end.Data.Metadata["order"] != "17" {
+	if end.Type != "turn.completed" || end.Data.TurnID != asked.Data.TurnID || end.Data.Tools != nil || end.Data.Output == nil ||
+		*end.Data.Output != "It is warm." || end.Data.Metadata["order"] != "17" {
 		t.Errorf("%s", end.raw)
 	}
 	if c := s.await(t, id, "delivered", 1); len(c.Deliveries) != 2 || c.Deliveries[1].Type != "turn.input_required" {

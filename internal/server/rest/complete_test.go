@@ -99,7 +99,8 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 func codesOf(t *testing.T, r *openapi3.Response) (codes []string) {
 	t.Helper()
 	ref := r.Content["application/json"].Schema
-	if slices.Contains([]string{"#/components/schemas/OpenAIError", "#/components/schemas/RpcResponse", "#/components/schemas/A2AFailure"}, ref.Ref) {
+	if slices.Contains([]string{"#/components/schemas/OpenAIError", "#/components/schemas/RpcResponse", "#/components/schemas/A2AFailure"},
+		ref.Ref) {
 		return nil
 	}
 	envelope := ref.Value
@@ -183,7 +184,8 @@ func TestDocumentIsComplete(t *testing.T) {
 					t.Errorf("%s: no 429 with Retry-After", name)
 				}
 			}
-			if reused := op.Responses.Value("422"); once && op.Extensions["x-served-by"] != "openai" && (reused == nil || !slices.Equal(codesOf(t, reused.Value), []string{"IDEMPOTENCY_KEY_REUSED"})) {
+			if reused := op.Responses.Value("422"); once && op.Extensions["x-served-by"] != "openai" && (reused == nil ||
+				!slices.Equal(codesOf(t, reused.Value), []string{"IDEMPOTENCY_KEY_REUSED"})) {
 				t.Errorf("%s: no 422 for a reused Idempotency-Key", name)
 			}
 			for status, ref := range op.Responses.Map() {
@@ -233,7 +235,8 @@ func TestDocumentedScopes(t *testing.T) {
 func TestDocumentedDecisions(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
-	for _, body := range []map[string]any{{"decision": "allow", "reason": "x"}, {"decision": "deny", "allowlist_pattern": "x"}, {"decision": "perhaps"}} {
+	for _, body := range []map[string]any{{"decision": "allow", "reason": "x"}, {"decision": "deny", "allowlist_pattern": "x"},
+		{"decision": "perhaps"}} {
 		if doc.CheckSchema("DecisionRequest", body) == nil {
 			t.Errorf("%v is documented as a decision", body)
 		}
@@ -241,7 +244,8 @@ func TestDocumentedDecisions(t *testing.T) {
 	if err := doc.CheckSchema("DecisionRequest", map[string]any{"decision": "deny", "reason": "x"}); err != nil {
 		t.Errorf("a denial with its reason is not documented: %v", err)
 	}
-	answer := doc.Paths.Value("/api/v1/workspaces/{id}/approvals/{approvalId}/secret").Post.Responses.Value("200").Value.Content["application/json"]
+	answer := doc.Paths.Value("/api/v1/workspaces/{id}/approvals/{approvalId}/secret").Post.Responses.Value(
+		"200").Value.Content["application/json"]
 	data := answer.Example.(map[string]any)["data"].(map[string]any)
 	if data["kind"] != "secret" || data["key_name"] != "STRIPE_KEY" {
 		t.Errorf("the answer to a secret is shown as %v", data)

@@ -50,10 +50,12 @@ func TestContextIsRebuilt(t *testing.T) {
 		SessionID string `json:"session_id"`
 	}
 	decode(t, s.get(t, call{method: "POST", path: "sessions/" + id + "/fork", body: "{}"}).Data, &fork)
-	if r := s.get(t, call{path: "sessions/" + fork.SessionID + "/context"}); r.status != 404 || !strings.Contains(r.Error.Message, "has no turn yet") {
+	if r := s.get(t, call{path: "sessions/" + fork.SessionID + "/context"}); r.status != 404 || !strings.Contains(r.Error.Message,
+		"has no turn yet") {
 		t.Errorf("a fork without a turn: %d %s", r.status, r.text)
 	}
-	dbtest.Tamper(t, s.Pool, `UPDATE events SET data = replace(data::text, 'Look.', 'Lock.')::json WHERE session_id = $1 AND kind = 'reply'`, id)
+	dbtest.Tamper(t, s.Pool,
+		`UPDATE events SET data = replace(data::text, 'Look.', 'Lock.')::json WHERE session_id = $1 AND kind = 'reply'`, id)
 	if c := get("?turn=2"); c.Matches || c.Erased || !strings.Contains(c.Request.Messages[1].Text, "Lock.") {
 		t.Errorf("a changed row: %+v", c)
 	}

@@ -51,7 +51,8 @@ func TestDocumentNamesEveryProtocol(t *testing.T) {
 		maps.Copy(all, routes)
 	}
 	for path := range all {
-		alias := strings.HasPrefix(path, "/v1") || path == "/a2a/" || slices.Contains([]string{"/openai", "/openai/", "/openai/v1", "/openai/v1/"}, path)
+		alias := strings.HasPrefix(path, "/v1") || path == "/a2a/" || slices.Contains([]string{"/openai", "/openai/", "/openai/v1",
+			"/openai/v1/"}, path)
 		if !alias { // other names of the same operations, and paths without one
 			served[strings.ReplaceAll(path, "...}", "}")] = true
 		}
@@ -91,14 +92,16 @@ func TestDocumentNeedsNothing(t *testing.T) {
 		t.Errorf("%d, ETag %s", first.status, etag)
 	}
 	for _, match := range []string{etag, "W/" + etag, `"x", ` + etag, "*"} {
-		if r := s.get(t, call{path: "/api/v1/openapi", key: "-", header: []string{"If-None-Match", match}}); r.status != 304 || r.text != "" || r.header.Get("ETag") != etag {
+		if r := s.get(t, call{path: "/api/v1/openapi", key: "-", header: []string{"If-None-Match", match}}); r.status != 304 ||
+			r.text != "" || r.header.Get("ETag") != etag {
 			t.Errorf("If-None-Match %s: %d", match, r.status)
 		}
 	}
 	if r := s.get(t, call{path: "/api/v1/openapi", key: "-", header: []string{"If-None-Match", `"x"`}}); r.status != 200 {
 		t.Errorf("another ETag: %d", r.status)
 	}
-	if r := s.get(t, call{method: "HEAD", path: "/api/v1/openapi", key: "-"}); r.status != 200 || r.text != "" || r.header.Get("ETag") != etag {
+	if r := s.get(t, call{method: "HEAD", path: "/api/v1/openapi", key: "-"}); r.status != 200 || r.text != "" ||
+		r.header.Get("ETag") != etag {
 		t.Errorf("HEAD: %d", r.status)
 	}
 }
@@ -151,7 +154,8 @@ func TestServerAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	var doc struct{ Servers []struct{ URL string } }
-	if err := json.Unmarshal([]byte(s.get(t, call{path: "/api/v1/openapi", key: "-"}).text), &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != "/" {
+	if err := json.Unmarshal([]byte(s.get(t, call{path: "/api/v1/openapi", key: "-"}).text), &doc); err != nil || len(doc.Servers) != 1 ||
+		doc.Servers[0].URL != "/" {
 		t.Errorf("%+v, %v", doc, err)
 	}
 }

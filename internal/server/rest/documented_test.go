@@ -28,12 +28,16 @@ import (
 // enforced are the limits that are the same for every workspace, with the enforced values.
 var enforced = map[string]int{
 	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as in net/http
-	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": request.MaxBody, "body_depth": request.MaxDepth, "body_seconds": ceilSeconds(request.BodyTime),
+	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": request.MaxBody, "body_depth": request.MaxDepth,
+	"body_seconds": ceilSeconds(request.BodyTime),
 	"body_members": request.MaxMembers, "body_values": request.MaxValues,
-	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey, "violations": request.MaxViolations, "page_items": request.MaxPage,
-	"command_characters": request.MaxCommand, "caller_id_bytes": request.MaxCallerID, "skill_name_characters": request.MaxName, "skill_input_bytes": request.MaxInput,
+	"request_id_characters": server.MaxRequestID, "idempotency_key_characters": request.MaxIdempotencyKey,
+	"violations": request.MaxViolations, "page_items": request.MaxPage,
+	"command_characters": request.MaxCommand, "caller_id_bytes": request.MaxCallerID, "skill_name_characters": request.MaxName,
+	"skill_input_bytes":     request.MaxInput,
 	"response_schema_bytes": request.MaxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": request.MaxSecrets,
-	"secret_name_characters": request.MaxName, "secret_value_bytes": vault.MaxValue, "secret_value_least_bytes": vault.MinValue, "max_response_seconds": request.MaxResponseSeconds, "max_turns": request.MaxTurns,
+	"secret_name_characters": request.MaxName, "secret_value_bytes": vault.MaxValue, "secret_value_least_bytes": vault.MinValue,
+	"max_response_seconds": request.MaxResponseSeconds, "max_turns": request.MaxTurns,
 	"max_cost_usd": request.MaxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": request.MaxReason,
 	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": request.MaxAttachments, "attached_text_bytes": filestore.ReadText,
 	"attached_image_bytes": filestore.ReadImage, "attached_images_bytes": filestore.ReadImages, "file_bytes": filestore.MaxSize,
@@ -41,9 +45,11 @@ var enforced = map[string]int{
 	"file_fetch_seconds": ceilSeconds(filestore.FetchTime), "file_fetch_redirects": filestore.FetchRedirects,
 	"tools": request.MaxTools, "tool_name_characters": request.MaxToolName, "tool_description_characters": request.MaxToolDescription,
 	"tool_definitions_bytes": request.MaxToolDefinitions, "tool_output_bytes": request.MaxToolOutput,
-	"tool_servers": toolset.MaxServers, "own_tools": toolset.MaxTools, "own_tool_description_characters": toolset.MaxDescription, "own_tool_schema_bytes": toolset.MaxSchema,
-	"own_tool_seconds": ceilSeconds(toolset.MaxTimeout), "own_tool_answer_bytes": httptool.MaxAnswer, "openapi_document_bytes": toolapi.MaxDocument,
-	"workspace_fetches": filestore.MaxFetching, "turn_files": filestore.MaxProduced, "download_items": filestore.MaxDownloads,
+	"tool_servers": toolset.MaxServers, "own_tools": toolset.MaxTools, "own_tool_description_characters": toolset.MaxDescription,
+	"own_tool_schema_bytes": toolset.MaxSchema,
+	"own_tool_seconds":      ceilSeconds(toolset.MaxTimeout), "own_tool_answer_bytes": httptool.MaxAnswer,
+	"openapi_document_bytes": toolapi.MaxDocument,
+	"workspace_fetches":      filestore.MaxFetching, "turn_files": filestore.MaxProduced, "download_items": filestore.MaxDownloads,
 	"callback_url_bytes": egress.MaxURL, "callback_metadata_pairs": callback.MaxMetadata,
 	"callback_metadata_key_characters": callback.MaxMetadataKey, "callback_metadata_value_characters": callback.MaxMetadataValue,
 	"callback_attempts": callback.Attempts, "callback_attempt_seconds": ceilSeconds(callback.AnswerTime),
@@ -56,7 +62,8 @@ var enforced = map[string]int{
 // a request.
 var twice = map[string][2]int{
 	"skill input": {request.MaxInput, skill.MaxInput}, "response_schema": {request.MaxSchema, schema.MaxSize},
-	"attachments": {request.MaxAttachments, filestore.MaxAttached}, "url": {request.MaxURL, egress.MaxURL}, "pattern": {request.MaxPattern, permission.MaxPattern},
+	"attachments": {request.MaxAttachments, filestore.MaxAttached}, "url": {request.MaxURL, egress.MaxURL}, "pattern": {request.MaxPattern,
+		permission.MaxPattern},
 }
 
 // TestDocumentedLimits checks that x-limits lists every enforced limit with its value.

@@ -20,7 +20,8 @@ func TestEffortOfAMessage(t *testing.T) {
 	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{CallerParameters: new(false)}); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "x", `"effort":"high"`)}); r.status != http.StatusBadRequest ||
+	if r := s.get(t, call{method: http.MethodPost, path: "messages",
+		body: body(t, "x", `"effort":"high"`)}); r.status != http.StatusBadRequest ||
 		!strings.Contains(r.text, `"param":"/effort"`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}

@@ -30,7 +30,8 @@ func TestInputsReachTheModelAlone(t *testing.T) {
 	decode(t, []byte(r.text), &a)
 	s.callbackBody(t, message+`,"callback":"`+hookURL+`"}`)
 	seen += string(wait.Receive(t, "a request at the hook", h.got).raw)
-	seen += s.get(t, call{path: "sessions"}).text + s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}).text + s.get(t, call{path: "callbacks"}).text
+	seen += s.get(t, call{path: "sessions"}).text + s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}).text + s.get(t,
+		call{path: "callbacks"}).text
 	if strings.Contains(seen, "c4n4ry") || strings.Count(seen, "/monthly-report (month)") < 2 {
 		t.Errorf("%s", seen)
 	}
@@ -40,8 +41,10 @@ func TestInputsReachTheModelAlone(t *testing.T) {
 	}
 	for _, q := range requests {
 		asked := string(q.Body)
-		if !strings.Contains(asked, "Write the report of the month.") || strings.Count(asked, "c4n4ry") != 1 || !strings.Contains(asked, "inputs") ||
-			!strings.Contains(asked, `STRIPE_KEY`) || strings.Contains(asked, "c4n4ry </inputs>") || strings.Contains(asked, `/monthly-report (month)`) {
+		if !strings.Contains(asked, "Write the report of the month.") || strings.Count(asked, "c4n4ry") != 1 ||
+			!strings.Contains(asked, "inputs") ||
+			!strings.Contains(asked, `STRIPE_KEY`) || strings.Contains(asked, "c4n4ry </inputs>") ||
+			strings.Contains(asked, `/monthly-report (month)`) {
 			t.Errorf("the model received %s", asked)
 		}
 	}
@@ -67,7 +70,8 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 	s.push(t, report)
 	s.register(t, "STRIPE_KEY")
 	const canary = "c4n4ry-sup3r-s3cr3t"
-	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: "GITHUB_TOKEN", Hosts: []string{"api.github.com"}, Value: vault.NewValue([]byte(canary))}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: "GITHUB_TOKEN", Hosts: []string{"api.github.com"},
+		Value: vault.NewValue([]byte(canary))}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	for name, message := range map[string]string{
@@ -77,7 +81,8 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 		"skill":    `{"skill":"monthly-report","input":{"month":"x"},"secret_input":["AWS_KEY"]}`,
 	} {
 		r := s.get(t, call{method: "POST", path: "messages", body: message})
-		if r.status != 400 || r.Error.Code != "UNKNOWN_SECRET" || r.Error.Param != "secret_input" || !strings.Contains(r.text, `"available_keys":["GITHUB_TOKEN","STRIPE_KEY"]`) ||
+		if r.status != 400 || r.Error.Code != "UNKNOWN_SECRET" || r.Error.Param != "secret_input" ||
+			!strings.Contains(r.text, `"available_keys":["GITHUB_TOKEN","STRIPE_KEY"]`) ||
 			strings.Contains(r.text, canary) || strings.Contains(r.text, "api.github.com") {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
@@ -89,7 +94,8 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 		t.Errorf("known names: %s", got)
 	}
 	_, foreign := s.Another(t)
-	other := call{method: "POST", path: "/api/v1/workspaces/another/messages", key: foreign, body: body(t, "x", `"secret_input":["STRIPE_KEY"]`)}
+	other := call{method: "POST", path: "/api/v1/workspaces/another/messages", key: foreign,
+		body: body(t, "x", `"secret_input":["STRIPE_KEY"]`)}
 	if r := s.get(t, other); r.Error.Code != "UNKNOWN_SECRET" || strings.Contains(r.text, "GITHUB_TOKEN") {
 		t.Errorf("another workspace: %d %s", r.status, r.text)
 	}
@@ -104,7 +110,8 @@ func TestStreamAndCallback(t *testing.T) {
 	if got := names(frames); got != "open text usage done" {
 		t.Errorf("%s", got)
 	}
-	if told := wait.Receive(t, "a request at the hook", h.got); told.Type != "turn.completed" || told.Data.Seq != seq(t, frames[len(frames)-1]) || told.Data.SessionID != sessionOf(t, frames[0]) {
+	if told := wait.Receive(t, "a request at the hook", h.got); told.Type != "turn.completed" ||
+		told.Data.Seq != seq(t, frames[len(frames)-1]) || told.Data.SessionID != sessionOf(t, frames[0]) {
 		t.Errorf("%s", told.raw)
 	}
 }

@@ -46,7 +46,8 @@ func (broken) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, er
 // failures may succeed on a retry.
 func TestEveryFailureHasItsCode(t *testing.T) {
 	t.Parallel()
-	costly := &modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "c", Tool: "look", Input: `{"at":"a"}`}}, Usage: &model.Usage{InputTokens: 1_000_000, OutputTokens: 1}}}}
+	costly := &modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "c", Tool: "look", Input: `{"at":"a"}`}},
+		Usage: &model.Usage{InputTokens: 1_000_000, OutputTokens: 1}}}}
 	wrong := `"response_schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`
 	for code, c := range map[event.Code]struct {
 		command string
@@ -78,7 +79,8 @@ func TestEveryFailureHasItsCode(t *testing.T) {
 			if a.Success || a.Output != nil || a.Error == nil || *a.Error != string(code) || strings.Contains(r.text, "structured_result") {
 				t.Errorf("blocking: %s", r.text)
 			}
-			if list := s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}); !strings.Contains(list.text, `"status":"failed"`) || !strings.Contains(list.text, fmt.Sprintf(`"error":%q`, code)) {
+			if list := s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}); !strings.Contains(list.text, `"status":"failed"`) ||
+				!strings.Contains(list.text, fmt.Sprintf(`"error":%q`, code)) {
 				t.Errorf("the list: %s", list.text)
 			}
 		})
@@ -89,7 +91,8 @@ func TestEveryFailureHasItsCode(t *testing.T) {
 func (s *service) failed(t *testing.T, frames []frame, code event.Code) {
 	t.Helper()
 	all := names(frames)
-	if !strings.HasSuffix(all, " error done") || strings.Count(all, "done") != 1 || strings.Count(all, "error") != 1 || strings.Contains(all, "structured") {
+	if !strings.HasSuffix(all, " error done") || strings.Count(all, "done") != 1 || strings.Count(all, "error") != 1 ||
+		strings.Contains(all, "structured") {
 		t.Fatalf("%s", all)
 	}
 	var data struct {
@@ -100,7 +103,8 @@ func (s *service) failed(t *testing.T, frames []frame, code event.Code) {
 	if err := json.Unmarshal([]byte(frames[len(frames)-2].data), &data); err != nil {
 		t.Fatal(err)
 	}
-	if data.V != 1 || data.Code != string(code) || data.Recoverable == nil || *data.Recoverable != code.Recoverable() || data.Message == "" || strings.Contains(data.Message, "plan") {
+	if data.V != 1 || data.Code != string(code) || data.Recoverable == nil || *data.Recoverable != code.Recoverable() ||
+		data.Message == "" || strings.Contains(data.Message, "plan") {
 		t.Errorf("%s", frames[len(frames)-2].data)
 	}
 }
@@ -123,7 +127,8 @@ func TestTurnsThatCannotRunEnd(t *testing.T) {
 			if _, err := s.pool.Exec(t.Context(), spoil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.pool.Exec(t.Context(), `UPDATE sessions SET last_ord = (SELECT max(ord) FROM events WHERE session_id = id), last_seq = (SELECT max(seq) FROM events WHERE session_id = id)`); err != nil {
+			if _, err := s.pool.Exec(t.Context(), `UPDATE sessions SET last_ord = (SELECT max(ord) FROM events WHERE session_id = id), `+
+				`last_seq = (SELECT max(seq) FROM events WHERE session_id = id)`); err != nil {
 				t.Fatal(err)
 			}
 			s.replica(t, nil)
@@ -143,10 +148,12 @@ func TestLimitsAreNotRaised(t *testing.T) {
 		t.Errorf("a new workspace has %d seconds and %d model calls", w.MaxResponseSeconds, w.MaxTurns)
 	}
 	s.limit(t, workspace.Change{MaxTurns: new(1), MaxResponseSeconds: new(1)})
-	if a, r := s.ask(t, body(t, "@call look {\"at\":\"a\"}\n@text 1 delta", `"stream":false`, `"limits":{"max_turns":200}`)); a.Error == nil || *a.Error != "max_turns_exceeded" {
+	if a, r := s.ask(t, body(t, "@call look {\"at\":\"a\"}\n@text 1 delta", `"stream":false`,
+		`"limits":{"max_turns":200}`)); a.Error == nil || *a.Error != "max_turns_exceeded" {
 		t.Errorf("%s", r.text)
 	}
-	if a, r := s.ask(t, body(t, "@wait 1h", `"stream":false`, `"limits":{"max_response_seconds":3600}`)); a.Error == nil || *a.Error != "timed_out" {
+	if a, r := s.ask(t, body(t, "@wait 1h", `"stream":false`, `"limits":{"max_response_seconds":3600}`)); a.Error == nil ||
+		*a.Error != "timed_out" {
 		t.Errorf("%s", r.text)
 	}
 }

@@ -72,11 +72,13 @@ func (s *service) everywhere(t *testing.T, value string) string {
 	word, v := value[:26], quoted(t, value)
 	file := s.download(t, word+".txt", value)
 	command := strings.Join([]string{"@say " + value, "@call gate " + `{"n":` + v + `}`, "@call look " + `{"at":` + v + `}`,
-		"@call attach_file " + fmt.Sprintf(`{"filename":"%s.txt","content":%s}`, word, v), "@text 300 deltas of 40 bytes", `@structured {"a":` + v + "}"}, "\n")
-	st := s.open(t, call{method: "POST", path: "messages", header: []string{"Idempotency-Key", value}, body: body(t, command, `"stream":true`, `"caller_id":`+v,
-		`"attachments":[{"file_id":"`+file.FileID+`"},{"file_id":"`+uuid.NewString()+`"}]`,
-		`"response_schema":{"type":"object","description":`+v+`,"properties":{"a":{"type":"string"}}}`,
-		`"callback":{"url":"https://hook.invalid/`+url.PathEscape(value)+`","metadata":{"about":`+v+`}}`)})
+		"@call attach_file " + fmt.Sprintf(`{"filename":"%s.txt","content":%s}`, word, v), "@text 300 deltas of 40 bytes",
+		`@structured {"a":` + v + "}"}, "\n")
+	st := s.open(t, call{method: "POST", path: "messages", header: []string{"Idempotency-Key", value},
+		body: body(t, command, `"stream":true`, `"caller_id":`+v,
+			`"attachments":[{"file_id":"`+file.FileID+`"},{"file_id":"`+uuid.NewString()+`"}]`,
+			`"response_schema":{"type":"object","description":`+v+`,"properties":{"a":{"type":"string"}}}`,
+			`"callback":{"url":"https://hook.invalid/`+url.PathEscape(value)+`","metadata":{"about":`+v+`}}`)})
 	var id string
 	for f, ok := st.next(); ok; f, ok = st.next() {
 		switch f.event {
@@ -91,7 +93,8 @@ func (s *service) everywhere(t *testing.T, value string) string {
 			if q.Operations[0].Tool == "gate" {
 				answer = `{"decision":"deny","reason":` + v + `}`
 			}
-			if r := s.get(t, call{method: "POST", path: q.DecideURL, body: answer, header: []string{"Idempotency-Key", value + q.ApprovalID}}); r.status != 200 {
+			if r := s.get(t, call{method: "POST", path: q.DecideURL, body: answer, header: []string{"Idempotency-Key",
+				value + q.ApprovalID}}); r.status != 200 {
 				t.Fatal(r.text)
 			}
 		}
@@ -109,7 +112,8 @@ func (s *service) work(t *testing.T, session, name, content string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	f, err := workdir.New(s.pool, workdir.Options{}).Restore(t.Context(), workdir.Claim{Workspace: ws, Session: uuid.MustParse(session), Epoch: 1}, dir)
+	f, err := workdir.New(s.pool, workdir.Options{}).Restore(t.Context(), workdir.Claim{Workspace: ws, Session: uuid.MustParse(session),
+		Epoch: 1}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,9 @@ func TestErasingLeavesNothing(t *testing.T) {
 	s.exec(t, `ANALYZE`)                                                              // samples of the current rows
 
 	before := s.tables(t, value[:26])
-	if want := strings.Fields("approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns work_chunks work_files"); !slices.Equal(before, want) {
+	if want := strings.Fields(
+		"approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns " +
+			"work_chunks work_files"); !slices.Equal(before, want) {
 		t.Errorf("the word is in %v, want %v", before, want)
 	}
 	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {

@@ -37,7 +37,8 @@ func TestMistakesTellNothing(t *testing.T) {
 	}
 	for _, c := range []call{{path: "/readyz", key: "-"}, {path: "sessions"}} {
 		r := s.get(t, c)
-		if r.status != 500 || r.Error.Code != "INTERNAL" || r.Error.Type != "api_error" || r.Error.Message != "Internal error." || strings.Contains(r.text, "title") {
+		if r.status != 500 || r.Error.Code != "INTERNAL" || r.Error.Type != "api_error" || r.Error.Message != "Internal error." ||
+			strings.Contains(r.text, "title") {
 			t.Errorf("%s: %d %s", c.path, r.status, r.text)
 		}
 	}
@@ -86,7 +87,8 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	for _, c := range []call{{path: "sessions"}, {method: "POST", path: "messages", body: body(t, "@text 1 delta")}} {
 		r := s.get(t, c)
-		if r.status != 503 || r.Error.Code != "UNAVAILABLE" || strings.Contains(r.Error.Message, "may have taken effect") != (c.method == "POST") {
+		if r.status != 503 || r.Error.Code != "UNAVAILABLE" || strings.Contains(r.Error.Message,
+			"may have taken effect") != (c.method == "POST") {
 			t.Errorf("%s: %d %s", c.path, r.status, r.text)
 		}
 	}

@@ -22,7 +22,8 @@ func TestFeedbackIsPartOfTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "sessions/" + id + "/turns/" + messages[1].TurnID + "/feedback"
-	for body, want := range map[string]int{`{"rating":"good"}`: 200, `{"rating":"fine"}`: 400, `{"note":"x"}`: 400, `{"rating":"good","stars":5}`: 400} {
+	for body, want := range map[string]int{`{"rating":"good"}`: 200, `{"rating":"fine"}`: 400, `{"note":"x"}`: 400,
+		`{"rating":"good","stars":5}`: 400} {
 		if r := s.get(t, call{method: "POST", path: path, body: body}); r.status != want {
 			t.Errorf("%s: %d %s", body, r.status, r.text)
 		}
@@ -50,7 +51,8 @@ func TestFeedbackIsPartOfTheLog(t *testing.T) {
 	if err := json.Unmarshal(s.get(t, call{path: "sessions/" + session + "/messages"}).Data, &messages); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.get(t, call{method: "POST", path: "sessions/" + session + "/turns/" + messages[1].TurnID + "/feedback", body: `{"rating":"good"}`}); r.status != 409 || r.Error.Turn["events_url"] == nil {
+	if r := s.get(t, call{method: "POST", path: "sessions/" + session + "/turns/" + messages[1].TurnID + "/feedback",
+		body: `{"rating":"good"}`}); r.status != 409 || r.Error.Turn["events_url"] == nil {
 		t.Errorf("a running turn: %d %s", r.status, r.text)
 	}
 	s.Gate.Leave <- struct{}{}

@@ -64,7 +64,8 @@ func (s *service) ticket(t testing.TB, name string, size int) ticket {
 // put sends bytes to a signed address, without a key.
 func (s *service) put(t testing.TB, url, body string, header ...string) reply {
 	t.Helper()
-	return s.get(t, call{method: "PUT", path: strings.TrimPrefix(url, s.URL), key: "-", body: body, header: append([]string{"Content-Type", "text/plain"}, header...)})
+	return s.get(t, call{method: "PUT", path: strings.TrimPrefix(url, s.URL), key: "-", body: body,
+		header: append([]string{"Content-Type", "text/plain"}, header...)})
 }
 
 // download uploads a file with this content and returns a fresh address for it.
@@ -97,7 +98,8 @@ func TestAFileGoesInAndOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	tk := s.ticket(t, `../"Grüße";.txt`, 5)
-	if tk.Status != "pending" || tk.Upload.Method != "PUT" || tk.MaxSize != 26214400 || !strings.HasPrefix(tk.Upload.URL, s.URL+"/api/v1/workspaces/") {
+	if tk.Status != "pending" || tk.Upload.Method != "PUT" || tk.MaxSize != 26214400 || !strings.HasPrefix(tk.Upload.URL,
+		s.URL+"/api/v1/workspaces/") {
 		t.Errorf("%+v", tk)
 	}
 	sum := sha256.Sum256([]byte("Hello"))
@@ -113,15 +115,19 @@ func TestAFileGoesInAndOut(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.text)
 	}
 	d := s.downloadOf(t, tk.FileID)
-	if left := time.Until(d.ExpiresAt); d.Size != 5 || d.MIME != "text/plain" || left > 7*24*time.Hour || left < 7*24*time.Hour-time.Minute || !strings.HasPrefix(d.DownloadURL, s.URL) {
+	if left := time.Until(d.ExpiresAt); d.Size != 5 || d.MIME != "text/plain" || left > 7*24*time.Hour ||
+		left < 7*24*time.Hour-time.Minute || !strings.HasPrefix(d.DownloadURL, s.URL) {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{"GET", "HEAD"} {
 		r := s.get(t, call{method: method, path: strings.TrimPrefix(d.DownloadURL, s.URL), key: "-"})
 		disposition, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
-		if r.status != 200 || r.text != map[string]string{"GET": "Hello"}[method] || r.header.Get("Content-Length") != "5" || r.header.Get("Content-Type") != "text/plain" ||
-			err != nil || disposition != "attachment" || params["filename"] != "_Grüße_;.txt" || r.header.Get("ETag") != `"`+hex.EncodeToString(sum[:])+`"` ||
-			r.header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || r.header.Get("Set-Cookie") != "" || r.header.Get("Last-Modified") == "" {
+		if r.status != 200 || r.text != map[string]string{"GET": "Hello"}[method] || r.header.Get("Content-Length") != "5" ||
+			r.header.Get("Content-Type") != "text/plain" ||
+			err != nil || disposition != "attachment" || params["filename"] != "_Grüße_;.txt" ||
+			r.header.Get("ETag") != `"`+hex.EncodeToString(sum[:])+`"` ||
+			r.header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || r.header.Get("Set-Cookie") != "" ||
+			r.header.Get("Last-Modified") == "" {
 			t.Errorf("%s: %d %q %v", method, r.status, r.text, r.header)
 		}
 	}
@@ -162,7 +168,8 @@ func TestRangesOfAFile(t *testing.T) {
 		if want := fmt.Sprintf("bytes %d-%d/%d", c.from, c.to-1, n); r.status == 206 && r.header.Get("Content-Range") != want {
 			t.Errorf("%v: %s, want %s", c.header, r.header.Get("Content-Range"), want)
 		}
-		if r.status == 416 && (r.Error.Code != "RANGE_NOT_SATISFIABLE" || r.header.Get("Content-Disposition") != "" || r.header.Get("Cache-Control") != "no-store") {
+		if r.status == 416 && (r.Error.Code != "RANGE_NOT_SATISFIABLE" || r.header.Get("Content-Disposition") != "" ||
+			r.header.Get("Cache-Control") != "no-store") {
 			t.Errorf("%v: %s %v", c.header, r.text, r.header)
 		}
 	}
@@ -234,9 +241,12 @@ func TestATicketsRequestIsChecked(t *testing.T) {
 		{`{"filename":"a.txt","mime":"text/plain","size":5,"sha256":"` + sum + `"}`, writer, 201, ""},
 		{`{}`, writer, 400, "/filename required, /mime required, /size required"},
 		{`{"filename":"a.txt","origin_url":"https://x"}`, writer, 400, "INVALID_ORIGIN_URL"},
-		{`{"filename":"","mime":" ","size":-1,"sha256":"x","orgin_url":"x"}`, writer, 400, "/filename min_length, /mime min_length, /size minimum, /sha256 format, /orgin_url unknown"},
-		{`{"filename":1,"mime":1,"size":"1","sha256":1,"origin_url":1}`, writer, 400, "/filename type, /mime type, /size type, /sha256 type, /origin_url type"},
-		{`{"filename":"` + strings.Repeat("é", 1001) + `","mime":"` + strings.Repeat("x", 128) + `","size":1.5}`, writer, 400, "/filename max_length, /mime max_length, /size type"},
+		{`{"filename":"","mime":" ","size":-1,"sha256":"x","orgin_url":"x"}`, writer, 400,
+			"/filename min_length, /mime min_length, /size minimum, /sha256 format, /orgin_url unknown"},
+		{`{"filename":1,"mime":1,"size":"1","sha256":1,"origin_url":1}`, writer, 400,
+			"/filename type, /mime type, /size type, /sha256 type, /origin_url type"},
+		{`{"filename":"` + strings.Repeat("é", 1001) + `","mime":"` + strings.Repeat("x", 128) + `","size":1.5}`, writer, 400,
+			"/filename max_length, /mime max_length, /size type"},
 		{`{"filename":"` + strings.Repeat("é", 1000) + `","mime":"text/plain","size":5}`, writer, 201, ""},
 		{`{"filename":"a.txt","mime":"text","size":5}`, writer, 400, "/mime format"},
 		{`{"filename":"a.txt","mime":"text/plain","size":26214401}`, writer, 413, "FILE_TOO_LARGE"},
@@ -279,9 +289,11 @@ func TestATicketsRequestIsChecked(t *testing.T) {
 func TestATicketIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	c := call{method: "POST", path: "files", body: `{"filename":"a.txt","mime":"text/plain","size":5}`, header: []string{"Idempotency-Key", "one"}}
+	c := call{method: "POST", path: "files", body: `{"filename":"a.txt","mime":"text/plain","size":5}`,
+		header: []string{"Idempotency-Key", "one"}}
 	first, again := s.get(t, c), s.get(t, c)
-	if first.status != 201 || again.status != 201 || first.text != again.text || first.header.Get("Idempotent-Replayed") != "" || again.header.Get("Idempotent-Replayed") != "true" {
+	if first.status != 201 || again.status != 201 || first.text != again.text || first.header.Get("Idempotent-Replayed") != "" ||
+		again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%d %s\n%d %s", first.status, first.text, again.status, again.text)
 	}
 	c.body = strings.Replace(c.body, "5", "6", 1)
@@ -310,7 +322,8 @@ func TestWrongBytesAreRefused(t *testing.T) {
 			if r := s.put(t, tk.Upload.URL, "Hello"); r.status != 422 {
 				t.Errorf("%s, then right: %d", body, r.status)
 			}
-			if r := s.get(t, call{method: "POST", path: "files/download", body: fmt.Sprintf(`{"file_id":%q}`, tk.FileID)}); r.status != 404 || r.Error.Code != "FILE_NOT_FOUND" {
+			if r := s.get(t, call{method: "POST", path: "files/download", body: fmt.Sprintf(`{"file_id":%q}`,
+				tk.FileID)}); r.status != 404 || r.Error.Code != "FILE_NOT_FOUND" {
 				t.Errorf("%d %s", r.status, r.text)
 			}
 		}
@@ -323,7 +336,8 @@ func TestProducedFilesAreFound(t *testing.T) {
 	id := uuid.MustParse(sessionOf(t, s.say(t, "@text 1 delta").rest()[0]))
 	one, two := uuid.New(), uuid.New()
 	for i, turn := range []uuid.UUID{one, one, two} {
-		if _, err := s.Files.Produce(t.Context(), s.Workspace.ID, id, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "", strings.NewReader("Hello")); err != nil {
+		if _, err := s.Files.Produce(t.Context(), s.Workspace.ID, id, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "",
+			strings.NewReader("Hello")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -359,7 +373,8 @@ func TestProducedFilesAreFound(t *testing.T) {
 	if err := json.Unmarshal([]byte(page.text), &next); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.get(t, call{path: "files?direction=out&limit=2&cursor=" + next.Cursor}); r.status != 200 || strings.Count(r.text, `"file_id"`) != 1 {
+	if r := s.get(t, call{path: "files?direction=out&limit=2&cursor=" + next.Cursor}); r.status != 200 ||
+		strings.Count(r.text, `"file_id"`) != 1 {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{path: "files?cursor=" + next.Cursor}); r.status != 400 || r.Error.Code != "INVALID_CURSOR" {

@@ -68,7 +68,8 @@ func (s *service) replica(t testing.TB, changeTurns func(*turn.Config)) *service
 }
 
 // process starts a process on the database of a pool.
-func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change func(*server.Config), changeTurns func(*turn.Config)) *service {
+func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change func(*server.Config),
+	changeTurns func(*turn.Config)) *service {
 	t.Helper()
 	slow.Test(t, "runs a server", quick...)
 	s := &service{pool: pool, link: &link{}}

@@ -38,7 +38,8 @@ func TestForkOverTheAPI(t *testing.T) {
 	if _, r := fork(fmt.Sprintf(`{"seq":%d}`, end), "Idempotency-Key", "one"); r.status != 422 {
 		t.Errorf("another request under the key: %d %s", r.status, r.text)
 	}
-	if other, _ := fork(fmt.Sprintf(`{"seq":%d}`, end)); other.ForkedFrom == nil || other.ForkedFrom.Seq != end || other.SessionID == first.SessionID {
+	if other, _ := fork(fmt.Sprintf(`{"seq":%d}`, end)); other.ForkedFrom == nil || other.ForkedFrom.Seq != end ||
+		other.SessionID == first.SessionID {
 		t.Errorf("a fork at the end: %+v", other)
 	}
 	for body, code := range map[string]string{`{"seq":0}`: "INVALID_CURSOR", fmt.Sprintf(`{"seq":%d}`, end+1): "INVALID_CURSOR",
@@ -71,17 +72,20 @@ func TestForkOverTheAPI(t *testing.T) {
 	if got := texts(fmt.Sprint("?as_of_seq=", end)); len(got) != 2 {
 		t.Errorf("as of %d: %s", end, got)
 	}
-	for query, code := range map[string]string{"?as_of_seq=x": "INVALID_CURSOR", "?as_of_seq=01": "INVALID_CURSOR", "?as_of_seq=": "INVALID_CURSOR",
+	for query, code := range map[string]string{"?as_of_seq=x": "INVALID_CURSOR", "?as_of_seq=01": "INVALID_CURSOR",
+		"?as_of_seq=":              "INVALID_CURSOR",
 		"?as_of_seq=1&as_of_seq=2": "INVALID_CURSOR", "?as_of_seq=9223372036854775807": "INVALID_CURSOR", "?as_of=1": "INVALID_REQUEST"} {
 		if r := s.get(t, call{path: "sessions/" + id + "/messages" + query}); r.status != 400 || r.Error.Code != code {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
 	}
 	wrong := s.get(t, call{path: "sessions/" + id + "/messages?as_of_seq=1.5"})
-	if want := `as_of_seq "1.5" is not the id of an event.`; wrong.status != 400 || wrong.Error.Code != "INVALID_CURSOR" || !strings.Contains(wrong.Error.Message, want) {
+	if want := `as_of_seq "1.5" is not the id of an event.`; wrong.status != 400 || wrong.Error.Code != "INVALID_CURSOR" ||
+		!strings.Contains(wrong.Error.Message, want) {
 		t.Errorf("%d %s", wrong.status, wrong.text)
 	}
-	if r := s.get(t, call{path: "sessions/" + first.SessionID.String() + "/events?replay=all"}); strings.Contains(r.text, "One.") || !strings.Contains(r.text, "Two.") {
+	if r := s.get(t, call{path: "sessions/" + first.SessionID.String() + "/events?replay=all"}); strings.Contains(r.text, "One.") ||
+		!strings.Contains(r.text, "Two.") {
 		t.Errorf("the stream of the fork: %s", r.text)
 	}
 	if r := s.get(t, call{path: "sessions"}); !strings.Contains(r.text, `"forked_from":{"session_id":"`+id+`"`) {
@@ -90,7 +94,8 @@ func TestForkOverTheAPI(t *testing.T) {
 	if owns, err := s.Sessions.IsOwner(t.Context(), s.Workspace.ID, first.SessionID, s.Key[4:12]); err != nil || !owns {
 		t.Errorf("the key that made the fork owns it: %t, %v", owns, err)
 	}
-	if r := s.get(t, call{method: "POST", path: "sessions/" + uuid.NewString() + "/fork", body: `{}`}); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" {
+	if r := s.get(t, call{method: "POST", path: "sessions/" + uuid.NewString() + "/fork", body: `{}`}); r.status != 404 ||
+		r.Error.Code != "SESSION_NOT_FOUND" {
 		t.Errorf("an unknown session: %d %s", r.status, r.text)
 	}
 }

@@ -42,7 +42,8 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 		} {
 			op.header = c.header
 			r := s.get(t, op)
-			if r.status != 401 || r.Error.Code != c.code || r.Error.Type != "authentication_error" || r.header.Get("WWW-Authenticate") != c.challenge {
+			if r.status != 401 || r.Error.Code != c.code || r.Error.Type != "authentication_error" ||
+				r.header.Get("WWW-Authenticate") != c.challenge {
 				t.Errorf("%s %s, %s: %d %s, %q", op.method, op.path, name, r.status, r.text, r.header.Get("WWW-Authenticate"))
 			}
 		}
@@ -97,7 +98,8 @@ func (s *service) principals(t *testing.T) []principal {
 	if err := s.Keys.Revoke(ctx, s.Workspace.ID, dead[4:12]); err != nil {
 		t.Fatal(err)
 	}
-	_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: apikey.All, Life: new(-time.Second)})
+	_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: apikey.All,
+		Life: new(-time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,8 @@ func TestGuard(t *testing.T) {
 			}
 			c := op.call("demo", nothing())
 			c.key = p.key
-			if r := s.get(t, c); r.status == 401 || r.status == 403 || op.namesWorkspace() && r.Error.Code == "WORKSPACE_NOT_FOUND" || r.header.Get("RateLimit") == "" {
+			if r := s.get(t, c); r.status == 401 || r.status == 403 || op.namesWorkspace() && r.Error.Code == "WORKSPACE_NOT_FOUND" ||
+				r.header.Get("RateLimit") == "" {
 				t.Errorf("%s with %s: %d %s", op, p.name, r.status, r.text)
 			}
 		}
@@ -191,20 +194,30 @@ func TestGuard(t *testing.T) {
 func TestScopesOpenTheseOperations(t *testing.T) {
 	t.Parallel()
 	const files = "downloadFiles getFile listFiles listTools"
-	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace listAgentVersions listAgents " +
-		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listModelProviders listSkillChanges listSkills listToolServers previewPattern"
-	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration connectToolServer createAgent deleteAgent deleteAgentDraft deleteConnection deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
-		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testModel testOwnTool updateOwnTool updateToolServer"
-	const administers = "createKey deleteBudget deleteCredential deleteModelProvider eraseSession getCallbackSecret getContext getKey getWebhookToken listAdminLog listErasures listKeys " +
-		"pauseWorkspace putBudget putCredential putModelProvider resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
-	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask a2aListPushConfigs a2aListTasks " +
+	const reads = "diffAgent getAgent getAgentDraft getAgentVersion getDocument getEgress getLimits getSkill getToolServer getWorkspace " +
+		"listAgentVersions listAgents " +
+		"listAllowlist listBudgets listConnections listCredentials listDocuments listEgressRequests listModelPrices listModelProviders " +
+		"listSkillChanges listSkills listToolServers previewPattern"
+	const writes = "acceptOwnTool addPattern addToolServer archiveSkill checkConfiguration connectToolServer createAgent deleteAgent " +
+		"deleteAgentDraft deleteConnection deleteDocument deleteToolRule deleteToolServer publishAgent publishSkill putAgent putAgentDraft " +
+		"putDocument putEgress putHTTPTools putSkill putToolRule refreshToolServer revokePattern rollbackAgent testModel testOwnTool " +
+		"updateOwnTool updateToolServer"
+	const administers = "createKey deleteBudget deleteCredential deleteModelProvider eraseSession getCallbackSecret getContext getKey " +
+		"getWebhookToken listAdminLog listErasures listKeys " +
+		"pauseWorkspace putBudget putCredential putModelProvider resumeWorkspace revokeKey revokeWebhookToken rollCallbackSecret " +
+		"rollKey rollWebhookToken showCallbackSecret updateKey updateWorkspace"
+	const overA2A = "a2aCancelTask a2aCreatePushConfig a2aDeletePushConfig a2aExtendedCard a2aGetPushConfig a2aGetTask " +
+		"a2aListPushConfigs a2aListTasks " +
 		"a2aSendMessage a2aStreamMessage a2aSubscribe a2aSubscribeByPost callA2A"
 	const serves = "createWorkspace deleteWorkspace getActivity getRetention getSystem listServerLog listWorkspaces pauseServer resumeServer"
 	want := map[apikey.Scope]string{
-		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createTextCompletion createUserToken decideApproval deleteResponse deleteSession forkSession getModel getResponse listModels listTokens postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
+		apikey.Chat: "cancelChat cancelResponse cancelTurn createChatCompletion createResponse createSessionToken createTextCompletion " +
+			"createUserToken decideApproval deleteResponse deleteSession forkSession getModel getResponse listModels listTokens " +
+			"postToolResults rateAnswer redeliverCallback revokeToken runAgent " +
 			"sendChatMessage sendMessage updateSession",
-		apikey.SessionsRead: "getApproval getCallback getSession getSessionFile listApprovals listCallbacks listFeedback listMessages listSessionFiles listSessions resumeChat resumeStream",
-		apikey.ToolsRead:    files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
+		apikey.SessionsRead: "getApproval getCallback getSession getSessionFile listApprovals listCallbacks listFeedback listMessages " +
+			"listSessionFiles listSessions resumeChat resumeStream",
+		apikey.ToolsRead: files, apikey.ToolsWrite: sorted(files, "postLaterResult"),
 		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
 		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
 		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: overA2A,
@@ -281,7 +294,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 				}
 				continue
 			}
-			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" || plain(r, there) != plain(none, absent) {
+			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" ||
+				plain(r, there) != plain(none, absent) {
 				t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, absent))
 			}
 		}
@@ -329,7 +343,8 @@ func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
 		t.Errorf("from this machine: %d", r.status)
 	}
 	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"} {
-		if r := s.get(t, call{path: "sessions", key: key, header: []string{header, "127.0.0.1"}}); r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+		if r := s.get(t, call{path: "sessions", key: key, header: []string{header, "127.0.0.1"}}); r.status != 401 ||
+			r.Error.Code != "INVALID_API_KEY" {
 			t.Errorf("with %s: %d", header, r.status)
 		}
 	}
@@ -341,7 +356,8 @@ func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	reader, busy := s.Issue(t, s.Workspace, apikey.SessionsRead), s.Issue(t, s.Workspace, apikey.All...)
-	if _, err := s.pool.Exec(t.Context(), `INSERT INTO rate_limits VALUES ($1, 'messages', now() + interval '1 hour')`, busy[4:12]); err != nil {
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO rate_limits VALUES ($1, 'messages', now() + interval '1 hour')`,
+		busy[4:12]); err != nil {
 		t.Fatal(err)
 	}
 	broken := call{method: "POST", path: "messages", body: "{", header: []string{"Content-Type", "text/plain", "Accept", "image/png"}}

@@ -41,7 +41,8 @@ func TestIdsAndTimes(t *testing.T) {
 			t.Errorf("%s is not UTC", at)
 		}
 	}
-	for _, kind := range []string{"session_id", "turn_id", "message_id", "approval_id", "file_id", "callback_id", "created_at", "expires_at", "updated_at"} {
+	for _, kind := range []string{"session_id", "turn_id", "message_id", "approval_id", "file_id", "callback_id", "created_at",
+		"expires_at", "updated_at"} {
 		if !strings.Contains(text, `"`+kind+`":"`) {
 			t.Errorf("no %s was looked at", kind)
 		}
@@ -56,7 +57,8 @@ func TestReadersSeeTheUsage(t *testing.T) {
 	attach := events(id, "?replay=all")
 	attach.key = s.Issue(t, s.Workspace, apikey.SessionsRead)
 	frames := s.open(t, attach).rest()
-	if got := names(frames); got != "open text usage done" || !strings.Contains(frames[len(frames)-2].data, `"cost_usd":0,"model":"builtin/guide"`) {
+	if got := names(frames); got != "open text usage done" || !strings.Contains(frames[len(frames)-2].data,
+		`"cost_usd":0,"model":"builtin/guide"`) {
 		t.Errorf("%v", frames)
 	}
 }

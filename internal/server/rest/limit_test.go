@@ -60,12 +60,14 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		for status, ref := range doc.Responses.Map() {
 			_, limited := ref.Value.Headers["RateLimit"]
 			_, named := ref.Value.Headers["RateLimit-Policy"]
-			narrow := slices.Contains([]string{"401", "403", "405"}, status) || status == "404" && op.namesWorkspace() && len(codesOf(t, ref.Value)) == 1
+			narrow := slices.Contains([]string{"401", "403", "405"}, status) || status == "404" && op.namesWorkspace() && len(codesOf(t,
+				ref.Value)) == 1
 			if !narrow && (!limited || !named) {
 				t.Errorf("%s: %s does not name RateLimit and RateLimit-Policy", op, status)
 			}
 		}
-		if many := doc.Responses.Value("429"); many == nil || codesOf(t, many.Value) != nil && !strings.Contains(fmt.Sprint(codesOf(t, many.Value)), "RATE_LIMITED") {
+		if many := doc.Responses.Value("429"); many == nil ||
+			codesOf(t, many.Value) != nil && !strings.Contains(fmt.Sprint(codesOf(t, many.Value)), "RATE_LIMITED") {
 			t.Errorf("%s: no 429 RATE_LIMITED", op)
 			continue
 		}
@@ -84,7 +86,8 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		for range 2 { // rejected by the database first, then from memory
 			r = s.get(t, c)
 			_, size, rest, wait := quota(t, r.header)
-			if r.status != 429 || r.Error.Code != "RATE_LIMITED" || r.Error.Type != "rate_limit_error" || size != 1 || rest != 0 || wait < 1 || wait > 60 ||
+			if r.status != 429 || r.Error.Code != "RATE_LIMITED" || r.Error.Type != "rate_limit_error" || size != 1 || rest != 0 ||
+				wait < 1 || wait > 60 ||
 				r.header.Get("Retry-After") != strconv.Itoa(wait) || r.Error.RetryAfter != wait {
 				t.Errorf("%s: %d %s %v", op, r.status, r.text, r.header)
 			}
@@ -205,7 +208,8 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 
 	refused := func(c call) {
 		t.Helper()
-		if r := s.get(t, c); r.status != 429 || r.Error.Code != "CONCURRENCY_LIMIT" || r.Error.Type != "rate_limit_error" || r.header.Get("Retry-After") != "1" {
+		if r := s.get(t, c); r.status != 429 || r.Error.Code != "CONCURRENCY_LIMIT" || r.Error.Type != "rate_limit_error" ||
+			r.header.Get("Retry-After") != "1" {
 			t.Errorf("%s %s: %d %s", c.method, c.path, r.status, r.text)
 		}
 	}

@@ -69,7 +69,8 @@ func TestListSessions(t *testing.T) {
 	s.Gate.Await(t)
 	newest, n := s.pages(t, "sessions?limit=2")
 	oldest, _ := s.pages(t, "sessions?limit=4&order=asc")
-	if len(newest) != 6 || n != 3 || len(oldest) != 6 || newest[0].SessionID != live || newest[0].Status != "thinking" || newest[0].CallerID != nil {
+	if len(newest) != 6 || n != 3 || len(oldest) != 6 || newest[0].SessionID != live || newest[0].Status != "thinking" ||
+		newest[0].CallerID != nil {
 		t.Fatalf("%+v in %d pages, %+v", newest, n, oldest)
 	}
 	for i := range newest {
@@ -113,7 +114,8 @@ func TestListMessages(t *testing.T) {
 	if got := fmt.Sprint(status); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if r := s.get(t, call{path: path}); !strings.Contains(r.text, `"references":[{"path":"a","source":"read"}]`) || !strings.Contains(r.text, `"error":"content_refused"`) {
+	if r := s.get(t, call{path: path}); !strings.Contains(r.text, `"references":[{"path":"a","source":"read"}]`) ||
+		!strings.Contains(r.text, `"error":"content_refused"`) {
 		t.Errorf("%s", r.text)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -125,10 +127,13 @@ func TestBadListParameters(t *testing.T) {
 	s := start(t, nil)
 	a, _ := s.ask(t, body(t, "@text 1 delta", `"stream":false`))
 	for query, want := range map[string]string{
-		"limit=0": "/limit minimum", "limit=101": "/limit maximum", "limit=-1": "/limit minimum", "limit=x": "/limit type", "limit=1.5": "/limit type",
-		"limit=99999999999999999999": "/limit type", "limit=1&limit=1": "/limit repeated", "order=up": "/order enum", "%zz": "/query format", "a;b": "/query format",
-		"limit=": "/limit min_length", "cursor=": "/cursor min_length", "order=": "/order min_length", "limit=&cursor=&lmit=1": "/lmit unknown, /limit min_length, /cursor min_length",
-		"limit=0&order=x": "/limit minimum, /order enum",
+		"limit=0": "/limit minimum", "limit=101": "/limit maximum", "limit=-1": "/limit minimum", "limit=x": "/limit type",
+		"limit=1.5":                  "/limit type",
+		"limit=99999999999999999999": "/limit type", "limit=1&limit=1": "/limit repeated", "order=up": "/order enum",
+		"%zz": "/query format", "a;b": "/query format",
+		"limit=": "/limit min_length", "cursor=": "/cursor min_length", "order=": "/order min_length",
+		"limit=&cursor=&lmit=1": "/lmit unknown, /limit min_length, /cursor min_length",
+		"limit=0&order=x":       "/limit minimum, /order enum",
 	} {
 		for _, list := range []string{"sessions", "sessions/" + a.SessionID + "/messages"} {
 			s.badList(t, list+"?"+query, want)
@@ -136,8 +141,10 @@ func TestBadListParameters(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"status=done": "/status enum", "created_after=yesterday": "/created_after format", "created_after=2026-01-01": "/created_after format",
-		"caller_id=": "/caller_id min_length", "status=": "/status min_length", "created_after=": "/created_after min_length", "caller_id": "/caller_id min_length",
-		"caller_id=%00": "/caller_id format", "caller_id=%ff": "/caller_id format", "limit=0&status=x&created_after=x": "/limit minimum, /status enum, /created_after format",
+		"caller_id=": "/caller_id min_length", "status=": "/status min_length", "created_after=": "/created_after min_length",
+		"caller_id":     "/caller_id min_length",
+		"caller_id=%00": "/caller_id format", "caller_id=%ff": "/caller_id format",
+		"limit=0&status=x&created_after=x": "/limit minimum, /status enum, /created_after format",
 	} {
 		s.badList(t, "sessions?"+query, want)
 	}
@@ -188,7 +195,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%v", rest)
 	}
 	for range 2 {
-		if r := s.get(t, cancel); r.status != 200 || strings.TrimSpace(r.text) != `{"data":{"canceled":false,"runner_halt_deferred":false,"reason":"not_in_progress"}}` {
+		if r := s.get(t, cancel); r.status != 200 ||
+			strings.TrimSpace(r.text) != `{"data":{"canceled":false,"runner_halt_deferred":false,"reason":"not_in_progress"}}` {
 			t.Errorf("again: %d %s", r.status, r.text)
 		}
 	}
@@ -196,7 +204,8 @@ func TestCancel(t *testing.T) {
 	if r := s.get(t, cancel); r.status != 200 {
 		t.Errorf("with a body: %d", r.status)
 	}
-	if r := s.get(t, call{method: "POST", path: "sessions/" + uuid.NewString() + "/cancel"}); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" {
+	if r := s.get(t, call{method: "POST", path: "sessions/" + uuid.NewString() + "/cancel"}); r.status != 404 ||
+		r.Error.Code != "SESSION_NOT_FOUND" {
 		t.Errorf("of nothing: %d %s", r.status, r.text)
 	}
 }

@@ -76,7 +76,8 @@ func checkAccept(r *http.Request, stream bool) error {
 	if request.Accepts(r, is) == nil {
 		return nil
 	}
-	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
+	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is,
+		way, other)
 }
 
 // showTurn streams a turn that was just started, or to which a client with a cursor reconnects.
@@ -121,5 +122,6 @@ func (s *api) writeAccepted(w http.ResponseWriter, r *call.Request, started turn
 	t := activeTurn(started)
 	r.Link(s.Server, t)
 	w.Header().Set("Location", t.EventsURL)
-	return server.WriteData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL, t.CancelURL})
+	return server.WriteData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL,
+		t.CancelURL})
 }

@@ -117,7 +117,8 @@ func TestConversationContinues(t *testing.T) {
 	both, _ := s.ask(t, body(t, "@text 1 delta", `"stream":false`, `"caller_id":"anna"`, `"session_id":"`+first.SessionID+`"`))
 	if byID.SessionID != first.SessionID || fresh.SessionID == first.SessionID || anna.SessionID == first.SessionID ||
 		again.SessionID != anna.SessionID || both.SessionID != first.SessionID {
-		t.Errorf("sessions %s, %s, %s, %s, %s, %s", first.SessionID, byID.SessionID, fresh.SessionID, anna.SessionID, again.SessionID, both.SessionID)
+		t.Errorf("sessions %s, %s, %s, %s, %s, %s", first.SessionID, byID.SessionID, fresh.SessionID, anna.SessionID, again.SessionID,
+			both.SessionID)
 	}
 }
 

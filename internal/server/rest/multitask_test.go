@@ -27,7 +27,8 @@ func TestEnqueuedMessagesAreAnsweredInOrder(t *testing.T) {
 	if r := s.get(t, ninth); r.status != 429 || r.Error.Code != "QUEUE_FULL" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "no", at)}); r.status != 409 || r.Error.Code != "TURN_IN_PROGRESS" || r.Error.Turn["status"] != "running" {
+	if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "no", at)}); r.status != 409 ||
+		r.Error.Code != "TURN_IN_PROGRESS" || r.Error.Turn["status"] != "running" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	resumed := s.open(t, call{path: "sessions/" + id + "/events"})

@@ -112,7 +112,8 @@ var bodies = map[string]string{
 	"createTextCompletion": `{"model":"{model}","prompt":"@text 1 delta","session_id":"{sessionId}"}`,
 	"createResponse":       `{"model":"{model}","input":"@text 1 delta","session_id":"{sessionId}"}`,
 	"sendChatMessage":      `{"messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],"session_id":"{sessionId}"}`,
-	"runAgent":             `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}","status":"resolved","payload":{"approved":true}}]}`,
+	"runAgent": `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}",` +
+		`"status":"resolved","payload":{"approved":true}}]}`,
 }
 
 // guarded starts a service whose turns need an approval for every tool: the turns that objects
@@ -166,7 +167,8 @@ func aPattern(t testing.TB, s *service) string {
 }
 
 func aSkill(t testing.TB, s *service) string {
-	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: "---\nname: triage\ndescription: Sort.\n---\nSort it.\n"}); err != nil {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID,
+		skill.Upload{Document: "---\nname: triage\ndescription: Sort.\n---\nSort it.\n"}); err != nil {
 		t.Fatal(err)
 	}
 	return "triage"

@@ -73,7 +73,8 @@ func TestSecretsAreIdempotentUnderAKey(t *testing.T) {
 	const canary = "c4n4ry-sup3r-s3cr3t"
 	s.register(t, "STRIPE_KEY")
 	q := s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`+"\n@say Done.").asked()
-	provide := call{method: "POST", path: q.SecretURL, body: `{"action":"provide","value":"` + canary + `"}`, header: []string{"Idempotency-Key", "one"}}
+	provide := call{method: "POST", path: q.SecretURL, body: `{"action":"provide","value":"` + canary + `"}`,
+		header: []string{"Idempotency-Key", "one"}}
 	first := s.get(t, provide)
 	if first.status != 200 || !strings.Contains(first.text, `"provided"`) {
 		t.Fatalf("%d %s", first.status, first.text)

@@ -18,8 +18,10 @@ import (
 // its meaning when it is encoded again.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{
-		`{"command":"x"}`, `{"command":"a\u0000\ud800\udc00","caller_id":"é","stream":false}`, `{"command":"x","limits":{"max_turns":1e0,"max_response_seconds":5}}`,
-		`{"command":"x","session_id":"01902f0e-7b1e-7cc0-8a3a-2f6f0f1b7f10"}`, `[]`, `null`, `{"a":{"b":[1,2,{"c":null}]}}`, `{"":1,"\u0000":2}`, `{"command":"\ud800"}`,
+		`{"command":"x"}`, `{"command":"a\u0000\ud800\udc00","caller_id":"é","stream":false}`,
+		`{"command":"x","limits":{"max_turns":1e0,"max_response_seconds":5}}`,
+		`{"command":"x","session_id":"01902f0e-7b1e-7cc0-8a3a-2f6f0f1b7f10"}`, `[]`, `null`, `{"a":{"b":[1,2,{"c":null}]}}`,
+		`{"":1,"\u0000":2}`, `{"command":"\ud800"}`,
 		`{"caller_id":"\\u0000"}`, `{"caller_id":"\ud800\\udc00"}`, `{"command":1e999999}`, strings.Repeat("[", 70), "{\"command\":\"\xff\"}",
 	} {
 		f.Add([]byte(s), "key")

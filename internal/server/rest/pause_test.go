@@ -44,7 +44,8 @@ func TestPauseStopsAgents(t *testing.T) {
 		// A claim reads the row, whatever the process that stored the message knew.
 		queued := uuid.Must(uuid.NewV7())
 		err := s.Sessions.Open(t.Context(), session.Ref{Workspace: unpaused.ID}, func(tx *session.Tx) error {
-			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: queued, Message: event.Message{Content: "@say Later."}, MaxResponseSeconds: 60, MaxTurns: 5})
+			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: queued, Message: event.Message{Content: "@say Later."},
+				MaxResponseSeconds: 60, MaxTurns: 5})
 			return err
 		})
 		if err != nil {

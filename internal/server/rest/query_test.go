@@ -21,7 +21,8 @@ func TestUnknownParameters(t *testing.T) {
 		path := op.path
 		op.path = path + "?quatsch=1"
 		r := s.get(t, op)
-		if r.status != 400 || r.Error.Code != "INVALID_REQUEST" || r.Error.Param != "quatsch" || len(r.Error.Violations) != 1 || r.Error.Violations[0].Rule != "unknown" {
+		if r.status != 400 || r.Error.Code != "INVALID_REQUEST" || r.Error.Param != "quatsch" || len(r.Error.Violations) != 1 ||
+			r.Error.Violations[0].Rule != "unknown" {
 			t.Errorf("%s %s: %d %s", op.method, op.path, r.status, r.text)
 		}
 		if strings.HasSuffix(path, "/events") {
@@ -40,7 +41,8 @@ func TestUnknownParameters(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.status, r.text)
 		}
 	}
-	if r := s.get(t, call{method: "POST", path: "messages?stream=false", body: `{"comand":"x"}`}); r.status != 400 || len(r.Error.Violations) != 3 {
+	if r := s.get(t, call{method: "POST", path: "messages?stream=false", body: `{"comand":"x"}`}); r.status != 400 ||
+		len(r.Error.Violations) != 3 {
 		t.Errorf("an invalid query and an invalid body: %d %s", r.status, r.text)
 	}
 	for _, path := range []string{"/healthz?x=1", "/readyz?%zz"} {

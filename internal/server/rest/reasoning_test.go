@@ -39,7 +39,8 @@ func TestReasoningIsNotTheAnswer(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != "open reasoning text tool_use tool_result reasoning text usage done" {
 		t.Errorf("%s", got)
 	}
-	if r := s.get(t, call{path: "sessions/" + id + "/messages"}); !strings.Contains(r.text, `"content":"Let me look.\n\nYes."`) || !strings.Contains(r.text, `"output":"Yes."`) {
+	if r := s.get(t, call{path: "sessions/" + id + "/messages"}); !strings.Contains(r.text, `"content":"Let me look.\n\nYes."`) ||
+		!strings.Contains(r.text, `"output":"Yes."`) {
 		t.Errorf("%s", r.text)
 	}
 	r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, script, `"stream":false`)})

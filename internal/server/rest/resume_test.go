@@ -215,7 +215,8 @@ func TestResumeOfWhatIsOver(t *testing.T) {
 	}
 
 	var fresh string
-	err := s.pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2) RETURNING id`, uuid.New(), s.Workspace.ID).Scan(&fresh)
+	err := s.pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2) RETURNING id`, uuid.New(),
+		s.Workspace.ID).Scan(&fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,8 @@ func TestCursorFromTheFuture(t *testing.T) {
 				got := s.open(t, events(id, query, "Last-Event-ID", cursor)).rest()
 				if names(got) != "open error done" || got[0].id != last[id] || got[1].id != last[id] || got[2].id != last[id] ||
 					!strings.Contains(got[0].data, `"from_seq":`+last[id]) ||
-					!strings.Contains(got[1].data, `"code":"session_gone"`) || !strings.Contains(got[1].data, `"recoverable":false`) || got[2].retry != 60000 {
+					!strings.Contains(got[1].data, `"code":"session_gone"`) || !strings.Contains(got[1].data, `"recoverable":false`) ||
+					got[2].retry != 60000 {
 					t.Errorf("%s%s after %s: %v", id, query, cursor, got)
 				}
 			}
@@ -300,7 +302,8 @@ func TestCursorOfAnotherSession(t *testing.T) {
 		got := st.rest()
 		isGone(t, name, got[0].id, got)
 		var own bool
-		err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM events WHERE session_id = $1 AND seq = $2)", id, seq(t, got[0])).Scan(&own)
+		err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM events WHERE session_id = $1 AND seq = $2)", id,
+			seq(t, got[0])).Scan(&own)
 		if err != nil || !own {
 			t.Errorf("%s: %s is not the id of a row of this session, %v", name, got[0].id, err)
 		}
@@ -359,16 +362,19 @@ func TestCursorForms(t *testing.T) {
 		"00", "01", "-1", "+1", "1.0", "1e3", "0x1", "١", "1_000", "null", "x", "%20", "1%20", "%201", "", "9223372036854775808", "1,2",
 		strings.Repeat("1", 10_000), "%00", "%ff",
 	} {
-		if r := s.get(t, events(id, "?last_event_id="+bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Type != "invalid_request_error" || r.Error.Param != "last_event_id" && r.Error.Param != "query" {
+		if r := s.get(t, events(id, "?last_event_id="+bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" ||
+			r.Error.Type != "invalid_request_error" || r.Error.Param != "last_event_id" && r.Error.Param != "query" {
 			t.Errorf("query %.40q: %d %.200s", bad, r.status, r.text)
 		}
 	}
 	for _, bad := range []string{"00", "-1", "1.0", "x", "1, 2", "9223372036854775808", "é"} {
-		if r := s.get(t, events(id, "?last_event_id=1", "Last-Event-ID", bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != "Last-Event-ID" {
+		if r := s.get(t, events(id, "?last_event_id=1", "Last-Event-ID", bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" ||
+			r.Error.Param != "Last-Event-ID" {
 			t.Errorf("header %q: %d %s", bad, r.status, r.text)
 		}
 	}
-	for query, param := range map[string]string{"?last_event_id=1&last_event_id=1": "last_event_id", "?a=%zz": "query", "?replay=x;y": "query"} {
+	for query, param := range map[string]string{"?last_event_id=1&last_event_id=1": "last_event_id", "?a=%zz": "query",
+		"?replay=x;y": "query"} {
 		if r := s.get(t, events(id, query)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != param {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
@@ -382,7 +388,8 @@ func TestCursorForms(t *testing.T) {
 	if got := s.open(t, events(id, "?last_event_id=1", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
 		t.Errorf("header and query: %v", got)
 	}
-	if r := s.get(t, events(id, "?last_event_id=abc", "Last-Event-ID", "2")); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != "last_event_id" {
+	if r := s.get(t, events(id, "?last_event_id=abc", "Last-Event-ID", "2")); r.status != 400 || r.Error.Code != "INVALID_CURSOR" ||
+		r.Error.Param != "last_event_id" {
 		t.Errorf("header and a bad query: %d %s", r.status, r.text)
 	}
 }

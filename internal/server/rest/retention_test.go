@@ -104,7 +104,8 @@ func TestARepeatedRequestOutlivesItsEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ask := func(key, stream string) call {
-		return call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":`+stream), header: []string{"Idempotency-Key", key}}
+		return call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":`+stream),
+			header: []string{"Idempotency-Key", key}}
 	}
 	whole := s.get(t, ask("a", "false"))
 	frames := s.open(t, ask("b", "true")).rest()
@@ -118,7 +119,8 @@ func TestARepeatedRequestOutlivesItsEvents(t *testing.T) {
 		t.Errorf("%v, it was %v", got[0], frames[0])
 	}
 	last := frames[len(frames)-1].id
-	got = s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":true`), header: []string{"Last-Event-ID", last}}).rest()
+	got = s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":true`),
+		header: []string{"Last-Event-ID", last}}).rest()
 	if names(got) != "open done" {
 		t.Errorf("with nothing missed: %v", got)
 	}
@@ -144,7 +146,8 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 	}
 	for what, st := range map[string]*stream{"here": running, "there": far, "in the queue": lined} {
 		got := st.rest()
-		if n := len(got); n < 2 || got[n-2].event != "error" || got[n-1].event != "done" || !strings.Contains(got[n-2].data, "canceled") && !strings.Contains(got[n-2].data, "session_gone") {
+		if n := len(got); n < 2 || got[n-2].event != "error" || got[n-1].event != "done" || !strings.Contains(got[n-2].data,
+			"canceled") && !strings.Contains(got[n-2].data, "session_gone") {
 			t.Errorf("a reader %s: %v", what, got)
 		}
 	}
@@ -158,7 +161,8 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 		}
 	}
 	feedback := "sessions/" + id + "/turns/" + uuid.NewString() + "/feedback"
-	for _, c := range []call{{path: "sessions/" + id + "/context"}, {path: "sessions/" + id + "/context?turn=9"}, {method: "POST", path: "sessions/" + id + "/fork", body: "{}"},
+	for _, c := range []call{{path: "sessions/" + id + "/context"}, {path: "sessions/" + id + "/context?turn=9"},
+		{method: "POST", path: "sessions/" + id + "/fork", body: "{}"},
 		{method: "PATCH", path: "sessions/" + id, body: `{"title":"x"}`}, {method: "POST", path: feedback, body: `{"rating":"good"}`},
 		{method: "POST", path: "messages", body: body(t, "hello", `"session_id":"`+id+`"`)}} {
 		if r := s.get(t, c); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" || !strings.Contains(r.Error.Message, "was erased") {
@@ -175,22 +179,26 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 		}
 	}
 	list := s.get(t, call{path: "sessions"})
-	if !strings.Contains(list.text, `"erased_at":"`+done.At.UTC().Format("2006-01-02T15:04:05")) || !strings.Contains(list.text, `"title":""`) || strings.Contains(list.text, "anna") {
+	if !strings.Contains(list.text, `"erased_at":"`+done.At.UTC().Format("2006-01-02T15:04:05")) || !strings.Contains(list.text,
+		`"title":""`) || strings.Contains(list.text, "anna") {
 		t.Errorf("%s", list.text)
 	}
-	if r := s.get(t, call{path: "approvals/" + q.ApprovalID}); !strings.Contains(r.text, `"request":null`) || !strings.Contains(r.text, `"canceled"`) {
+	if r := s.get(t, call{path: "approvals/" + q.ApprovalID}); !strings.Contains(r.text, `"request":null`) ||
+		!strings.Contains(r.text, `"canceled"`) {
 		t.Errorf("%s", r.text)
 	}
 	if _, r := s.decide(t, q.DecideURL, allow); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" {
 		t.Errorf("%s", r.text)
 	}
-	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); r.status != 200 || !strings.Contains(r.text, "not_in_progress") {
+	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); r.status != 200 ||
+		!strings.Contains(r.text, "not_in_progress") {
 		t.Errorf("%s", r.text)
 	}
 	if next := sessionOf(t, s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()[0]); next == id {
 		t.Error("the caller continues in the erased session")
 	}
-	if again, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(id), "cli:other"); err != nil || again != (session.Erasure{At: done.At, Already: true}) {
+	if again, err := s.Sessions.EraseContent(t.Context(), uuid.MustParse(id), "cli:other"); err != nil ||
+		again != (session.Erasure{At: done.At, Already: true}) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	var by string

@@ -25,7 +25,8 @@ func (s *api) routes(ops []*operation) server.Routes {
 
 // serverOperation returns the operation as package server defines it.
 func serverOperation(op *operation) server.Operation {
-	return server.Operation{Public: op.Public(), Scope: op.Scope, Class: op.Class, Tokens: op.Tokens, Serve: func(w http.ResponseWriter, r *server.Request) error {
+	return server.Operation{Public: op.Public(), Scope: op.Scope, Class: op.Class, Tokens: op.Tokens, Serve: func(w http.ResponseWriter,
+		r *server.Request) error {
 		return op.Handle(w, &call.Request{Request: r.Request, Operation: op.ID, Params: op.Params, Caller: r.Caller})
 	}}
 }

@@ -72,7 +72,8 @@ func TestHEADIsGETWithoutABody(t *testing.T) {
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
 	s.Gate.Await(t)
-	for _, path := range []string{"sessions", "sessions/" + id + "/messages", "sessions/" + id + "/events", "/healthz", "/readyz", "/api/v1/openapi"} {
+	for _, path := range []string{"sessions", "sessions/" + id + "/messages", "sessions/" + id + "/events", "/healthz", "/readyz",
+		"/api/v1/openapi"} {
 		r := s.get(t, call{method: "HEAD", path: path}) // a stream would not end
 		if r.status != 200 || r.text != "" || r.header.Get("Content-Type") == "" {
 			t.Errorf("%s: %d %v", path, r.status, r.header)
@@ -91,15 +92,21 @@ func TestHostilePaths(t *testing.T) {
 	s := start(t, nil)
 	id := uuid.NewString()
 	for _, path := range []string{
-		"/", "//", "/api", "/api/v1", "/api/v1/", "/api/v1/openapi/", "/api//v1/openapi", "/api/v1/../v1/openapi", "/api/v1/./openapi", "/%61pi/v1/openapi/x",
+		"/", "//", "/api", "/api/v1", "/api/v1/", "/api/v1/openapi/", "/api//v1/openapi", "/api/v1/../v1/openapi", "/api/v1/./openapi",
+		"/%61pi/v1/openapi/x",
 		"/api/v1/workspaces/", "/api/v1/workspaces//sessions", "/api/v1/workspaces/demo/", "/api/v1/workspaces/demo/sessions/",
 		"/api/v1/workspaces/demo/sessions//events", "/api/v1/workspaces/demo%2Fsessions", "/api/v1/workspaces/demo/sessions/%2F..%2F..%2F/events",
-		"/api/v1/workspaces/%00/sessions", "/api/v1/workspaces/%ff/sessions", "/api/v1/workspaces/demo%00/sessions", "/api/v1/workspaces/%E2%80%AE/sessions",
-		"/api/v1/workspaces/demo/sessions/%00/events", "/api/v1/workspaces/demo/sessions/%ff/messages", "/api/v1/workspaces/demo/sessions/" + id + "%00/events",
+		"/api/v1/workspaces/%00/sessions", "/api/v1/workspaces/%ff/sessions", "/api/v1/workspaces/demo%00/sessions",
+		"/api/v1/workspaces/%E2%80%AE/sessions",
+		"/api/v1/workspaces/demo/sessions/%00/events", "/api/v1/workspaces/demo/sessions/%ff/messages",
+		"/api/v1/workspaces/demo/sessions/" + id + "%00/events",
 		"/api/v1/workspaces/demo/sessions/{" + id + "}/events", "/api/v1/workspaces/demo/sessions/urn:uuid:" + id + "/events",
-		"/api/v1/workspaces/demo/sessions/" + strings.ReplaceAll(id, "-", "") + "/messages", "/api/v1/workspaces/demo/sessions/" + strings.Repeat("a", 10<<10) + "/events",
-		"/api/v1/workspaces/" + strings.Repeat("a", 10<<10) + "/sessions", "/api/v1/workspaces/../demo/sessions", "/api/v1/workspaces/demo/sessions/../sessions",
-		"/api/v1/workspaces/'%20OR%201=1--/sessions", "/api/v1/WORKSPACES/demo/sessions", "/API/v1/openapi", "/api/v2/openapi", "/healthz/", "/favicon.ico", "/.env",
+		"/api/v1/workspaces/demo/sessions/" + strings.ReplaceAll(id, "-", "") + "/messages",
+		"/api/v1/workspaces/demo/sessions/" + strings.Repeat("a", 10<<10) + "/events",
+		"/api/v1/workspaces/" + strings.Repeat("a", 10<<10) + "/sessions", "/api/v1/workspaces/../demo/sessions",
+		"/api/v1/workspaces/demo/sessions/../sessions",
+		"/api/v1/workspaces/'%20OR%201=1--/sessions", "/api/v1/WORKSPACES/demo/sessions", "/API/v1/openapi", "/api/v2/openapi", "/healthz/",
+		"/favicon.ico", "/.env",
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			r := s.get(t, call{method: method, path: path, body: map[string]string{"POST": `{"command":"x"}`}[method]})
@@ -109,7 +116,8 @@ func TestHostilePaths(t *testing.T) {
 		}
 	}
 	for _, query := range []string{
-		"?last_event_id=" + strings.Repeat("9", 10<<10), "?last_event_id=%00", "?last_event_id=%ff", "?last_event_id=%zz", "?%", "?a;b", "?last_event_id=1;2",
+		"?last_event_id=" + strings.Repeat("9", 10<<10), "?last_event_id=%00", "?last_event_id=%ff", "?last_event_id=%zz", "?%", "?a;b",
+		"?last_event_id=1;2",
 	} {
 		if r := s.get(t, call{path: "sessions/" + id + "/events" + query}); r.status != 400 || r.Error.Code != "INVALID_CURSOR" {
 			t.Errorf("events%.60s: %d %.200s", query, r.status, r.text)
@@ -122,7 +130,8 @@ func TestRequestID(t *testing.T) {
 	s := start(t, nil)
 	for _, path := range []string{"sessions", "/nowhere", "/healthz"} {
 		for _, id := range []string{"a", "my request/17", strings.Repeat("x", 128), "~!@#$%^&*()"} {
-			if r := s.get(t, call{path: path, header: []string{"X-Request-Id", id}}); r.header.Get("X-Request-Id") != id || r.status == 404 && r.RequestID != id {
+			if r := s.get(t, call{path: path, header: []string{"X-Request-Id", id}}); r.header.Get("X-Request-Id") != id ||
+				r.status == 404 && r.RequestID != id {
 				t.Errorf("%q became %q and %q", id, r.header.Get("X-Request-Id"), r.RequestID)
 			}
 		}
@@ -180,7 +189,8 @@ func TestAccept(t *testing.T) {
 		if r.status != c.status || c.status == 406 && r.Error.Code != "NOT_ACCEPTABLE" {
 			t.Errorf("%s with Accept %q: %d %s", c.path, c.accept, r.status, r.text)
 		}
-		way, could := map[string]string{"application/json": `With "stream":false it is`, "text/event-stream": `With "stream":true it is`}[c.accept]
+		way, could := map[string]string{"application/json": `With "stream":false it is`,
+			"text/event-stream": `With "stream":true it is`}[c.accept]
 		if c.status == 406 && c.body != "" && could && !strings.Contains(r.Error.Message, way) {
 			t.Errorf("%s with Accept %q: %s", c.path, c.accept, r.Error.Message)
 		}
@@ -199,7 +209,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	defer conn.Close()
 	read := bufio.NewReader(conn)
 	for range 3 {
-		for _, c := range []call{{method: "POST", path: "messages", body: `{"command":"@text 1 delta"}`}, {path: "sessions"}, {path: "/nowhere"}, {method: "OPTIONS", path: "/healthz"}} {
+		for _, c := range []call{{method: "POST", path: "messages", body: `{"command":"@text 1 delta"}`}, {path: "sessions"},
+			{path: "/nowhere"}, {method: "OPTIONS", path: "/healthz"}} {
 			req := s.request(t, c)
 			if err := req.Write(conn); err != nil {
 				t.Fatal(err)
@@ -225,7 +236,9 @@ func TestRawRequests(t *testing.T) {
 		"GET /api/v1/openapi?%zz HTTP/1.1\r\nHost: x\r\n\r\n":                     400,
 		"GET \\ HTTP/1.1\r\nHost: x\r\n\r\n":                                      400,
 		"GET /nowhere HTTP/1.0\r\n\r\n":                                           404,
-		fmt.Sprintf("POST /api/v1/workspaces/demo/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", "bad"): 401,
+		fmt.Sprintf(
+			"POST /api/v1/workspaces/demo/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+				"application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", "bad"): 401,
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
@@ -292,11 +305,13 @@ func TestDatabaseAway(t *testing.T) {
 	s.link.cut()
 	// A verified key and its workspace are known for 750 ms: until then this request needs no
 	// database.
-	unknown := call{method: "POST", path: "/openai/v1/chat/completions", body: `{"model":"none","messages":[{"role":"user","content":"hello"}]}`}
+	unknown := call{method: "POST", path: "/openai/v1/chat/completions",
+		body: `{"model":"none","messages":[{"role":"user","content":"hello"}]}`}
 	wait.For(t, "the key has to be read again", func() bool { return s.get(t, unknown).status == 503 })
 	for _, op := range s.operations(t) {
 		r := s.get(t, op.call("demo", nothing()))
-		if r.status != 503 || r.Error.Code != "UNAVAILABLE" || r.Error.Type != "api_error" || r.header.Get("Retry-After") == "" || r.Error.RetryAfter < 1 {
+		if r.status != 503 || r.Error.Code != "UNAVAILABLE" || r.Error.Type != "api_error" || r.header.Get("Retry-After") == "" ||
+			r.Error.RetryAfter < 1 {
 			t.Errorf("%s: %d %s", op, r.status, r.text)
 		}
 		if bytes.Contains([]byte(r.text), []byte("dial")) {

@@ -41,9 +41,13 @@ func TestLabelsBelongToTheFirstMessage(t *testing.T) {
 	sent := map[string]call{
 		"a plain message": {path: "messages", body: body(t, "@text 1 delta", `"stream":false`, anna, gold)},
 		"a caller":        {path: "messages", body: body(t, "@text 1 delta", `"stream":false`, `"caller_id":"c"`, anna, gold)},
-		"a chat":          {path: "ui/chat", body: `{"id":"ui","messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],` + anna + `,` + gold + `}`},
-		"a run":           {path: "ag-ui", body: `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"@text 1 delta"}],"forwardedProps":{` + anna + `,` + gold + `}}`},
-		"a completion":    {path: "/v1/chat/completions", body: `{"model":"demo","messages":[{"role":"user","content":"@text 1 delta"}],` + anna + `,` + gold + `}`},
+		"a chat": {path: "ui/chat",
+			body: `{"id":"ui","messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],` + anna + `,` + gold + `}`},
+		"a run": {path: "ag-ui",
+			body: `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"@text 1 delta"}],"forwardedProps":{` + anna +
+				`,` + gold + `}}`},
+		"a completion": {path: "/v1/chat/completions", body: `{"model":"demo","messages":[{"role":"user","content":"@text 1 delta"}],` +
+			anna + `,` + gold + `}`},
 	}
 	for name, c := range sent {
 		c.method = http.MethodPost
@@ -73,8 +77,9 @@ func TestLabelsBelongToTheFirstMessage(t *testing.T) {
 	if got := strings.Join(users, ", "); got != "anna@example.com gold, bob free, anna@example.com " {
 		t.Errorf("messages: %s", got)
 	}
-	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "x", `"user":"`+strings.Repeat("u", 257)+`"`, `"metadata":{"`+strings.Repeat("k", 65)+`":"v","v":"`+
-		strings.Repeat("v", 513)+`"}`)}); r.status != 400 || len(r.Error.Violations) != 3 {
+	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "x", `"user":"`+strings.Repeat("u", 257)+`"`,
+		`"metadata":{"`+strings.Repeat("k", 65)+`":"v","v":"`+
+			strings.Repeat("v", 513)+`"}`)}); r.status != 400 || len(r.Error.Violations) != 3 {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 }
@@ -91,12 +96,14 @@ func TestSessionFiltersFindTheirSessions(t *testing.T) {
 	canceled, _ := s.ask(t, body(t, "@call gate {}", `"stream":false`))
 	s.get(t, call{method: http.MethodPost, path: "sessions/" + canceled.SessionID + "/cancel"})
 	named, _ := s.ask(t, body(t, "@text 1 delta", `"stream":false`))
-	if r := s.get(t, call{method: http.MethodPatch, path: "sessions/" + named.SessionID, body: `{"title":"Reisekosten 2026","metadata":{"a b":"ü"}}`}); r.status != 200 {
+	if r := s.get(t, call{method: http.MethodPatch, path: "sessions/" + named.SessionID,
+		body: `{"title":"Reisekosten 2026","metadata":{"a b":"ü"}}`}); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.text)
 	}
 	for query, want := range map[string]int{
 		"status=failed": 1, "status=canceled": 1, "status=waiting": 1, "status=thinking": 1, "status=completed": 6,
-		"q=HANDBOOK": 3, "q=number1": 1, "q=%22handbook+says%22": 3, "q=handbook+number2": 1, "q=number0+or+number2": 2, "q=reisekosten": 1, "q=nothing": 0, "q=handbook+-number1": 2,
+		"q=HANDBOOK": 3, "q=number1": 1, "q=%22handbook+says%22": 3, "q=handbook+number2": 1, "q=number0+or+number2": 2, "q=reisekosten": 1,
+		"q=nothing": 0, "q=handbook+-number1": 2,
 		"metadata[a+b]=%C3%BC": 1, "metadata[a+b]=u": 0, "user=nobody": 0, "q=handbook&status=failed": 0,
 		"created_before=2999-01-01T00:00:00Z": 7, "created_before=2020-01-01T00:00:00Z": 0, "q=handbook&created_before=2999-01-01T00:00:00Z": 3,
 	} {
@@ -112,7 +119,8 @@ func TestSessionFiltersFindTheirSessions(t *testing.T) {
 	if got, _ := s.pages(t, "sessions?status=waiting"); got[0].SessionID != waiting.SessionID {
 		t.Errorf("%+v", got)
 	}
-	for _, query := range []string{"metadata=x", "metadata[]=x", "limit[a]=1", "q=", "metadata[a]=", "metadata[a%00]=x", "status=running", "created_before=now",
+	for _, query := range []string{"metadata=x", "metadata[]=x", "limit[a]=1", "q=", "metadata[a]=", "metadata[a%00]=x", "status=running",
+		"created_before=now",
 		"q=" + strings.Repeat("a", 201)} {
 		if r := s.get(t, call{path: "sessions?" + query}); r.status != 400 || r.Error.Code != "INVALID_REQUEST" {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
@@ -129,7 +137,8 @@ func TestSessionsAreErasedByTheirKey(t *testing.T) {
 		return s.get(t, call{method: http.MethodDelete, path: "sessions/" + id, key: key})
 	}
 	begin := func(key string) string {
-		r := s.get(t, call{method: http.MethodPost, path: "messages", key: key, body: body(t, "@say Private matters.", `"stream":false`, `"user":"anna"`, `"metadata":{"a":"b"}`)})
+		r := s.get(t, call{method: http.MethodPost, path: "messages", key: key, body: body(t, "@say Private matters.", `"stream":false`,
+			`"user":"anna"`, `"metadata":{"a":"b"}`)})
 		var answer struct {
 			ID string `json:"session_id"`
 		}
@@ -138,7 +147,8 @@ func TestSessionsAreErasedByTheirKey(t *testing.T) {
 		}
 		return answer.ID
 	}
-	own, other, admin := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Usual...), s.Issue(t, s.Workspace, apikey.Chat, apikey.Admin)
+	own, other, admin := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Usual...),
+		s.Issue(t, s.Workspace, apikey.Chat, apikey.Admin)
 	first, second := begin(own), begin(own)
 	if r := erase(first, other); r.status != 403 || r.Error.RequiredScope != "admin" {
 		t.Errorf("another key: %d %s", r.status, r.text)
@@ -154,7 +164,8 @@ func TestSessionsAreErasedByTheirKey(t *testing.T) {
 			}
 		}
 		var by string
-		if err := s.pool.QueryRow(t.Context(), `SELECT by FROM erasures WHERE session_id = $1`, id).Scan(&by); err != nil || by != "key:"+key[4:12] {
+		if err := s.pool.QueryRow(t.Context(), `SELECT by FROM erasures WHERE session_id = $1`, id).Scan(&by); err != nil ||
+			by != "key:"+key[4:12] {
 			t.Errorf("erased by %q, %v", by, err)
 		}
 		if got := s.session(t, id); got.User != nil || len(got.Metadata) != 0 || got.Title != "" {
@@ -170,7 +181,8 @@ func TestSessionsAreErasedByTheirKey(t *testing.T) {
 	if r := erase("0192f0aa-0000-7000-8000-00000000ffff", admin); r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if r := s.get(t, call{method: http.MethodPatch, path: "sessions/" + first, body: `{"titel":"x"}`}); r.status != 400 || r.Error.Violations[0].Suggestion != "title" {
+	if r := s.get(t, call{method: http.MethodPatch, path: "sessions/" + first, body: `{"titel":"x"}`}); r.status != 400 ||
+		r.Error.Violations[0].Suggestion != "title" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 }

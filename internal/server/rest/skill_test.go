@@ -39,7 +39,8 @@ func TestSkillIsCalledByAnyOfItsNames(t *testing.T) {
 		}
 		messages, _ := s.pages(t, "sessions/"+sessionOf(t, frames[0])+"/messages?limit=10")
 		user := messages[0]
-		if user.Label != "/monthly-report (month)" || *user.Content != user.Label || user.Skill != "monthly-report" || *messages[1].Content != "The report is ready." {
+		if user.Label != "/monthly-report (month)" || *user.Content != user.Label || user.Skill != "monthly-report" ||
+			*messages[1].Content != "The report is ready." {
 			t.Errorf("%s: %+v", name, messages)
 		}
 	}
@@ -54,7 +55,8 @@ func TestSkillsThatCannotBeCalled(t *testing.T) {
 	s := start(t, nil)
 	s.push(t, report)
 	r := s.get(t, call{method: "POST", path: "messages", body: `{"skill":"monthly_repot","input":{"month":"x"}}`})
-	if r.status != 400 || r.Error.Code != "UNKNOWN_SKILL" || r.Error.Param != "skill" || !strings.Contains(r.text, `"candidates":["monthly-report"]`) {
+	if r.status != 400 || r.Error.Code != "UNKNOWN_SKILL" || r.Error.Param != "skill" ||
+		!strings.Contains(r.text, `"candidates":["monthly-report"]`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	r = s.get(t, call{method: "POST", path: "messages", body: `{"skill":"monthly-report","input":{"team":"legal","mnth":"s3cr3t"}}`})

@@ -49,7 +49,8 @@ func TestTheAnswerIsTheLastStep(t *testing.T) {
 		}
 		list := s.said(t, sessionOf(t, frames[0]))
 		if text != want.content || *list[1].Content != want.content || *list[1].Output != want.output || list[0].Output != nil {
-			t.Errorf("%q: streamed %q, listed %q with the output %q, want %q and %q", script, text, *list[1].Content, *list[1].Output, want.content, want.output)
+			t.Errorf("%q: streamed %q, listed %q with the output %q, want %q and %q", script, text, *list[1].Content, *list[1].Output,
+				want.content, want.output)
 		}
 		var blocked outcome
 		r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, script, `"stream":false`)})
@@ -74,10 +75,12 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	if frames[1].event != "attachment_rejected" || frames[1].data != `{"v":1,"attachments":`+want+`}` {
 		t.Errorf("%v", frames)
 	}
-	if r := s.get(t, call{path: "sessions/" + sessionOf(t, frames[0]) + "/messages"}); strings.Count(r.text, `"rejected_attachments":`+want) != 1 {
+	if r := s.get(t, call{path: "sessions/" + sessionOf(t, frames[0]) + "/messages"}); strings.Count(r.text,
+		`"rejected_attachments":`+want) != 1 {
 		t.Errorf("%s", r.text)
 	}
-	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@say x", attachments, `"stream":false`)}); !strings.Contains(r.text, `"rejected_attachments":`+want) {
+	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@say x", attachments,
+		`"stream":false`)}); !strings.Contains(r.text, `"rejected_attachments":`+want) {
 		t.Errorf("%s", r.text)
 	}
 }
@@ -114,7 +117,8 @@ func TestAddressesInEventsAreAbsolute(t *testing.T) {
 	if got := ask[len(ask)-1].data; !strings.Contains(got, want) {
 		t.Errorf("%s lacks %s", got, want)
 	}
-	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@call gate {}", `"stream":false`)}); !strings.Contains(r.text, want) {
+	if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@call gate {}", `"stream":false`)}); !strings.Contains(
+		r.text, want) {
 		t.Errorf("%s lacks %s", r.text, want)
 	}
 }

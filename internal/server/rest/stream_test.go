@@ -42,12 +42,14 @@ func TestClosingAStreamStopsNothing(t *testing.T) {
 func TestStreamsPassEverything(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	first := s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 2 deltas"), header: []string{"Accept-Encoding", "gzip, br"}})
+	first := s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 2 deltas"), header: []string{"Accept-Encoding",
+		"gzip, br"}})
 	id := sessionOf(t, first.rest()[0])
 	again := events(id, "?replay=all", "Accept-Encoding", "gzip, br")
 	for name, st := range map[string]*stream{"POST": first, "GET": s.open(t, again)} {
 		h := st.res.Header
-		if h.Get("Content-Encoding") != "" || h.Get("Content-Length") != "" || h.Get("Cache-Control") != "no-store, no-transform" || h.Get("X-Accel-Buffering") != "no" {
+		if h.Get("Content-Encoding") != "" || h.Get("Content-Length") != "" || h.Get("Cache-Control") != "no-store, no-transform" ||
+			h.Get("X-Accel-Buffering") != "no" {
 			t.Errorf("%s: %v", name, h)
 		}
 	}
@@ -133,7 +135,8 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 		}
 	}
 	n := len(wire)
-	if n < 3 || wire[0] != "retry: 2000" || wire[1] != "event: open" || !strings.HasPrefix(wire[2], "id: ") || !strings.HasPrefix(wire[3], "data: {") || wire[4] != "" {
+	if n < 3 || wire[0] != "retry: 2000" || wire[1] != "event: open" || !strings.HasPrefix(wire[2], "id: ") ||
+		!strings.HasPrefix(wire[3], "data: {") || wire[4] != "" {
 		t.Errorf("the first frame: %q", wire)
 	}
 	for i, line := range wire {

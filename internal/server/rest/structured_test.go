@@ -12,7 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-const inAnswer = `"response_schema":{"type":"object","properties":{"n":{"type":"integer"},"why":{"type":"string"}},"required":["n","why"],"additionalProperties":false}`
+const inAnswer = `"response_schema":{"type":"object","properties":{"n":{"type":"integer"},"why":{"type":"string"}},"required":["n",` +
+	`"why"],"additionalProperties":false}`
 
 // outcome is the result of a turn in a blocking response and in a callback.
 type outcome struct {
@@ -57,7 +58,8 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	s, h := startHookWith(t, func(c *turn.Config) { c.Permissions, c.Model = nil, provider(t, everything(t)) })
 	missing := `"attachments":[{"file_id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}]`
 	frames := s.say(t, "How many?", inAnswer, missing).rest()
-	if got := names(frames); got != "open attachment_rejected text tool_use tool_result tool_use tool_result usage structured attachment done" {
+	if got := names(frames); got != "open attachment_rejected text tool_use tool_result tool_use tool_result usage structured "+
+		"attachment done" {
 		t.Errorf("%s", got)
 	}
 	const result = `{"n":17,"why":"all of them"}`
@@ -88,8 +90,10 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	decode(t, wait.Receive(t, "a request at the hook", h.got).raw, &report)
 	told = report.Data
 	for where, o := range map[string]outcome{"blocking": blocking, "callback": told} {
-		if !o.Success || o.Error != nil || o.Output == nil || *o.Output != text || string(o.Structured) != result || len(o.Files) != 1 || o.Files[0].Filename != "out.csv" || o.Files[0].Size != 3 ||
-			fmt.Sprint(o.References) != "[{stock read}]" || len(o.Rejected) != 1 || o.Rejected[0].Code != "FILE_NOT_FOUND" || o.Rejected[0].Reason == "" || o.SessionID == "" {
+		if !o.Success || o.Error != nil || o.Output == nil || *o.Output != text || string(o.Structured) != result || len(o.Files) != 1 ||
+			o.Files[0].Filename != "out.csv" || o.Files[0].Size != 3 ||
+			fmt.Sprint(o.References) != "[{stock read}]" || len(o.Rejected) != 1 || o.Rejected[0].Code != "FILE_NOT_FOUND" ||
+			o.Rejected[0].Reason == "" || o.SessionID == "" {
 			t.Errorf("%s: %+v", where, o)
 		}
 	}
@@ -100,7 +104,8 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 		Files      []download `json:"attachments"`
 	}
 	decode(t, s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}).Data, &messages)
-	if len(messages) != 2 || *messages[1].Content != text || string(messages[1].Structured) != result || len(messages[1].References) != 1 || len(messages[1].Files) != 1 {
+	if len(messages) != 2 || *messages[1].Content != text || string(messages[1].Structured) != result || len(messages[1].References) != 1 ||
+		len(messages[1].Files) != 1 {
 		t.Errorf("%+v", messages)
 	}
 }

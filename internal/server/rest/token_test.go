@@ -47,7 +47,8 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 	s := startTurns(t, nil, asking(time.Hour))
 	key := s.Issue(t, s.Workspace, apikey.Usual...)
 	ask := func(user string) question {
-		return s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, "@call gate {}\n@say Done.", `"user":"`+user+`"`)}).asked()
+		return s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, "@call gate {}\n@say Done.",
+			`"user":"`+user+`"`)}).asked()
 	}
 	sessionFor := func(q question) string {
 		var a struct {
@@ -60,7 +61,8 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 	annas, bobs := sessionFor(anna), sessionFor(bob)
 	ofSession := s.token(t, key, "sessions/"+annas+"/tokens", `{}`)
 	ofUser := s.token(t, key, "tokens", `{"user":"anna","expires_in":60}`)
-	if life := ofSession.ExpiresAt.Sub(ofSession.CreatedAt); life != 15*time.Minute || ofSession.SessionID != annas || ofSession.CreatedBy != key[4:12] {
+	if life := ofSession.ExpiresAt.Sub(ofSession.CreatedAt); life != 15*time.Minute || ofSession.SessionID != annas ||
+		ofSession.CreatedBy != key[4:12] {
 		t.Errorf("%+v lives for %s", ofSession, life)
 	}
 	if life := ofUser.ExpiresAt.Sub(ofUser.CreatedAt); life != time.Minute || ofUser.User != "anna" || ofUser.SessionID != "" {
@@ -96,7 +98,9 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 			}
 		}
 		for path, body := range map[string]string{
-			"sessions/" + bobs + "/cancel": "", "sessions/" + bobs + "/fork": "{}", "sessions/" + bobs + "/tool-results": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`, "messages": body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
+			"sessions/" + bobs + "/cancel": "", "sessions/" + bobs + "/fork": "{}",
+			"sessions/" + bobs + "/tool-results": `{"results":[{"tool_use_id":"call_1","output":"x"}]}`,
+			"messages":                           body(t, "x", `"session_id":"`+bobs+`"`), "approvals/" + bob.ApprovalID + "/decide": allow,
 		} {
 			if path = "/api/v1/workspaces/demo/" + path; strings.Contains(path, "decide") {
 				path = strings.Replace(path, "/v1", "", 1)
@@ -105,7 +109,8 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 				t.Errorf("%s: %d %s", path, r.status, r.text)
 			}
 		}
-		if r := s.post(t, token.Token, "sessions/"+annas+"/fork", "{}"); token.User == "" && (r.status != 403 || r.Error.Code != "TOKEN_RESTRICTED") {
+		if r := s.post(t, token.Token, "sessions/"+annas+"/fork", "{}"); token.User == "" && (r.status != 403 ||
+			r.Error.Code != "TOKEN_RESTRICTED") {
 			t.Errorf("a fork with a token for one session: %d %s", r.status, r.text)
 		}
 		if r := s.get(t, call{path: "sessions/" + bobs + "/events", key: token.Token}); r.status != 404 {
@@ -115,9 +120,11 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 			t.Errorf("another approval: %d %s", r.status, r.text)
 		}
 		for field, value := range map[string]string{
-			"caller_id": `"c"`, "callback": `"https://listen.invalid/"`, "secret_input": `["A"]`, "agent": `"other"`, "agent_version": `1`, "user": `"bob"`,
+			"caller_id": `"c"`, "callback": `"https://listen.invalid/"`, "secret_input": `["A"]`, "agent": `"other"`, "agent_version": `1`,
+			"user": `"bob"`,
 		} {
-			if r := s.post(t, token.Token, "messages", body(t, "x", `"`+field+`":`+value)); r.status != 403 || r.Error.Code != "TOKEN_RESTRICTED" || r.Error.Param != field {
+			if r := s.post(t, token.Token, "messages", body(t, "x", `"`+field+`":`+value)); r.status != 403 ||
+				r.Error.Code != "TOKEN_RESTRICTED" || r.Error.Param != field {
 				t.Errorf("%s: %d %s", field, r.status, r.text)
 			}
 		}
@@ -131,7 +138,8 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 		t.Errorf("a list with the token of one session: %d %s", r.status, r.text)
 	}
 	for _, query := range []string{"sessions", "sessions?user=anna"} {
-		if r := s.get(t, call{path: query, key: ofUser.Token}); r.status != 200 || strings.Count(r.text, `"session_id"`) != 1 || !strings.Contains(r.text, annas) {
+		if r := s.get(t, call{path: query, key: ofUser.Token}); r.status != 200 || strings.Count(r.text, `"session_id"`) != 1 ||
+			!strings.Contains(r.text, annas) {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
 	}
@@ -149,7 +157,8 @@ func TestBrowserTokensStayInTheirLimit(t *testing.T) {
 		t.Errorf("the approval of its own session: %d %s", r.status, r.text)
 	}
 	s.open(t, call{path: "sessions/" + annas + "/events", key: ofSession.Token}).rest()
-	if r := s.post(t, ofSession.Token, "messages", body(t, "@say Again.", `"stream":false`)); r.status != 200 || !strings.Contains(r.text, annas) {
+	if r := s.post(t, ofSession.Token, "messages", body(t, "@say Again.", `"stream":false`)); r.status != 200 ||
+		!strings.Contains(r.text, annas) {
 		t.Errorf("a message to its own session: %d %s", r.status, r.text)
 	}
 	s.tokensRepeat(t, key, ofUser)
@@ -173,7 +182,8 @@ func (s *service) tokensRepeat(t *testing.T, key string, ofUser browserToken) {
 	}
 	other := s.token(t, key, "tokens", `{"user":"bob"}`)
 	for _, header := range [][]string{{once, "one"}, {"Last-Event-ID", "1"}} {
-		if r := s.post(t, other.Token, "messages", message, header...); r.status != 422 && r.status != 400 || strings.Contains(r.text, "Private") {
+		if r := s.post(t, other.Token, "messages", message, header...); r.status != 422 && r.status != 400 ||
+			strings.Contains(r.text, "Private") {
 			t.Errorf("the token of another user, with %s: %d %s", header[0], r.status, r.text)
 		}
 	}
@@ -187,12 +197,14 @@ func (s *service) tokensRepeat(t *testing.T, key string, ofUser browserToken) {
 func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	for body, field := range map[string]string{`{"user":"a","expires_in":3601}`: "/expires_in", `{"user":""}`: "/user", `{}`: "/user", `{"user":"a","agent":"none"}`: "", `{"user":"a","scopes":[]}`: "/scopes"} {
+	for body, field := range map[string]string{`{"user":"a","expires_in":3601}`: "/expires_in", `{"user":""}`: "/user", `{}`: "/user",
+		`{"user":"a","agent":"none"}`: "", `{"user":"a","scopes":[]}`: "/scopes"} {
 		if r := s.post(t, "", "tokens", body); r.status != 400 || field != "" && r.Error.Violations[0].Param != field {
 			t.Errorf("%s: %d %s", body, r.status, r.text)
 		}
 	}
-	if r := s.get(t, call{path: "sessions", key: s.token(t, s.Issue(t, s.Workspace, apikey.Chat), "tokens", `{"user":"anna"}`).Token}); r.status != 403 || r.Error.RequiredScope != "sessions:read" {
+	if r := s.get(t, call{path: "sessions", key: s.token(t, s.Issue(t, s.Workspace, apikey.Chat), "tokens",
+		`{"user":"anna"}`).Token}); r.status != 403 || r.Error.RequiredScope != "sessions:read" {
 		t.Errorf("the token of a key that may not read: %d %s", r.status, r.text)
 	}
 	key := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
@@ -204,7 +216,8 @@ func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 		return st
 	}
 	first, second := reading(revoked.Token), reading(kept.Token)
-	if r := s.get(t, call{method: "DELETE", path: "tokens/" + revoked.TokenID, key: s.Issue(t, s.Workspace, apikey.Chat)}); r.status != 404 || r.Error.Code != "OBJECT_NOT_FOUND" {
+	if r := s.get(t, call{method: "DELETE", path: "tokens/" + revoked.TokenID, key: s.Issue(t, s.Workspace,
+		apikey.Chat)}); r.status != 404 || r.Error.Code != "OBJECT_NOT_FOUND" {
 		t.Errorf("another key: %d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{method: "DELETE", path: "tokens/" + revoked.TokenID, key: key}); r.status != 200 {
@@ -215,7 +228,8 @@ func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 	}
 	for by, want := range map[string]string{key: kept.TokenID, s.Key: kept.TokenID, s.Issue(t, s.Workspace, apikey.Chat): ""} {
 		r := s.get(t, call{path: "tokens?limit=1&user=anna", key: by})
-		if r.status != 200 || strings.Count(r.text, "token_id") != len(want)/8 || !strings.Contains(r.text, want) || strings.Contains(r.text, "brtok_") {
+		if r.status != 200 || strings.Count(r.text, "token_id") != len(want)/8 || !strings.Contains(r.text, want) ||
+			strings.Contains(r.text, "brtok_") {
 			t.Errorf("tokens of %s: %d %s", by[4:12], r.status, r.text)
 		}
 	}
@@ -228,7 +242,8 @@ func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 			t.Error("a browser token is among the keys")
 		}
 	}
-	for _, c := range []call{{method: "DELETE", path: "keys/" + kept.TokenID}, {method: "PATCH", path: "keys/" + kept.TokenID, body: `{"expires_at":null}`},
+	for _, c := range []call{{method: "DELETE", path: "keys/" + kept.TokenID}, {method: "PATCH", path: "keys/" + kept.TokenID,
+		body: `{"expires_at":null}`},
 		{method: "POST", path: "keys/" + kept.TokenID + "/roll", body: `{}`}} {
 		if r := s.get(t, c); r.status != 404 {
 			t.Errorf("%s %s: %d %s", c.method, c.path, r.status, r.text)
@@ -247,7 +262,8 @@ func TestBrowserTokensEndWithTheirKey(t *testing.T) {
 		s.Gate.Leave <- struct{}{}
 	}
 	var changes int
-	err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM admin_log WHERE object = 'api_keys' AND (object_id = ANY ($1) OR after ->> 'only_user' = 'anna')`,
+	err := s.pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM admin_log WHERE object = 'api_keys' AND (object_id = ANY ($1) OR after ->> 'only_user' = 'anna')`,
 		[]string{revoked.TokenID, kept.TokenID}).Scan(&changes)
 	if err != nil || changes != 0 {
 		t.Errorf("%d changes of tokens in the log, which would keep their user: %v", changes, err)
@@ -260,9 +276,11 @@ func TestListedOriginsMayCallTheAPI(t *testing.T) {
 	t.Parallel()
 	const origin = "https://app.example"
 	s := start(t, func(c *server.Config) { c.CORSOrigins = []string{origin, "http://localhost:3000"} })
-	preflight := []string{"Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type,last-event-id"}
+	preflight := []string{"Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+		"authorization,content-type,last-event-id"}
 	r := s.get(t, call{method: http.MethodOptions, path: "messages", key: "-", header: preflight})
-	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Methods": "OPTIONS, POST", "Access-Control-Allow-Credentials": "", "Vary": "Origin"} {
+	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Methods": "OPTIONS, POST",
+		"Access-Control-Allow-Credentials": "", "Vary": "Origin"} {
 		if got := r.header.Get(name); r.status != 204 || got != want {
 			t.Errorf("%d, %s: %q, want %q", r.status, name, got, want)
 		}
@@ -275,10 +293,12 @@ func TestListedOriginsMayCallTheAPI(t *testing.T) {
 	for _, c := range []call{{path: "sessions"}, {path: "sessions", key: "-"}, {path: "/api/v1/openapi"}, {method: "PUT", path: "sessions"}} {
 		c.header = []string{"Origin", origin}
 		r := s.get(t, c)
-		if r.header.Get("Access-Control-Allow-Origin") != origin || !strings.Contains(r.header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+		if r.header.Get("Access-Control-Allow-Origin") != origin || !strings.Contains(r.header.Get("Access-Control-Expose-Headers"),
+			"Retry-After") {
 			t.Errorf("%s %s: %d %v", c.method, c.path, r.status, r.header)
 		}
-		for _, other := range []string{"https://evil.example", "https://app.example.evil.example", "http://app.example", "null", "https://app.example:8443"} {
+		for _, other := range []string{"https://evil.example", "https://app.example.evil.example", "http://app.example", "null",
+			"https://app.example:8443"} {
 			c.header[1] = other
 			if r := s.get(t, c); r.header.Get("Access-Control-Allow-Origin") != "" || r.header.Get("Vary") != "Origin" {
 				t.Errorf("%s may read %s %s: %v", other, c.method, c.path, r.header)
@@ -286,7 +306,8 @@ func TestListedOriginsMayCallTheAPI(t *testing.T) {
 		}
 	}
 	off := start(t, nil)
-	if r := off.get(t, call{method: http.MethodOptions, path: "messages", key: "-", header: preflight}); r.header.Get("Access-Control-Allow-Origin") != "" || r.header.Get("Vary") != "" {
+	if r := off.get(t, call{method: http.MethodOptions, path: "messages", key: "-",
+		header: preflight}); r.header.Get("Access-Control-Allow-Origin") != "" || r.header.Get("Vary") != "" {
 		t.Errorf("without listed origins: %v", r.header)
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // weather is a caller's tool.
-const weather = `"tools":[{"name":"get_weather","description":"The weather of a city.","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]`
+const weather = `"tools":[{"name":"get_weather","description":"The weather of a city.","input_schema":{"type":"object",` +
+	`"properties":{"city":{"type":"string"}},"required":["city"]}}]`
 
 // required is the data of a tool_required frame.
 type required struct {
@@ -56,18 +57,21 @@ func TestCallersTools(t *testing.T) {
 	if r := s.get(t, call{path: "approvals"}); strings.Contains(r.text, q.ApprovalID) {
 		t.Errorf("the inbox has the wait: %s", r.text)
 	}
-	if r := s.get(t, call{path: "approvals/" + q.ApprovalID}); r.status != 200 || !strings.Contains(r.text, `"kind":"tool"`) || !strings.Contains(r.text, q.Calls[0].ToolUseID) {
+	if r := s.get(t, call{path: "approvals/" + q.ApprovalID}); r.status != 200 || !strings.Contains(r.text, `"kind":"tool"`) ||
+		!strings.Contains(r.text, q.Calls[0].ToolUseID) {
 		t.Errorf("the wait is %d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{path: "sessions/" + id}); !strings.Contains(r.text, `"pending":{"kind":"tool","approval_id":"`+q.ApprovalID) {
 		t.Errorf("the session is %s", r.text)
 	}
-	if r := s.get(t, call{method: "POST", path: fmt.Sprintf("/api/workspaces/%s/approvals/%s/decide", s.Workspace.ID, q.ApprovalID), body: allow}); r.Error.Code != "APPROVAL_NOT_FOUND" {
+	if r := s.get(t, call{method: "POST", path: fmt.Sprintf("/api/workspaces/%s/approvals/%s/decide", s.Workspace.ID, q.ApprovalID),
+		body: allow}); r.Error.Code != "APPROVAL_NOT_FOUND" {
 		t.Errorf("a decision about it is %d %s", r.status, r.text)
 	}
 
 	call0 := q.Calls[0].ToolUseID
-	post := call{method: "POST", path: q.ReplyURL, key: s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead), body: results(call0, `{"celsius": 21}`), header: []string{"Idempotency-Key", "one"}}
+	post := call{method: "POST", path: q.ReplyURL, key: s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead),
+		body: results(call0, `{"celsius": 21}`), header: []string{"Idempotency-Key", "one"}}
 	for _, c := range []struct {
 		name, code string
 		call       call
@@ -107,7 +111,8 @@ func TestCallersTools(t *testing.T) {
 	if r := s.get(t, post); r.Error.Code != "TOOL_CALL_ANSWERED" {
 		t.Errorf("another result: %d %s", r.status, r.text)
 	}
-	if r := s.get(t, call{path: "sessions/" + id + "/messages"}); !strings.Contains(r.text, `"tool":"get_weather"`) || !strings.Contains(r.text, `"ok":true`) {
+	if r := s.get(t, call{path: "sessions/" + id + "/messages"}); !strings.Contains(r.text, `"tool":"get_weather"`) ||
+		!strings.Contains(r.text, `"ok":true`) {
 		t.Errorf("the history is %s", r.text)
 	}
 }
@@ -124,7 +129,8 @@ func TestBlockingCallReturnsWithTheCalls(t *testing.T) {
 		SessionID string   `json:"session_id"`
 		Required  required `json:"tool_required"`
 	}
-	if err := json.Unmarshal([]byte(r.text), &answer); err != nil || answer.Success || answer.Error != "tool_required" || len(answer.Required.Calls) != 1 {
+	if err := json.Unmarshal([]byte(r.text), &answer); err != nil || answer.Success || answer.Error != "tool_required" ||
+		len(answer.Required.Calls) != 1 {
 		t.Fatalf("%s: %v", r.text, err)
 	}
 	failed := fmt.Sprintf(`{"results":[{"tool_use_id":%q,"error":"The city is unknown."}]}`, answer.Required.Calls[0].ToolUseID)

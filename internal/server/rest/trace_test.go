@@ -45,7 +45,8 @@ func TestOneMessageIsOneTrace(t *testing.T) {
 		c.Tracer = back
 	})
 	st := s.open(t, call{method: "POST", path: "messages", body: body(t, "@call gate {\"word\":\"MARKER\"}\n@say MARKER"),
-		header: []string{"Accept", "text/event-stream", "X-Request-Id", "req_trace", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}})
+		header: []string{"Accept", "text/event-stream", "X-Request-Id", "req_trace", "Traceparent",
+			"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}})
 	q := st.asked()
 	s.decide(t, q.DecideURL, allow)
 	s.Gate.Leave <- struct{}{}
@@ -53,21 +54,25 @@ func TestOneMessageIsOneTrace(t *testing.T) {
 
 	const route = "POST /api/v1/workspaces/{id}/messages"
 	request, agent := r.Await(t, route, 1)[0], r.Await(t, "invoke_agent default", 1)[0]
-	if request.Parent != "b7ad6b7169203331" || request.Attrs["http.response.status_code"] != int64(200) || request.Attrs["parley.request.id"] != "req_trace" || agent.Parent != request.ID {
+	if request.Parent != "b7ad6b7169203331" || request.Attrs["http.response.status_code"] != int64(200) ||
+		request.Attrs["parley.request.id"] != "req_trace" || agent.Parent != request.ID {
 		t.Errorf("%+v\n%+v", request, agent)
 	}
 	chats, tools, waits := r.Await(t, "chat guide", 2), r.Await(t, "execute_tool gate", 1), r.Await(t, "wait approval", 1)
 	for _, span := range append(append(chats, tools...), waits...) {
-		if span.Parent != agent.ID || span.Trace != "0af7651916cd43dd8448eb211c80319c" || span.Resource["service.instance.id"] == request.Resource["service.instance.id"] || span.End < span.Start {
+		if span.Parent != agent.ID || span.Trace != "0af7651916cd43dd8448eb211c80319c" ||
+			span.Resource["service.instance.id"] == request.Resource["service.instance.id"] || span.End < span.Start {
 			t.Errorf("%+v", span)
 		}
 	}
-	for name, want := range map[string]any{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "builtin", "gen_ai.request.model": "guide", "gen_ai.conversation.id": agent.Attrs["gen_ai.conversation.id"]} {
+	for name, want := range map[string]any{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "builtin",
+		"gen_ai.request.model": "guide", "gen_ai.conversation.id": agent.Attrs["gen_ai.conversation.id"]} {
 		if chats[0].Attrs[name] != want {
 			t.Errorf("%s is %v", name, chats[0].Attrs[name])
 		}
 	}
-	for _, name := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk"} {
+	for _, name := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons",
+		"gen_ai.response.time_to_first_chunk"} {
 		if chats[0].Attrs[name] == nil {
 			t.Errorf("%s is missing in %v", name, chats[0].Attrs)
 		}

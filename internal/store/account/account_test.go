@@ -116,7 +116,8 @@ func TestTheLastOwnerStays(t *testing.T) {
 			}
 		}
 		var owners int
-		if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM members WHERE role = 'owner'").Scan(&owners); err != nil || owners != 1 || refused != 1 {
+		if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM members WHERE role = 'owner'").Scan(&owners); err != nil ||
+			owners != 1 || refused != 1 {
 			t.Fatalf("%d owners are left, %d changes were refused, %v", owners, refused, err)
 		}
 	}
@@ -220,13 +221,15 @@ func TestPasswordRules(t *testing.T) {
 	if !try(" anna@halden.example ", password) {
 		t.Error("the password does not work")
 	}
-	for _, c := range [][2]string{{"anna@halden.example", ""}, {"anna@halden.example", password + " "}, {"none@halden.example", ""}, {"unknown@halden.example", ""}, {"anna@halden.example", strings.Repeat("a", 10_000)}} {
+	for _, c := range [][2]string{{"anna@halden.example", ""}, {"anna@halden.example", password + " "}, {"none@halden.example", ""},
+		{"unknown@halden.example", ""}, {"anna@halden.example", strings.Repeat("a", 10_000)}} {
 		if try(c[0], c[1]) {
 			t.Errorf("%q signs in with %.20q", c[0], c[1])
 		}
 	}
 	var stored string
-	if err := w.pool.QueryRow(t.Context(), "SELECT password_hash FROM users WHERE id = $1", id).Scan(&stored); err != nil || !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") {
+	if err := w.pool.QueryRow(t.Context(), "SELECT password_hash FROM users WHERE id = $1", id).Scan(&stored); err != nil ||
+		!strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Errorf("the password is stored as %q, %v", stored, err)
 	}
 	if got := rule(t, w.ChangePassword(t.Context(), id, "wrong", "another river stone 7", "")); got != "password" {
@@ -293,7 +296,8 @@ func TestSetupHasOneWinner(t *testing.T) {
 	}
 	wait.For(t, "all visitors to wait", func() bool {
 		var waiting int
-		err := w.pool.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		err := w.pool.QueryRow(ctx,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
 		return err == nil && waiting == visitors
 	})
 	if err := hold.Commit(ctx); err != nil {
@@ -309,7 +313,8 @@ func TestSetupHasOneWinner(t *testing.T) {
 		}
 	}
 	var users, links int
-	if err := w.pool.QueryRow(ctx, "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM login_links)").Scan(&users, &links); err != nil || won != 1 || users != 1 || links != 0 {
+	if err := w.pool.QueryRow(ctx, "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM login_links)").Scan(&users,
+		&links); err != nil || won != 1 || users != 1 || links != 0 {
 		t.Errorf("%d won, %d users, %d links, %v", won, users, links, err)
 	}
 	if _, err := w.NewSetupToken(ctx); !errors.Is(err, account.ErrAdminExists) {

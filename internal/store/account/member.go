@@ -77,7 +77,8 @@ func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, user string) er
 func keepOwner(ctx context.Context, q *db.Queries, workspace uuid.UUID, user string) error {
 	owners, err := q.MemberOwnersLock(ctx, workspace)
 	if err == nil && len(owners) == 1 && owners[0] == user {
-		return fault.Invalid(fault.Violation{Param: "/role", Rule: "last_owner", Message: "This is the only owner of the workspace. Make another member an owner first."})
+		return fault.Invalid(fault.Violation{Param: "/role", Rule: "last_owner",
+			Message: "This is the only owner of the workspace. Make another member an owner first."})
 	}
 	return err
 }

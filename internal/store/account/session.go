@@ -33,7 +33,8 @@ func (s *Store) Begin(ctx context.Context, user, address, agent string) (cookie 
 		agent = agent[:300]
 	}
 	agent = strings.ToValidUTF8(agent, "")
-	if err := s.q.WebSessionInsert(ctx, db.WebSessionInsertParams{ID: id, UserID: user, SecretHash: hashToken(secret), Address: address, Agent: agent}); err != nil {
+	if err := s.q.WebSessionInsert(ctx, db.WebSessionInsertParams{ID: id, UserID: user, SecretHash: hashToken(secret), Address: address,
+		Agent: agent}); err != nil {
 		return "", wrapError("store a web session", err)
 	}
 	if err := s.q.UserSignedIn(ctx, user); err != nil {

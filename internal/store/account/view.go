@@ -44,11 +44,14 @@ func (s *Store) SaveView(ctx context.Context, workspace uuid.UUID, user, name, f
 		return fault.Invalid(fault.Violation{Param: "/name", Rule: "length", Message: "The name of a view is 1 to 60 characters on one line."})
 	}
 	if filters == "" || len(filters) > maxFilters {
-		return fault.Invalid(fault.Violation{Param: "/filters", Rule: "length", Message: "Set a filter first. A view stores the filters of the list."})
+		return fault.Invalid(fault.Violation{Param: "/filters", Rule: "length",
+			Message: "Set a filter first. A view stores the filters of the list."})
 	}
-	n, err := s.q.SessionViewPut(ctx, db.SessionViewPutParams{ID: uuid.Must(uuid.NewV7()), WorkspaceID: workspace, UserID: user, Name: name, Filters: filters, Most: maxViews})
+	n, err := s.q.SessionViewPut(ctx, db.SessionViewPutParams{ID: uuid.Must(uuid.NewV7()), WorkspaceID: workspace, UserID: user, Name: name,
+		Filters: filters, Most: maxViews})
 	if err == nil && n == 0 {
-		return fault.Invalid(fault.Violation{Param: "/name", Rule: "max_items", Message: "You have 30 views in this workspace. Delete one first."})
+		return fault.Invalid(fault.Violation{Param: "/name", Rule: "max_items",
+			Message: "You have 30 views in this workspace. Delete one first."})
 	}
 	return wrapError("store a view", err)
 }

@@ -29,25 +29,32 @@ var sealed = fmt.Sprintf(`('\x01026b31'::bytea || convert_to(repeat('%s', 5), 'U
 
 // logged has one change of each table per action. $1 is the workspace.
 var logged = []struct{ object, insert, update, quiet, remove string }{
-	{"api_keys", `INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes) VALUES ('AAAAAAAA', $1, 'k', '` + planted + `', 'xxxx', '{chat}')`,
-		`UPDATE api_keys SET scopes = '{admin}' WHERE workspace_id = $1`, `UPDATE api_keys SET last_used_at = now() WHERE workspace_id = $1`, `DELETE FROM api_keys WHERE workspace_id = $1`},
+	{"api_keys", `INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes) VALUES ('AAAAAAAA', $1, 'k', '` + planted +
+		`', 'xxxx', '{chat}')`,
+		`UPDATE api_keys SET scopes = '{admin}' WHERE workspace_id = $1`,
+		`UPDATE api_keys SET last_used_at = now() WHERE workspace_id = $1`, `DELETE FROM api_keys WHERE workspace_id = $1`},
 	{"credentials", `INSERT INTO credentials (workspace_id, name, value) VALUES ($1, 'STRIPE_KEY', ` + sealed + `)`,
-		`UPDATE credentials SET value = value || 'x' WHERE workspace_id = $1`, `UPDATE credentials SET updated_at = 'epoch' WHERE workspace_id = $1`, `DELETE FROM credentials WHERE workspace_id = $1`},
+		`UPDATE credentials SET value = value || 'x' WHERE workspace_id = $1`,
+		`UPDATE credentials SET updated_at = 'epoch' WHERE workspace_id = $1`, `DELETE FROM credentials WHERE workspace_id = $1`},
 	{"skills", `INSERT INTO skills (id, workspace_id, name, fold) VALUES (gen_random_uuid(), $1, 's', 's')`,
 		`UPDATE skills SET status = 'archived' WHERE workspace_id = $1`, ``, ``},
-	{"skill_versions", `INSERT INTO skill_versions (skill_id, version, workspace_id, description, document) SELECT id, 1, $1, 'd', repeat('x', 5000) FROM skills WHERE workspace_id = $1`,
+	{"skill_versions", `INSERT INTO skill_versions (skill_id, version, workspace_id, description, document) SELECT id, 1, $1, 'd', ` +
+		`repeat('x', 5000) FROM skills WHERE workspace_id = $1`,
 		``, ``, `DELETE FROM skill_versions WHERE workspace_id = $1`},
 	{"documents", `INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, 'wiki/a.md', 't', '` + planted + `')`,
 		`UPDATE documents SET title = 'u' WHERE workspace_id = $1`, ``, `DELETE FROM documents WHERE workspace_id = $1`},
 	{"tool_rules", `INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, 'bash', 'ask')`,
 		`UPDATE tool_rules SET rule = 'allow' WHERE workspace_id = $1`, ``, `DELETE FROM tool_rules WHERE workspace_id = $1`},
-	{"allowlist", `INSERT INTO allowlist (id, workspace_id, tool, pattern, added_by) VALUES (gen_random_uuid(), $1, 'bash', 'bash(ls)', 'cli')`,
-		`UPDATE allowlist SET revoked_at = now() WHERE workspace_id = $1`, `UPDATE allowlist SET hits = 9, last_hit_at = now() WHERE workspace_id = $1`, `DELETE FROM allowlist WHERE workspace_id = $1`},
+	{"allowlist",
+		`INSERT INTO allowlist (id, workspace_id, tool, pattern, added_by) VALUES (gen_random_uuid(), $1, 'bash', 'bash(ls)', 'cli')`,
+		`UPDATE allowlist SET revoked_at = now() WHERE workspace_id = $1`,
+		`UPDATE allowlist SET hits = 9, last_hit_at = now() WHERE workspace_id = $1`, `DELETE FROM allowlist WHERE workspace_id = $1`},
 	{"egress_policies", `INSERT INTO egress_policies (workspace_id) VALUES ($1)`,
 		`UPDATE egress_policies SET public = true WHERE workspace_id = $1`, ``, `DELETE FROM egress_policies WHERE workspace_id = $1`},
 	{"callback_secrets", `INSERT INTO callback_secrets (id, workspace_id, secret) VALUES (gen_random_uuid(), $1, ` + sealed + `)`,
 		`UPDATE callback_secrets SET secret = secret || 'x' WHERE workspace_id = $1`, ``, `DELETE FROM callback_secrets WHERE workspace_id = $1`},
-	{"workspaces", ``, `UPDATE workspaces SET max_running = 7 WHERE id = $1`, `UPDATE workspaces SET updated_at = 'epoch' WHERE id = $1`, `DELETE FROM workspaces WHERE id = $1`},
+	{"workspaces", ``, `UPDATE workspaces SET max_running = 7 WHERE id = $1`, `UPDATE workspaces SET updated_at = 'epoch' WHERE id = $1`,
+		`DELETE FROM workspaces WHERE id = $1`},
 }
 
 // created is the number of rows for a new workspace: its own, its agent and the agent's version.
@@ -96,7 +103,8 @@ func TestEveryChangeIsLogged(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	for _, table := range logged {
-		for _, step := range []struct{ action, sql string }{{"insert", table.insert}, {"", table.quiet}, {"update", table.update}, {"delete", table.remove}} {
+		for _, step := range []struct{ action, sql string }{{"insert", table.insert}, {"", table.quiet}, {"update", table.update},
+			{"delete", table.remove}} {
 			if step.sql == "" {
 				continue
 			}
@@ -113,7 +121,8 @@ func TestEveryChangeIsLogged(t *testing.T) {
 				t.Fatalf("%s: %d rows of the log, of %d", step.sql, len(after), before+1)
 			}
 			e := after[0]
-			if e.Action != step.action || e.ObjectID == "" || (e.Before == nil) != (e.Action == "insert") || (e.After == nil) != (e.Action == "delete") ||
+			if e.Action != step.action || e.ObjectID == "" || (e.Before == nil) != (e.Action == "insert") ||
+				(e.After == nil) != (e.Action == "delete") ||
 				e.Actor.Kind != "database" || e.Actor.Name == nil || string(e.Before) == string(e.After) {
 				t.Errorf("%s: logged %+v, before %s, after %s", step.sql, e, e.Before, e.After)
 			}
@@ -172,7 +181,8 @@ func TestActorsAreLogged(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	change := func(ctx context.Context) {
-		if _, err := (replan.Pool{Pool: f.pool}).Exec(ctx, `UPDATE workspaces SET max_running = max_running - 1 WHERE id = $1`, f.space); err != nil {
+		if _, err := (replan.Pool{Pool: f.pool}).Exec(ctx, `UPDATE workspaces SET max_running = max_running - 1 WHERE id = $1`,
+			f.space); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -87,7 +87,8 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Summary, error
 	}
 	list := make([]Summary, len(rows))
 	for i, r := range rows {
-		list[i] = Summary{Agent: agentOf(r.Agent), Published: int(r.Number), Model: r.Model, Author: r.Author, Note: r.Note, PublishedAt: r.PublishedAt}
+		list[i] = Summary{Agent: agentOf(r.Agent), Published: int(r.Number), Model: r.Model, Author: r.Author, Note: r.Note,
+			PublishedAt: r.PublishedAt}
 	}
 	return list, nil
 }
@@ -170,7 +171,8 @@ func (s *Store) Versions(ctx context.Context, a Agent, before, limit int) ([]Ver
 	}
 	list := make([]Version, len(rows))
 	for i, r := range rows {
-		list[i] = Version{ID: r.ID, Number: int(r.Number), Definition: Definition{Model: r.Model}, Author: r.Author, Note: r.Note, CreatedAt: r.CreatedAt}
+		list[i] = Version{ID: r.ID, Number: int(r.Number), Definition: Definition{Model: r.Model}, Author: r.Author, Note: r.Note,
+			CreatedAt: r.CreatedAt}
 	}
 	return list, nil
 }

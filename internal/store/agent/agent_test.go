@@ -78,7 +78,8 @@ func code(err error) fault.Code {
 func TestTheDefaultAgentIsTheWorkspacesAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if v := w.version("", agent.Published); v.Number != 1 || v.Instructions != "Be kind." || v.Limits.MaxTurns != 7 || v.Limits.HistoryTokens != nil {
+	if v := w.version("", agent.Published); v.Number != 1 || v.Instructions != "Be kind." || v.Limits.MaxTurns != 7 ||
+		v.Limits.HistoryTokens != nil {
 		t.Errorf("a new workspace has the agent %+v", v)
 	}
 	if _, err := w.workspaces.Update(t.Context(), w.id, workspace.Change{Model: new("openai/x"), MaxRunning: new(3)}); err != nil {
@@ -100,7 +101,8 @@ func TestTheDefaultAgentIsTheWorkspacesAgent(t *testing.T) {
 	if a, err := w.agents.PublishDefinition(t.Context(), w.edit(""), d, "Again."); err != nil || a.Newest != 3 {
 		t.Errorf("publishing the published definition makes version %d, %v", a.Newest, err)
 	}
-	if row, err := w.workspaces.Find(t.Context(), "acme"); err != nil || row.Instructions != "Be quick." || row.Model != nil || row.MaxTurns != 9 || row.MaxRunning != 4 {
+	if row, err := w.workspaces.Find(t.Context(), "acme"); err != nil || row.Instructions != "Be quick." || row.Model != nil ||
+		row.MaxTurns != 9 || row.MaxRunning != 4 {
 		t.Errorf("after a publication the workspace is %+v, %v", row, err)
 	}
 	if _, err := w.pool.Exec(t.Context(), `UPDATE workspaces SET instructions = 'Old server.'`); err != nil {
@@ -144,7 +146,8 @@ func TestADraftIsPublishedAndAnOlderVersionAgain(t *testing.T) {
 	if v := w.version("", 3); v.Instructions != "Be kind." || v.Author != "cli:anna" {
 		t.Errorf("rolled back to %+v", v)
 	}
-	if _, err := w.agents.Rollback(t.Context(), w.edit(""), 4, ""); code(err) != fault.UnknownAgentVersion || len(fault.From(err).Detail.Candidates) != 3 {
+	if _, err := w.agents.Rollback(t.Context(), w.edit(""), 4, ""); code(err) != fault.UnknownAgentVersion ||
+		len(fault.From(err).Detail.Candidates) != 3 {
 		t.Errorf("rolled back to a version that does not exist: %v", err)
 	}
 	list, err := w.agents.Versions(t.Context(), a, 0, 2)
@@ -186,7 +189,8 @@ func TestAgentsOfAWorkspace(t *testing.T) {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
-	for name, want := range map[string]fault.Code{"support": fault.InvalidRequestBody, "No": fault.InvalidRequestBody, "": fault.InvalidRequestBody} {
+	for name, want := range map[string]fault.Code{"support": fault.InvalidRequestBody, "No": fault.InvalidRequestBody,
+		"": fault.InvalidRequestBody} {
 		if _, err := w.agents.Create(t.Context(), w.edit(name), d, ""); code(err) != want {
 			t.Errorf("created %q: %v", name, err)
 		}
@@ -216,7 +220,8 @@ func TestAgentsOfAWorkspace(t *testing.T) {
 func TestADefinitionIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	bad := agent.Definition{
-		Instructions: "\x00", Model: new("gpt"), Effort: new("huge"), Limits: agent.Limits{MaxTurns: 201, HistoryTokens: new(-1), MaxCostUSD: new(-1.0)},
+		Instructions: "\x00", Model: new("gpt"), Effort: new("huge"), Limits: agent.Limits{MaxTurns: 201, HistoryTokens: new(-1),
+			MaxCostUSD: new(-1.0)},
 		Tools: map[string]permission.Label{"bsh": permission.Changes, "bash": permission.ReadOnly, "read": "reads"},
 		Rules: map[string]string{"bash": "perhaps", "request_secret": "allow", "wikiread": "ask"},
 	}

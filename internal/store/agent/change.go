@@ -173,7 +173,8 @@ func (s *Store) change(ctx context.Context, e Edit, do func(*db.Queries, Agent) 
 		}
 		held := agentOf(row.Agent)
 		if e.Revision != 0 && e.Revision != held.Revision {
-			return fault.New(fault.PreconditionFailed, "The agent %s was changed by another administrator. Read it again and repeat your change.", held.Name)
+			return fault.New(fault.PreconditionFailed,
+				"The agent %s was changed by another administrator. Read it again and repeat your change.", held.Name)
 		}
 		return do(q, held)
 	})
@@ -195,7 +196,8 @@ func (s *Store) publish(ctx context.Context, q *db.Queries, a Agent, d Definitio
 	return agentOf(changed), nil
 }
 
-func (s *Store) insertVersion(ctx context.Context, q *db.Queries, a Agent, d Definition, number int, author, note string) (db.AgentVersion, error) {
+func (s *Store) insertVersion(ctx context.Context, q *db.Queries, a Agent, d Definition, number int, author,
+	note string) (db.AgentVersion, error) {
 	if s.Accept != nil {
 		if err := s.Accept(d); err != nil {
 			return db.AgentVersion{}, err
@@ -222,7 +224,8 @@ func setDraft(ctx context.Context, q *db.Queries, a Agent, draft *uuid.UUID) (Ag
 
 func noteViolations(note string) []fault.Violation {
 	if !text.IsStorable(note) || utf8.RuneCountInString(note) > maxNote {
-		return []fault.Violation{{Param: "/note", Rule: "max_length", Message: fmt.Sprintf("A note has at most %d characters.", maxNote), Expected: maxNote}}
+		return []fault.Violation{{Param: "/note", Rule: "max_length", Message: fmt.Sprintf("A note has at most %d characters.", maxNote),
+			Expected: maxNote}}
 	}
 	return nil
 }

@@ -120,11 +120,13 @@ func isModelName(s string) bool {
 
 func (d Definition) fallbackViolations() (vs []fault.Violation) {
 	if len(d.Fallbacks) > maxFallbacks {
-		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items", Message: fmt.Sprintf("An agent has at most %d fallback models.", maxFallbacks)})
+		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items",
+			Message: fmt.Sprintf("An agent has at most %d fallback models.", maxFallbacks)})
 	}
 	for i, name := range d.Fallbacks {
 		if param := fmt.Sprintf("/fallback_models/%d", i); !isModelName(name) {
-			vs = append(vs, fault.Violation{Param: param, Rule: "format", Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
+			vs = append(vs, fault.Violation{Param: param, Rule: "format",
+				Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
 		} else if slices.Contains(d.Fallbacks[:i], name) {
 			vs = append(vs, fault.Violation{Param: param, Rule: "unique", Message: name + " is in the list twice."})
 		}
@@ -155,7 +157,8 @@ func ownTools(ctx context.Context, q *db.Queries, workspace uuid.UUID) (map[stri
 }
 
 func unknownTool(at, tool string, own map[string]permission.Label) fault.Violation {
-	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown", Message: fmt.Sprintf("Unknown tool %.100q.", tool)}
+	v := fault.Violation{Param: at + text.PointerToken(text.Truncate(tool, 100)), Rule: "unknown",
+		Message: fmt.Sprintf("Unknown tool %.100q.", tool)}
 	if near := search.Nearest(tool, slices.Concat(permission.Tools(), slices.Sorted(maps.Keys(own))), 1); len(near) > 0 {
 		v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 		v.Suggestion = near[0]
@@ -173,7 +176,8 @@ func (d Definition) equal(other Definition) bool {
 func versionOf(r db.AgentVersion) (Version, error) {
 	v := Version{ID: r.ID, Number: int(r.Number), Author: r.Author, Note: r.Note, CreatedAt: r.CreatedAt, Definition: Definition{
 		Instructions: r.Instructions, Model: r.Model, Effort: r.Effort, Fallbacks: r.FallbackModels,
-		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), HistoryTokens: ParseHistory(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
+		Limits: Limits{MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns),
+			HistoryTokens: ParseHistory(r.HistoryTokens), MaxCostUSD: r.MaxCostUSD},
 	}}
 	if r.Tools != nil {
 		if err := json.Unmarshal(r.Tools, &v.Tools); err != nil {
@@ -191,9 +195,11 @@ func versionOf(r db.AgentVersion) (Version, error) {
 // params converts a definition without violations to a row of an agent.
 func (d Definition) params(a Agent, number int, author, note string) (db.AgentVersionInsertParams, error) {
 	p := db.AgentVersionInsertParams{
-		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort, FallbackModels: d.Fallbacks,
-		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns), HistoryTokens: StoredHistory(d.Limits.HistoryTokens),
-		MaxCostUSD: d.Limits.MaxCostUSD, Author: author, Note: note,
+		AgentID: a.ID, WorkspaceID: a.workspace, Number: int32(number), Instructions: d.Instructions, Model: d.Model, Effort: d.Effort,
+		FallbackModels:     d.Fallbacks,
+		MaxResponseSeconds: int32(d.Limits.MaxResponseSeconds), MaxTurns: int32(d.Limits.MaxTurns),
+		HistoryTokens: StoredHistory(d.Limits.HistoryTokens),
+		MaxCostUSD:    d.Limits.MaxCostUSD, Author: author, Note: note,
 	}
 	var err error
 	if d.Tools != nil {

@@ -53,7 +53,8 @@ func TestParseRefusesTypos(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	key, _, _ := generateSecret(keyPrefix)
 	token, _, _ := generateSecret(tokenPrefix)
-	for _, s := range []string{key, token, "", "prl_", "whtok_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
+	for _, s := range []string{key, token, "", "prl_", "whtok_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key,
+		strings.Repeat("é", 25)} {
 		f.Add(s)
 	}
 	// A valid checksum does not make every character valid.
@@ -71,7 +72,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q was taken", s)
 		}
 		sent, sum := s[:len(s)-6], s[len(s)-6:]
-		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret && sent != "brtok_"+id+secret) || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
+		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret && sent != "brtok_"+id+secret) || len(id) != 8 || len(secret) != 32 ||
+			strings.Trim(id+secret, base62) != "" {
 			t.Fatalf("%q was parsed as %q, %q", s, id, secret)
 		}
 		n := uint32(0)
@@ -120,7 +122,8 @@ func TestAllLeavesOutAdministration(t *testing.T) {
 	if err != nil || usual.Allows(Admin) || usual.Allows(ServerAdmin) || !usual.Allows(ConfigWrite) || len(usual) != len(All)-2 {
 		t.Errorf("all stands for %s: %v", usual, err)
 	}
-	for names, want := range map[string]string{"all": "all", "all,admin": "all, admin", "server:admin": "server:admin", "chat,admin": "chat, admin"} {
+	for names, want := range map[string]string{"all": "all", "all,admin": "all, admin", "server:admin": "server:admin",
+		"chat,admin": "chat, admin"} {
 		scopes, err := ParseScopes(strings.Split(names, ","))
 		if err != nil || scopes.Names() != want {
 			t.Errorf("%s is shown as %s: %v", names, scopes.Names(), err)

@@ -57,7 +57,8 @@ type Token struct {
 }
 
 func tokenOf(row db.APIKey) Token {
-	t := Token{ID: row.ID, Session: row.OnlySession, User: row.OnlyUser, Agent: row.OnlyAgent, Scopes: scopesOf(row.Scopes), CreatedAt: row.CreatedAt.UTC(),
+	t := Token{ID: row.ID, Session: row.OnlySession, User: row.OnlyUser, Agent: row.OnlyAgent, Scopes: scopesOf(row.Scopes),
+		CreatedAt:  row.CreatedAt.UTC(),
 		LastUsedAt: row.LastUsedAt, RevokedAt: row.RevokedAt}
 	if row.CreatedBy != nil {
 		t.CreatedBy = *row.CreatedBy
@@ -99,8 +100,10 @@ func (s *Store) CreateToken(ctx context.Context, by Principal, limit Limit, life
 		}
 	}
 	text, id, secret := generateSecret(browserPrefix)
-	arg := db.APIKeyInsertBrowserParams{ID: id, WorkspaceID: by.Workspace, Name: "browser token", SecretHash: hashSecret(secret), Last4: text[len(text)-4:],
-		Scopes: scopes.Strings(), Maker: &by.Key, LifeSeconds: life.Seconds(), OnlyUser: nilIfEmpty(limit.User), OnlyAgent: nilIfEmpty(limit.Agent)}
+	arg := db.APIKeyInsertBrowserParams{ID: id, WorkspaceID: by.Workspace, Name: "browser token", SecretHash: hashSecret(secret),
+		Last4:  text[len(text)-4:],
+		Scopes: scopes.Strings(), Maker: &by.Key, LifeSeconds: life.Seconds(), OnlyUser: nilIfEmpty(limit.User),
+		OnlyAgent: nilIfEmpty(limit.Agent)}
 	if limit.Session != uuid.Nil {
 		arg.OnlySession = &limit.Session
 	}
@@ -129,7 +132,8 @@ type TokenQuery struct {
 // Tokens returns a page of the tokens that can be used now, newest first, and the cursor of the
 // next page, "" for none.
 func (s *Store) Tokens(ctx context.Context, workspace uuid.UUID, q TokenQuery) ([]Token, string, error) {
-	arg := db.BrowserTokensListParams{WorkspaceID: workspace, Maker: nilIfEmpty(q.By), OnlySession: q.Session, OnlyUser: q.User, Page: int32(q.Limit) + 1}
+	arg := db.BrowserTokensListParams{WorkspaceID: workspace, Maker: nilIfEmpty(q.By), OnlySession: q.Session, OnlyUser: q.User,
+		Page: int32(q.Limit) + 1}
 	if q.Cursor != "" {
 		micro, id, _ := strings.Cut(q.Cursor, ".")
 		n, err := strconv.ParseInt(micro, 10, 64)

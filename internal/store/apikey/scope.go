@@ -30,7 +30,8 @@ const (
 )
 
 // Usual lists the scopes that the name all stands for: all but the administrators'.
-var Usual = Scopes{Chat, SessionsRead, ToolsRead, ToolsWrite, FilesWrite, FilesWriteUnrestricted, Secret, MCP, MCPRead, WikiWrite, A2A, ConfigRead, ConfigWrite}
+var Usual = Scopes{Chat, SessionsRead, ToolsRead, ToolsWrite, FilesWrite, FilesWriteUnrestricted, Secret, MCP, MCPRead, WikiWrite, A2A,
+	ConfigRead, ConfigWrite}
 
 // All lists every scope, in the order of the documentation.
 var All = append(slices.Clone(Usual), Admin, ServerAdmin)

@@ -219,7 +219,8 @@ func keyOf(row db.APIKey) Key {
 		member = *row.MemberID
 	}
 	return Key{Member: member,
-		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback, Webhook: row.Webhook,
+		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback,
+		Webhook:   row.Webhook,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, LastUsedAt: row.LastUsedAt,
 		RevokedAt: row.RevokedAt, ReplacedBy: row.ReplacedBy,
 	}

@@ -236,12 +236,14 @@ func TestRotateOverlaps(t *testing.T) {
 	pool, s, ws := setup(t)
 	const life = 90 * 24 * time.Hour
 	by := &apikey.Principal{Workspace: ws, Key: "aaaaaaaa", Scopes: apikey.Scopes{apikey.MCP}}
-	old, oldText := create(t, s, apikey.Grant{Workspace: ws, Name: "crm", Scopes: apikey.Scopes{apikey.MCP}, Loopback: true, Life: new(life), By: by})
+	old, oldText := create(t, s, apikey.Grant{Workspace: ws, Name: "crm", Scopes: apikey.Scopes{apikey.MCP}, Loopback: true,
+		Life: new(life), By: by})
 	fresh, text, err := s.Rotate(t.Context(), ws, old.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh.ID == old.ID || fresh.Name != "crm" || fresh.Scopes.String() != "mcp" || !fresh.Loopback || fresh.CreatedBy != nil || fresh.ExpiresAt == nil || fresh.ExpiresAt.Sub(fresh.CreatedAt) != life {
+	if fresh.ID == old.ID || fresh.Name != "crm" || fresh.Scopes.String() != "mcp" || !fresh.Loopback || fresh.CreatedBy != nil ||
+		fresh.ExpiresAt == nil || fresh.ExpiresAt.Sub(fresh.CreatedAt) != life {
 		t.Errorf("the new key: %+v", fresh)
 	}
 	for name, k := range map[string]string{"old": oldText, "new": text} {
@@ -250,7 +252,8 @@ func TestRotateOverlaps(t *testing.T) {
 		}
 	}
 	keys, err := s.List(t.Context(), ws)
-	if err != nil || len(keys) != 2 || keys[0].ReplacedBy == nil || *keys[0].ReplacedBy != fresh.ID || keys[0].ExpiresAt.Sub(fresh.CreatedAt) != time.Hour {
+	if err != nil || len(keys) != 2 || keys[0].ReplacedBy == nil || *keys[0].ReplacedBy != fresh.ID ||
+		keys[0].ExpiresAt.Sub(fresh.CreatedAt) != time.Hour {
 		t.Errorf("list: %+v, %v", keys, err)
 	}
 	if _, _, err := s.Rotate(t.Context(), ws, old.ID, time.Hour); !errors.Is(err, apikey.ErrReplaced) {

@@ -26,7 +26,8 @@ func (s *Store) Update(ctx context.Context, workspace uuid.UUID, id string, c Ch
 	if c.Name != nil && !isName(*c.Name) {
 		return Key{}, fault.Invalid(nameViolation)
 	}
-	row, err := s.q.APIKeyUpdate(ctx, db.APIKeyUpdateParams{WorkspaceID: workspace, ID: id, Name: c.Name, ExpiresAt: c.ExpiresAt, Forever: c.Forever})
+	row, err := s.q.APIKeyUpdate(ctx, db.APIKeyUpdateParams{WorkspaceID: workspace, ID: id, Name: c.Name, ExpiresAt: c.ExpiresAt,
+		Forever: c.Forever})
 	s.cache.forget(id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, ErrNotFound

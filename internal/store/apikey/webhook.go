@@ -16,7 +16,8 @@ import (
 // CreateWebhookToken creates the workspace's webhook_token, or fails with ErrOnlyOne if it already
 // exists. It returns the token's text, which is never shown again.
 func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, string, error) {
-	key, text, err := s.insertKey(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
+	key, text, err := s.insertKey(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead},
+		webhook: true})
 	if pgerr.Constraint(err) == "api_keys_webhook" {
 		return Key{}, "", ErrOnlyOne
 	}

@@ -51,7 +51,8 @@ func TestWebhookTokenCannotHaveMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []string{`scopes = '{chat}'`, `scopes = '{chat,secret,sessions:read}'`, `scopes = '{}'`, `loopback = true`, `expires_at = now()`} {
+	for _, change := range []string{`scopes = '{chat}'`, `scopes = '{chat,secret,sessions:read}'`, `scopes = '{}'`, `loopback = true`,
+		`expires_at = now()`} {
 		if _, err := pool.Exec(t.Context(), `UPDATE api_keys SET `+change+` WHERE id = $1`, made.ID); err == nil {
 			t.Errorf("it can be changed to %s", change)
 		}

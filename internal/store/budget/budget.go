@@ -67,12 +67,14 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, b Budget) error {
 	if vs := b.violations(); len(vs) > 0 {
 		return fault.Invalid(vs...)
 	}
-	n, err := s.q.BudgetSet(ctx, db.BudgetSetParams{WorkspaceID: workspace, Kind: string(b.Kind), Subject: b.Subject, MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens, Seen: b.Seen})
+	n, err := s.q.BudgetSet(ctx, db.BudgetSetParams{WorkspaceID: workspace, Kind: string(b.Kind), Subject: b.Subject,
+		MaxCostUSD: b.MaxCostUSD, MaxTokens: b.MaxTokens, Seen: b.Seen})
 	if err != nil {
 		return fmt.Errorf("store budget: %w", err)
 	}
 	if n == 0 {
-		return fault.New(fault.PreconditionFailed, "Another administrator has changed this budget since you read it. Read it again and repeat your change.")
+		return fault.New(fault.PreconditionFailed,
+			"Another administrator has changed this budget since you read it. Read it again and repeat your change.")
 	}
 	return nil
 }
@@ -94,7 +96,8 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Budget, error)
 	}
 	list := make([]Budget, len(rows))
 	for i, r := range rows {
-		list[i] = Budget{Kind: Kind(r.Kind), Subject: r.Subject, MaxCostUSD: r.MaxCostUSD, MaxTokens: r.MaxTokens, UpdatedAt: r.UpdatedAt, Used: Use{r.CostUSD, r.Tokens}}
+		list[i] = Budget{Kind: Kind(r.Kind), Subject: r.Subject, MaxCostUSD: r.MaxCostUSD, MaxTokens: r.MaxTokens, UpdatedAt: r.UpdatedAt,
+			Used: Use{r.CostUSD, r.Tokens}}
 	}
 	return list, nil
 }

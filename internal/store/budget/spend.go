@@ -57,11 +57,14 @@ func (t Today) Check(model string, priced bool) error {
 		switch {
 		case r.MaxCostUSD != nil && !priced:
 			return exceeded(r, "The price of the model %s is not known, so the budget of %s in US dollars cannot be kept. "+
-				"An administrator can add the price to the file of PARLEY_PRICES, choose a model with a price, or replace the budget by one in tokens.", model, name)
+				"An administrator can add the price to the file of PARLEY_PRICES, choose a model with a price, or replace the budget by "+
+				"one in tokens.", model, name)
 		case r.MaxCostUSD != nil && r.CostUSD >= *r.MaxCostUSD:
-			return exceeded(r, "The budget of %s for today is used up: %.4f of %.4f US dollars. The next day begins at 00:00 UTC.", name, r.CostUSD, *r.MaxCostUSD)
+			return exceeded(r, "The budget of %s for today is used up: %.4f of %.4f US dollars. The next day begins at 00:00 UTC.", name,
+				r.CostUSD, *r.MaxCostUSD)
 		case r.MaxTokens != nil && r.Tokens >= *r.MaxTokens:
-			return exceeded(r, "The budget of %s for today is used up: %d of %d tokens. The next day begins at 00:00 UTC.", name, r.Tokens, *r.MaxTokens)
+			return exceeded(r, "The budget of %s for today is used up: %d of %d tokens. The next day begins at 00:00 UTC.", name, r.Tokens,
+				*r.MaxTokens)
 		}
 	}
 	return nil
@@ -75,7 +78,8 @@ func exceeded(r db.BudgetsApplyRow, format string, args ...any) *fault.Error {
 
 // Count adds a reply of a model to the use of today.
 func (s *Store) Count(ctx context.Context, who Spender, u Use) error {
-	err := s.q.BudgetUseAdd(ctx, db.BudgetUseAddParams{WorkspaceID: who.Workspace, KeyID: who.Key, EndUser: who.User, CostUSD: u.CostUSD, Tokens: u.Tokens})
+	err := s.q.BudgetUseAdd(ctx, db.BudgetUseAddParams{WorkspaceID: who.Workspace, KeyID: who.Key, EndUser: who.User, CostUSD: u.CostUSD,
+		Tokens: u.Tokens})
 	if err != nil {
 		return fmt.Errorf("count the use of budgets: %w", err)
 	}

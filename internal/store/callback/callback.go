@@ -119,7 +119,8 @@ func (s *Store) putCallback(ctx context.Context, on db.DBTX, n New) error {
 		return fmt.Errorf("insert callback: %w", err)
 	}
 	if rows == 0 {
-		return fault.Invalid(fault.Violation{Param: "/callback", Rule: "max_items", Message: fmt.Sprintf("A turn is reported to at most %d receivers.", MaxNamed), Expected: MaxNamed})
+		return fault.Invalid(fault.Violation{Param: "/callback", Rule: "max_items",
+			Message: fmt.Sprintf("A turn is reported to at most %d receivers.", MaxNamed), Expected: MaxNamed})
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func TestCallbacksAreChecked(t *testing.T) {
 		{"http://example.com/", nil, fault.InvalidCallbackURL, ""},
 		{"https://127.0.0.1/", many, fault.InvalidCallbackURL, ""},
 		{"https://example.com/", many, fault.InvalidRequestBody, "/callback/metadata"},
-		{"https://example.com/", map[string]string{"": "x", "a/b~": strings.Repeat("é", 501), "nul": "\x00", strings.Repeat("k", 41): "", "\xff": ""}, fault.InvalidRequestBody,
+		{"https://example.com/", map[string]string{"": "x", "a/b~": strings.Repeat("é", 501), "nul": "\x00", strings.Repeat("k", 41): "",
+			"\xff": ""}, fault.InvalidRequestBody,
 			"/callback/metadata /callback/metadata/a~1b~0 /callback/metadata /callback/metadata/nul /callback/metadata"},
 	} {
 		err := w.store.Check(c.url, c.metadata)
@@ -96,7 +97,8 @@ func TestCallbackOfAnotherWorkspaceIsNotFound(t *testing.T) {
 			t.Errorf("get: %v", err)
 		}
 		w.tx(t, func(tx pgx.Tx) error {
-			if _, _, err := w.store.Redeliver(t.Context(), tx, c.workspace, c.id); fault.From(err) == nil || fault.From(err).Code != fault.CallbackNotFound {
+			if _, _, err := w.store.Redeliver(t.Context(), tx, c.workspace, c.id); fault.From(err) == nil ||
+				fault.From(err).Code != fault.CallbackNotFound {
 				t.Errorf("redeliver: %v", err)
 			}
 			return nil
@@ -248,7 +250,8 @@ func TestListPages(t *testing.T) {
 	for status, want := range map[string]int{"pending": 5, "failed": 1, "delivered": 0} {
 		if p, err := w.store.List(t.Context(), w.workspace, status, "", 100); err != nil || len(p.Data) != want {
 			t.Errorf("%s: %+v, %v", status, p, err)
-		} else if status == "failed" && (p.Data[0].LastAttempt == nil || *p.Data[0].LastAttempt.Error != "gone" || p.Data[0].URL != "https://example.com/hook?…") {
+		} else if status == "failed" && (p.Data[0].LastAttempt == nil || *p.Data[0].LastAttempt.Error != "gone" ||
+			p.Data[0].URL != "https://example.com/hook?…") {
 			t.Errorf("%+v", p.Data[0])
 		}
 	}

@@ -63,7 +63,8 @@ const NotSent = "not_sent"
 // or the whole body in another protocol; it is called once, and its result is sent every time. done
 // reports that the job is finished; else the job runs again after retry. An error means that no
 // attempt was made, or that its outcome is unknown.
-func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (retry time.Duration, done bool, err error) {
+func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (
+	retry time.Duration, done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience*3/4)
 	defer cancel()
 	row, err := s.q.DeliveryTake(ctx, patience.Seconds(), delivery, job)
@@ -146,7 +147,8 @@ func (o outcome) endSpan(span *tracing.Span, row db.DeliveryTakeRow) {
 	if span == nil {
 		return
 	}
-	span.Set(slog.String("http.request.method", http.MethodPost), slog.String("parley.callback.type", row.Type), slog.String("parley.callback.id", row.CallbackID.String()),
+	span.Set(slog.String("http.request.method", http.MethodPost), slog.String("parley.callback.type", row.Type),
+		slog.String("parley.callback.id", row.CallbackID.String()),
 		slog.String("parley.turn.id", row.TurnID.String()), slog.Int("http.request.resend_count", int(row.Tries)))
 	if o.status != 0 {
 		span.Set(slog.Int("http.response.status_code", o.status))

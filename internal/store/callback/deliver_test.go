@@ -40,7 +40,8 @@ func TestReportArrivesSigned(t *testing.T) {
 		t.Fatalf("%d requests", len(all))
 	}
 	got := all[0]
-	if got.path != "/hook?token=hush" || got.header.Get("Content-Type") != "application/json" || got.header.Get("User-Agent") != "Parley" || got.header.Get("webhook-id") != d.String() {
+	if got.path != "/hook?token=hush" || got.header.Get("Content-Type") != "application/json" || got.header.Get("User-Agent") != "Parley" ||
+		got.header.Get("webhook-id") != d.String() {
 		t.Errorf("%s %v", got.path, got.header)
 	}
 	verify(t, secret, got)
@@ -52,16 +53,19 @@ func TestReportArrivesSigned(t *testing.T) {
 	if err := json.Unmarshal(got.body, &body); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprint(map[string]any{"success": true, "output": "Hello.", "session_id": "s", "error": nil, "workspace_id": w.workspace, "turn_id": n.Turn, "seq": 4711,
+	want := fmt.Sprint(map[string]any{"success": true, "output": "Hello.", "session_id": "s", "error": nil, "workspace_id": w.workspace,
+		"turn_id": n.Turn, "seq": 4711,
 		"metadata": map[string]any{"order": "17", "größe": "<L>"}})
 	if body.Type != "turn.completed" || time.Since(body.Timestamp) > time.Hour || fmt.Sprint(body.Data) != want {
 		t.Errorf("%s\n%v, want\n%s", got.body, body.Data, want)
 	}
 	c := w.get(t, n.ID)
-	if c.Status != "delivered" || c.URL != "https://example.com/hook?…" || len(c.Deliveries) != 1 || !bytes.Equal(c.Deliveries[0].Payload, got.body) || c.Deliveries[0].NextAt != nil {
+	if c.Status != "delivered" || c.URL != "https://example.com/hook?…" || len(c.Deliveries) != 1 || !bytes.Equal(c.Deliveries[0].Payload,
+		got.body) || c.Deliveries[0].NextAt != nil {
 		t.Errorf("%+v", c)
 	}
-	if a := c.Deliveries[0].Attempts; len(a) != 1 || a[0].N != 1 || *a[0].Status != 204 || a[0].Error != nil || a[0].At.Before(c.Deliveries[0].CreatedAt) {
+	if a := c.Deliveries[0].Attempts; len(a) != 1 || a[0].N != 1 || *a[0].Status != 204 || a[0].Error != nil ||
+		a[0].At.Before(c.Deliveries[0].CreatedAt) {
 		t.Errorf("%+v", a)
 	}
 	if retry, done := w.deliver(t, d); !done || retry != 0 || len(w.receiver.all()) != 1 {
@@ -110,7 +114,8 @@ func TestRetriesSendTheSameBytes(t *testing.T) {
 				t.Errorf("after attempt %d: %s, want %s", i+1, retry, pause)
 			}
 			var due float64
-			if err := w.pool.QueryRow(t.Context(), `SELECT extract(epoch FROM next_at - clock_timestamp()) FROM callback_deliveries`).Scan(&due); err != nil || due > retry.Seconds() || due < retry.Seconds()-60 {
+			if err := w.pool.QueryRow(t.Context(), `SELECT extract(epoch FROM next_at - clock_timestamp()) FROM callback_deliveries`).Scan(
+				&due); err != nil || due > retry.Seconds() || due < retry.Seconds()-60 {
 				t.Errorf("after attempt %d it is due in %f s, not in %s: %v", i+1, due, retry, err)
 			}
 		}
@@ -126,7 +131,8 @@ func TestRetriesSendTheSameBytes(t *testing.T) {
 		verify(t, secret, r)
 	}
 	c := w.get(t, n.ID)
-	if a := c.Deliveries[0].Attempts; c.Status != "failed" || len(a) != tries || *a[3].Status != 500 || *a[3].Error != "bad_status" || a[tries-1].N != int32(tries) {
+	if a := c.Deliveries[0].Attempts; c.Status != "failed" || len(a) != tries || *a[3].Status != 500 || *a[3].Error != "bad_status" ||
+		a[tries-1].N != int32(tries) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -335,7 +341,9 @@ func TestBodyThatCannotBeMade(t *testing.T) {
 	n := w.register(t, address, nil)
 	d := w.report(t, n.Turn, callback.Completed, 1)
 	for _, data := range []string{"", "[]", `"x"`, "{", "null"} {
-		if _, done, err := w.store.Deliver(t.Context(), d, job, func(context.Context, callback.Delivery) ([]byte, error) { return []byte(data), nil }); err == nil || done {
+		if _, done, err := w.store.Deliver(t.Context(), d, job, func(context.Context, callback.Delivery) ([]byte, error) {
+			return []byte(data), nil
+		}); err == nil || done {
 			t.Errorf("%q: done %v, %v", data, done, err)
 		}
 	}

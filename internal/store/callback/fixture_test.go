@@ -92,7 +92,8 @@ func (w *world) tx(t *testing.T, fn func(pgx.Tx) error) {
 // register creates a callback.
 func (w *world) register(t *testing.T, url string, metadata map[string]string) callback.New {
 	t.Helper()
-	n := callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, Session: w.session, Turn: uuid.Must(uuid.NewV7()), URL: url, Metadata: metadata}
+	n := callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, Session: w.session, Turn: uuid.Must(uuid.NewV7()), URL: url,
+		Metadata: metadata}
 	w.tx(t, func(tx pgx.Tx) error { return w.store.Register(t.Context(), tx, n) })
 	return n
 }

@@ -83,7 +83,8 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (Callback, err
 		return Callback{}, fmt.Errorf("read attempts: %w", err)
 	}
 	for _, d := range list {
-		view := Shown{WebhookID: d.ID, Type: Type(d.Type), Seq: d.Seq, Status: d.Status, Payload: d.Body, Attempts: []Attempt{}, NextAt: utcTime(d.NextAt), CreatedAt: d.CreatedAt.UTC()}
+		view := Shown{WebhookID: d.ID, Type: Type(d.Type), Seq: d.Seq, Status: d.Status, Payload: d.Body, Attempts: []Attempt{},
+			NextAt: utcTime(d.NextAt), CreatedAt: d.CreatedAt.UTC()}
 		for _, a := range attempts {
 			if a.DeliveryID == d.ID {
 				view.Attempts = append(view.Attempts, Attempt{a.N, a.At.UTC(), a.Status, a.LatencyMS, a.Error})

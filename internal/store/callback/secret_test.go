@@ -75,7 +75,8 @@ func TestSecretIsShownOnce(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	var n int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_secrets WHERE position($1::bytea IN secret) > 0`, raw).Scan(&n); err != nil || n != 0 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_secrets WHERE position($1::bytea IN secret) > 0`,
+		raw).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows contain the plain secret, %v", n, err)
 	}
 	other, session := w.tenant(t, "other")

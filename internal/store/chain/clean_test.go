@@ -260,7 +260,8 @@ func TestDumpAndRestoreKeepTheChain(t *testing.T) {
 	for _, f := range verifyOn(t, copied, w.keys, chain.Verification{Heads: heads}) {
 		t.Errorf("%s: %s", f.Kind, f.Text)
 	}
-	if _, err := copied.Exec(t.Context(), `SET session_replication_role = replica; DELETE FROM events WHERE session_id = '`+id.String()+`' AND ord = 13`); err != nil {
+	if _, err := copied.Exec(t.Context(), `SET session_replication_role = replica; DELETE FROM events WHERE session_id = '`+id.String()+
+		`' AND ord = 13`); err != nil {
 		t.Fatal(err)
 	}
 	if found := verifyOn(t, copied, w.keys, chain.Verification{Heads: heads}); len(found) != 1 || found[0].Kind != chain.Removed {

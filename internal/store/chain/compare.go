@@ -61,7 +61,8 @@ func (c *comparison) checkNumbers(rows []place) error {
 	last, seq := c.link.AfterOrd, c.link.AfterSeq
 	for _, r := range rows {
 		if r.ord <= last {
-			return c.report(Inserted, r.seq, r.ord, "Event %d (%s) has number %d of its session, and event %d before it has number %d. One of them was inserted before their link was made.", r.seq, r.kind, r.ord, seq, last)
+			return c.report(Inserted, r.seq, r.ord, "Event %d (%s) has number %d of its session, and event %d before it has number %d. "+
+				"One of them was inserted before their link was made.", r.seq, r.kind, r.ord, seq, last)
 		}
 		last, seq = r.ord, r.seq
 	}
@@ -102,7 +103,8 @@ func (c *comparison) compareRecord(e entry) error {
 			c.v.sum.Dropped++
 			return nil
 		}
-		return c.report(Removed, e.seq, e.ord, "Event %d was removed. It was number %d of its session, of %s.", e.seq, e.ord, e.at.Format(time.RFC3339Nano))
+		return c.report(Removed, e.seq, e.ord, "Event %d was removed. It was number %d of its session, of %s.", e.seq, e.ord,
+			e.at.Format(time.RFC3339Nano))
 	}
 	r := c.rows[0]
 	c.rows = c.rows[1:]
@@ -113,7 +115,8 @@ func (c *comparison) compareRecord(e entry) error {
 		return err
 	}
 	if !r.at.Equal(e.at) {
-		return c.report(Changed, r.seq, r.ord, "Event %d (%s) was changed: its time is %s and was %s.", r.seq, r.kind, r.at.UTC().Format(time.RFC3339Nano), e.at.Format(time.RFC3339Nano))
+		return c.report(Changed, r.seq, r.ord, "Event %d (%s) was changed: its time is %s and was %s.", r.seq, r.kind,
+			r.at.UTC().Format(time.RFC3339Nano), e.at.Format(time.RFC3339Nano))
 	}
 	return c.report(Changed, r.seq, r.ord, "Event %d (%s) was changed.", r.seq, r.kind)
 }
@@ -130,7 +133,8 @@ func (c *comparison) compareRun(e entry) error {
 		return nil
 	}
 	missing := e.deltas - len(run)
-	if missing > 0 && c.v.wasDropped(true, e.at) && (len(run) == 0 || !c.v.wasDropped(true, run[0].at)) && c.matchHints(run, e.hints[missing*hintSize:]) {
+	if missing > 0 && c.v.wasDropped(true, e.at) && (len(run) == 0 || !c.v.wasDropped(true, run[0].at)) && c.matchHints(run,
+		e.hints[missing*hintSize:]) {
 		c.v.sum.Dropped += int64(missing)
 		return nil
 	}
@@ -155,7 +159,8 @@ func (c *comparison) reportRun(e entry, run []place) error {
 	ord := e.ord + int64(i)
 	switch {
 	case i == len(run):
-		return c.report(Removed, 0, ord, "The text delta with number %d of its session was removed. The run of deltas ends with event %d.", ord, e.seq)
+		return c.report(Removed, 0, ord, "The text delta with number %d of its session was removed. The run of deltas ends with event %d.",
+			ord, e.seq)
 	case i == e.deltas, len(run) > e.deltas && run[i].ord != ord:
 		return c.report(Inserted, run[i].seq, run[i].ord, "Event %d (text) was inserted.", run[i].seq)
 	case run[i].ord != ord:
@@ -164,12 +169,14 @@ func (c *comparison) reportRun(e entry, run []place) error {
 	return c.report(Changed, run[i].seq, ord, "Event %d (text) was changed.", run[i].seq)
 }
 
-const readRow = `SELECT session_id, turn_id, seq, ord, at, delta, kind, data::text FROM events WHERE session_id = $1 AND seq = $2 AND at = $3`
+const readRow = `SELECT session_id, turn_id, seq, ord, at, delta, kind, data::text FROM events WHERE session_id = $1 AND seq = $2
+    AND at = $3`
 
 // reportMoved reports an event that belongs to another place of the link, whose own event is gone.
 func (c *comparison) reportMoved(p place) (bool, error) {
 	var r row
-	err := c.v.tx.QueryRow(c.ctx, readRow, *c.link.SessionID, p.seq, p.at).Scan(&r.session, &r.turn, &r.seq, &r.ord, &r.at, &r.delta, &r.kind, &r.data)
+	err := c.v.tx.QueryRow(c.ctx, readRow, *c.link.SessionID, p.seq, p.at).Scan(&r.session, &r.turn, &r.seq, &r.ord, &r.at, &r.delta,
+		&r.kind, &r.data)
 	if err != nil {
 		return false, fmt.Errorf("read event %d: %w", p.seq, err)
 	}

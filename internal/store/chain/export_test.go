@@ -19,7 +19,8 @@ func RewriteLinks(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		r := page[0]
-		l := &link{number: r.Number, kind: r.Kind, afterSeq: r.AfterSeq, afterOrd: r.AfterOrd, lastSeq: r.LastSeq, lastOrd: r.LastOrd, lastAt: r.LastAt, detail: string(r.Detail), upto: r.Upto, at: r.At, key: r.KeyID}
+		l := &link{number: r.Number, kind: r.Kind, afterSeq: r.AfterSeq, afterOrd: r.AfterOrd, lastSeq: r.LastSeq, lastOrd: r.LastOrd,
+			lastAt: r.LastAt, detail: string(r.Detail), upto: r.Upto, at: r.At, key: r.KeyID}
 		if r.SessionID != nil {
 			l.session = *r.SessionID
 		}

@@ -144,7 +144,8 @@ func (e *extension) addSpan(ctx context.Context, sp *span) error {
 	if sp.entries.rows == 0 && sp.kind == linkRows {
 		return nil // retention has dropped them before they were covered
 	}
-	l := &link{kind: sp.kind, session: sp.session, afterSeq: sp.afterSeq, afterOrd: sp.afterOrd, lastSeq: sp.entries.seq, lastOrd: sp.entries.ord, lastAt: sp.entries.newest,
+	l := &link{kind: sp.kind, session: sp.session, afterSeq: sp.afterSeq, afterOrd: sp.afterOrd, lastSeq: sp.entries.seq,
+		lastOrd: sp.entries.ord, lastAt: sp.entries.newest,
 		entries: entries, salt: sp.salt}
 	if sp.kind == linkErased { // again, for a link that was made during the erasure
 		if err := e.q.ChainForget(ctx, &sp.session); err != nil {

@@ -64,12 +64,14 @@ func (v *verifier) verifyDrop(ctx context.Context, deltas bool, before time.Time
 	if err != nil {
 		return err
 	}
-	return v.report(Finding{Kind: Link, Link: row.Number, Session: &old.SessionID, Seq: old.Seq, Text: fmt.Sprintf("%s, and event %d is older. It was forged.", text, old.Seq)})
+	return v.report(Finding{Kind: Link, Link: row.Number, Session: &old.SessionID, Seq: old.Seq,
+		Text: fmt.Sprintf("%s, and event %d is older. It was forged.", text, old.Seq)})
 }
 
 // reportErasure reports an erasure that its session contradicts.
 func (v *verifier) reportErasure(what string, link int64, session uuid.UUID) error {
-	return v.report(Finding{Kind: Link, Link: link, Session: &session, Text: what + ", and the table erasures does not have it. It was forged, or the row was removed."})
+	return v.report(Finding{Kind: Link, Link: link, Session: &session,
+		Text: what + ", and the table erasures does not have it. It was forged, or the row was removed."})
 }
 
 // wasDropped reports whether retention has dropped the events of a time.

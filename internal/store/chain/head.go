@@ -121,10 +121,13 @@ func (v *verifier) compareHead(h Head, stored []byte) error {
 	case !v.Keys.verifyHead(h.Key, h.Number, h.Hash, h.Signature):
 		text = fmt.Sprintf("The anchored head of link %d was not signed by a trusted key. It names the key %s.", h.Number, h.Key)
 	case stored == nil:
-		text = fmt.Sprintf("Link %d was anchored on %s, and the database does not have it. The end of the log was removed, or the database was restored from an older backup.",
+		text = fmt.Sprintf(
+			"Link %d was anchored on %s, and the database does not have it. The end of the log was removed, or the database was "+
+				"restored from an older backup.",
 			h.Number, h.At.UTC().Format(time.RFC3339))
 	case !bytes.Equal(stored, h.Hash):
-		text = fmt.Sprintf("Link %d differs from the head that was anchored on %s. The log was rewritten before that link.", h.Number, h.At.UTC().Format(time.RFC3339))
+		text = fmt.Sprintf("Link %d differs from the head that was anchored on %s. The log was rewritten before that link.", h.Number,
+			h.At.UTC().Format(time.RFC3339))
 	default:
 		return nil
 	}

@@ -56,14 +56,17 @@ var tamperings = []struct {
 			fmt.Sprintf(`UPDATE sessions SET last_ord = 12, last_seq = %d WHERE id = '%s'`, w.seq(t, a.session, 12), a.session))
 	}, chain.Removed, 13, false},
 	{"removed turn", func(_ *world, _ *testing.T, a, _ talk) []string {
-		return []string{fmt.Sprintf(`DELETE FROM events WHERE turn_id = '%s'`, a.turn), fmt.Sprintf(`DELETE FROM messages WHERE turn_id = '%s'`, a.turn),
+		return []string{fmt.Sprintf(`DELETE FROM events WHERE turn_id = '%s'`, a.turn),
+			fmt.Sprintf(`DELETE FROM messages WHERE turn_id = '%s'`, a.turn),
 			fmt.Sprintf(`DELETE FROM turns WHERE id = '%s'`, a.turn)}
 	}, chain.Removed, 1, false},
 	{"removed session with its links", func(_ *world, _ *testing.T, a, _ talk) []string {
 		return append(removeSession(a.session), fmt.Sprintf(`DELETE FROM chain_links WHERE session_id = '%s'`, a.session))
 	}, chain.Link, 0, false},
 	{"inserted event", func(_ *world, _ *testing.T, a, _ talk) []string {
-		return one(`INSERT INTO events SELECT seq - 1, session_id, at, delta, ord, turn_id, kind, data FROM events WHERE session_id = '%s' AND ord = 8`, a.session)
+		return one(
+			`INSERT INTO events SELECT seq - 1, session_id, at, delta, ord, turn_id, kind, data FROM events WHERE session_id = '%s' `+
+				`AND ord = 8`, a.session)
 	}, chain.Inserted, 8, false},
 	{"inserted message at the end", func(_ *world, _ *testing.T, a, _ talk) []string {
 		return one(`INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
@@ -71,18 +74,23 @@ var tamperings = []struct {
 	}, chain.Uncovered, 14, false},
 	{"two events swapped", func(w *world, t *testing.T, a, _ talk) []string {
 		x, y := w.seq(t, a.session, 8), w.seq(t, a.session, 9)
-		return one(`UPDATE events SET seq = CASE seq WHEN %[1]d THEN %[2]d ELSE %[1]d END, ord = CASE ord WHEN 8 THEN 9 ELSE 8 END WHERE session_id = '%[3]s' AND ord IN (8, 9)`,
+		return one(
+			`UPDATE events SET seq = CASE seq WHEN %[1]d THEN %[2]d ELSE %[1]d END, ord = CASE ord WHEN 8 THEN 9 ELSE 8 END WHERE `+
+				`session_id = '%[3]s' AND ord IN (8, 9)`,
 			x, y, a.session)
 	}, chain.Reordered, 8, false},
 	{"event moved to another session", func(_ *world, _ *testing.T, a, b talk) []string {
 		return one(`UPDATE events SET session_id = '%s' WHERE session_id = '%s' AND ord = 9`, b.session, a.session)
 	}, chain.Removed, 9, false},
 	{"two sessions swapped", func(_ *world, _ *testing.T, a, b talk) []string {
-		return one(`UPDATE events SET session_id = CASE session_id WHEN '%[1]s'::uuid THEN '%[2]s'::uuid ELSE '%[1]s'::uuid END WHERE session_id IN ('%[1]s', '%[2]s')`,
+		return one(
+			`UPDATE events SET session_id = CASE session_id WHEN '%[1]s'::uuid THEN '%[2]s'::uuid ELSE '%[1]s'::uuid END WHERE `+
+				`session_id IN ('%[1]s', '%[2]s')`,
 			a.session, b.session)
 	}, chain.Removed, 1, false},
 	{"changed digests", func(*world, *testing.T, talk, talk) []string {
-		return []string{`UPDATE chain_links SET entries = overlay(entries placing '\x00' from 20) WHERE number = (SELECT max(number) FROM chain_links)`}
+		return []string{
+			`UPDATE chain_links SET entries = overlay(entries placing '\x00' from 20) WHERE number = (SELECT max(number) FROM chain_links)`}
 	}, chain.Link, 0, false},
 	{"removed digests", func(*world, *testing.T, talk, talk) []string {
 		return []string{`UPDATE chain_links SET entries = NULL, salt = NULL WHERE number = (SELECT max(number) FROM chain_links)`}
@@ -105,14 +113,18 @@ var tamperings = []struct {
 		return nil
 	}, chain.Link, 0, false},
 	{"all links removed", func(*world, *testing.T, talk, talk) []string { return []string{`DELETE FROM chain_links`} }, chain.Link, 0, false},
-	{"removed record of an erasure", func(*world, *testing.T, talk, talk) []string { return []string{`DELETE FROM erasures`} }, chain.Link, 0, false},
+	{"removed record of an erasure", func(*world, *testing.T, talk, talk) []string {
+		return []string{`DELETE FROM erasures`}
+	}, chain.Link, 0, false},
 	{"erasure without a record", func(_ *world, _ *testing.T, a, _ talk) []string {
-		return []string{fmt.Sprintf(`SELECT events_erase('%s', 1000000)`, a.session), fmt.Sprintf(`UPDATE chain_links SET entries = NULL, salt = NULL WHERE session_id = '%s'`, a.session),
+		return []string{fmt.Sprintf(`SELECT events_erase('%s', 1000000)`, a.session),
+			fmt.Sprintf(`UPDATE chain_links SET entries = NULL, salt = NULL WHERE session_id = '%s'`, a.session),
 			fmt.Sprintf(`INSERT INTO chain_notices (kind, session_id) VALUES ('erased', '%s')`, a.session)}
 	}, chain.Link, 0, false},
 	{"events removed with a forged notice of retention", func(_ *world, _ *testing.T, a, _ talk) []string {
 		return append(one(`DELETE FROM events WHERE session_id = '%s' AND ord = 8`, a.session),
-			`INSERT INTO chain_notices (kind, detail) VALUES ('dropped', json_build_object('partition', 'events_record_202501', 'deltas', false, 'before', clock_timestamp()))`)
+			`INSERT INTO chain_notices (kind, detail) VALUES ('dropped', json_build_object('partition', 'events_record_202501', `+
+				`'deltas', false, 'before', clock_timestamp()))`)
 	}, chain.Link, 0, false},
 	{"event inserted before its link was made", func(w *world, t *testing.T, a, _ talk) []string {
 		w.tamper(t, fmt.Sprintf(`INSERT INTO events (seq, session_id, at, delta, ord, turn_id, kind, data)
@@ -122,7 +134,8 @@ var tamperings = []struct {
 		return nil
 	}, chain.Inserted, 13, false},
 	{"last session removed with its links", func(_ *world, _ *testing.T, _, b talk) []string {
-		return append(removeSession(b.session), fmt.Sprintf(`DELETE FROM chain_links WHERE number >= (SELECT number FROM chain_links WHERE session_id = '%s')`, b.session))
+		return append(removeSession(b.session), fmt.Sprintf(
+			`DELETE FROM chain_links WHERE number >= (SELECT number FROM chain_links WHERE session_id = '%s')`, b.session))
 	}, chain.Anchor, 0, true},
 	{"an older copy restored", func(w *world, t *testing.T, _, _ talk) []string {
 		w.restore(t, "older")
@@ -182,7 +195,8 @@ func TestTamperingIsFound(t *testing.T) {
 		})
 	}
 	w.isClean(t, chain.Verification{Heads: heads})
-	for _, change := range []string{"hash = sha256('x')", "signature = sha256('x') || sha256('y')", "upto = upto - interval '1 day'", "key_id = 'other'", "session_id = gen_random_uuid()"} {
+	for _, change := range []string{"hash = sha256('x')", "signature = sha256('x') || sha256('y')", "upto = upto - interval '1 day'",
+		"key_id = 'other'", "session_id = gen_random_uuid()"} {
 		w.tamper(t, `UPDATE chain_links SET `+change+` WHERE number = 1`)
 		if found := w.verify(t, chain.Verification{}); len(found) == 0 || found[0].Kind != chain.Link || found[0].Link != 1 {
 			t.Errorf("%s: %+v", change, found)

@@ -17,7 +17,8 @@ const maxUncovered = 20
 const uncovered = `
 WITH tops AS (
     SELECT e.session_id, max(e.seq) AS seq FROM events e
-    WHERE e.at < $1 AND ($2::uuid IS NULL OR e.session_id = $2) AND ($3::uuid IS NULL OR e.session_id IN (SELECT id FROM sessions WHERE workspace_id = $3))
+    WHERE e.at < $1 AND ($2::uuid IS NULL OR e.session_id = $2)
+      AND ($3::uuid IS NULL OR e.session_id IN (SELECT id FROM sessions WHERE workspace_id = $3))
     GROUP BY e.session_id
 )
 SELECT e.session_id, e.seq, e.ord, e.kind
@@ -25,7 +26,8 @@ FROM tops t
 LEFT JOIN LATERAL (SELECT c.last_seq FROM chain_links c WHERE c.session_id = t.session_id ORDER BY c.number DESC LIMIT 1) l ON true
 CROSS JOIN LATERAL (
     SELECT * FROM events n WHERE n.session_id = t.session_id AND n.seq > coalesce(l.last_seq, 0) AND n.at < $1
-      AND NOT EXISTS (SELECT FROM turns o WHERE o.id = n.turn_id AND o.session_id = n.session_id AND (o.finished_at IS NULL OR o.finished_at >= $1))
+      AND NOT EXISTS (SELECT FROM turns o
+          WHERE o.id = n.turn_id AND o.session_id = n.session_id AND (o.finished_at IS NULL OR o.finished_at >= $1))
     ORDER BY n.seq LIMIT 1
 ) e
 WHERE t.seq > coalesce(l.last_seq, 0) AND NOT EXISTS (SELECT FROM chain_notices p WHERE p.session_id = t.session_id)
@@ -47,7 +49,8 @@ func (v *verifier) findUncovered(ctx context.Context) error {
 	_, err = pgx.ForEachRow(rows, []any{&session, &seq, &ord, &kind}, func() error {
 		id := session
 		found = append(found, Finding{Kind: Uncovered, Session: &id, Seq: seq, Ord: ord, Text: fmt.Sprintf(
-			"Event %d (%s) of session %s has no link, and the chain covers all turns that ended before %s. It was inserted, or its link was removed.",
+			"Event %d (%s) of session %s has no link, and the chain covers all turns that ended before %s. It was inserted, or its link "+
+				"was removed.",
 			seq, kind, session, v.sum.Upto.Format(time.RFC3339))})
 		return nil
 	})

@@ -88,7 +88,9 @@ func (s *Store) Verify(ctx context.Context, v Verification) (Summary, error) {
 			return err
 		}
 		// Of a large log, each page and the search for uncovered events may take long.
-		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
+		if _,
+			err := tx.Exec(ctx,
+			`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 			return err
 		}
 		return r.run(ctx)
@@ -113,7 +115,8 @@ func (v *verifier) run(ctx context.Context) error {
 		}
 	}
 	for after := int64(0); ; {
-		links, err := v.q.ChainPage(ctx, db.ChainPageParams{After: after, SessionID: v.Session, WorkspaceID: v.Workspace, Since: v.Since, N: pageLinks})
+		links, err := v.q.ChainPage(ctx, db.ChainPageParams{After: after, SessionID: v.Session, WorkspaceID: v.Workspace, Since: v.Since,
+			N: pageLinks})
 		if err != nil {
 			return err
 		}
@@ -180,7 +183,8 @@ func (v *verifier) verifyPage(ctx context.Context, links []db.ChainPageRow) erro
 			return err
 		}
 		if l.Forged {
-			if err := v.reportErasure(fmt.Sprintf("Link %d records an erasure of session %s", l.Number, l.SessionID), l.Number, *l.SessionID); err != nil {
+			if err := v.reportErasure(fmt.Sprintf("Link %d records an erasure of session %s", l.Number, l.SessionID), l.Number,
+				*l.SessionID); err != nil {
 				return err
 			}
 		}
@@ -219,7 +223,8 @@ func (v *verifier) verifyLink(r db.ChainPageRow) error {
 		}
 	}
 	v.next = r.Number + 1
-	l := &link{number: r.Number, kind: r.Kind, afterSeq: r.AfterSeq, afterOrd: r.AfterOrd, lastSeq: r.LastSeq, lastOrd: r.LastOrd, lastAt: r.LastAt, digest: r.Digest,
+	l := &link{number: r.Number, kind: r.Kind, afterSeq: r.AfterSeq, afterOrd: r.AfterOrd, lastSeq: r.LastSeq, lastOrd: r.LastOrd,
+		lastAt: r.LastAt, digest: r.Digest,
 		detail: string(r.Detail), upto: r.Upto, at: r.At, key: r.KeyID}
 	if r.SessionID != nil {
 		l.session = *r.SessionID

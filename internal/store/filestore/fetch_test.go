@@ -29,7 +29,8 @@ func origin(t *testing.T, h http.HandlerFunc, names map[string][][]netip.Addr) *
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
 	guard, err := egress.New(egress.Config{
-		Allow: []string{"example.com:443=" + srv.Listener.Addr().String()}, Roots: roots, Resolver: egresstest.Serve(t, "127.0.0.1:0", names).Resolver(),
+		Allow: []string{"example.com:443=" + srv.Listener.Addr().String()}, Roots: roots, Resolver: egresstest.Serve(t, "127.0.0.1:0",
+			names).Resolver(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -172,8 +173,10 @@ func TestNothingInsideIsFetched(t *testing.T) {
 		"rebind.example": {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")},
 	})
 	for _, host := range []string{
-		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0177.0.0.1", "2130706433", "127.1", "localhost.", "localhost", "169.254.169.254", "[fd00::1]",
-		"100.64.0.1", "198.18.0.1", "224.0.0.1", "10.0.0.1", "good@127.0.0.1", "127。0。0。1", "[::]", "[64:ff9b::7f00:1]", "metadata.google.internal",
+		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0177.0.0.1", "2130706433", "127.1", "localhost.", "localhost",
+		"169.254.169.254", "[fd00::1]",
+		"100.64.0.1", "198.18.0.1", "224.0.0.1", "10.0.0.1", "good@127.0.0.1", "127。0。0。1", "[::]", "[64:ff9b::7f00:1]",
+		"metadata.google.internal",
 	} {
 		for _, scheme := range []string{"https", "http"} {
 			if _, err := w.Create(t.Context(), w.from(scheme+"://"+host+":"+port+"/")); code(err) != fault.InvalidOriginURL {
@@ -181,7 +184,8 @@ func TestNothingInsideIsFetched(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{"file:///etc/passwd", "gopher://example.com/", "unix:/run/x", "https://example.com:5432/", "//example.com/", "example.com", "", " ", "https://", "https://example.com/%zz", "https://example.com\n/"} {
+	for _, url := range []string{"file:///etc/passwd", "gopher://example.com/", "unix:/run/x", "https://example.com:5432/",
+		"//example.com/", "example.com", "", " ", "https://", "https://example.com/%zz", "https://example.com\n/"} {
 		r := w.from(url)
 		if r.OriginURL == "" {
 			continue
@@ -191,7 +195,8 @@ func TestNothingInsideIsFetched(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		"https://inside.example:" + port + "/", "https://mapped.example:" + port + "/", "https://cloud.example:" + port + "/", "https://rebind.example:" + port + "/",
+		"https://inside.example:" + port + "/", "https://mapped.example:" + port + "/", "https://cloud.example:" + port + "/",
+		"https://rebind.example:" + port + "/",
 		"https://example.com/127.0.0.1", "https://example.com/localhost", "https://example.com/inside.example", "https://example.com/0x7f.1",
 	} {
 		f := w.fetched(t, w.from(url))
@@ -272,7 +277,8 @@ func TestAFailedLookForFilesIsRepeated(t *testing.T) {
 	w := origin(t, nil, nil)
 	w.exec(t, "ALTER TABLE files RENAME TO files_away")
 	lines := make(chan string, 100)
-	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: w.guard, Fetchers: 2, Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
+	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: w.guard, Fetchers: 2,
+		Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

@@ -124,7 +124,8 @@ func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download
 // Downloads lists the files that a session has produced, newest first, each with an address. A turn
 // or a filename filters the list.
 func (s *Store) Downloads(ctx context.Context, workspace, session uuid.UUID, turn *uuid.UUID, filename *string) ([]Download, error) {
-	rows, err := s.q.FilesProduced(ctx, db.FilesProducedParams{WorkspaceID: workspace, SessionID: session, TurnID: turn, Filename: filename, N: MaxDownloads})
+	rows, err := s.q.FilesProduced(ctx, db.FilesProducedParams{WorkspaceID: workspace, SessionID: session, TurnID: turn, Filename: filename,
+		N: MaxDownloads})
 	if err != nil {
 		return nil, fmt.Errorf("list produced files: %w", err)
 	}

@@ -64,7 +64,8 @@ var denied = []string{
 
 // deniedEndings are the extensions of these types.
 var deniedEndings = []string{
-	"exe", "com", "scr", "pif", "cpl", "dll", "sys", "ocx", "msi", "msp", "msix", "appx", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "jse", "ws",
+	"exe", "com", "scr", "pif", "cpl", "dll", "sys", "ocx", "msi", "msp", "msix", "appx", "bat", "cmd", "ps1", "psm1", "vbs", "vbe",
+	"jse", "ws",
 	"wsf", "wsh", "hta", "lnk", "scf", "reg", "url", "jar", "apk", "dmg", "pkg", "deb", "rpm", "appimage", "sh", "bash", "zsh", "csh", "ksh",
 	"command", "desktop", "wasm",
 }

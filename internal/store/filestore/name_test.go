@@ -62,7 +62,8 @@ func TestHostileNames(t *testing.T) {
 // FuzzName checks promise F8 for names: every input gives a name that is safe to show, to send and
 // to save under.
 func FuzzName(f *testing.F) {
-	for _, s := range []string{"report.csv", "../../etc/passwd", `C:\x`, "a\x00b", "CON", ".", "x\u202ey", `"; filename*=`, "a\r\nb", "日本語.txt", strings.Repeat("é", 300) + ".csv", "%41", `a\"b`} {
+	for _, s := range []string{"report.csv", "../../etc/passwd", `C:\x`, "a\x00b", "CON", ".", "x\u202ey", `"; filename*=`, "a\r\nb",
+		"日本語.txt", strings.Repeat("é", 300) + ".csv", "%41", `a\"b`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, given string) {

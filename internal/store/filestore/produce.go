@@ -17,7 +17,8 @@ import (
 // Produce stores a file that a tool call makes in a turn. A second call for the same tool call
 // stores nothing and returns the stored file. With mime "" it detects the type. A file that is not
 // accepted is FILE_REJECTED or FILE_TOO_LARGE.
-func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error) {
+func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string,
+	r io.Reader) (event.File, error) {
 	if f, err := s.producedFile(ctx, workspace, turn, call); !errors.Is(err, pgx.ErrNoRows) {
 		return f, err
 	}

@@ -33,7 +33,8 @@ func (r refusal) Error() string { return string(r) }
 
 // receiveContent stores up to limit bytes of r as an upload. check receives their beginning and
 // returns its type, or rejects it. On an error nothing is stored.
-func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
+func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string,
+	err error)) (got received, err error) {
 	got.upload = uuid.Must(uuid.NewV7())
 	begin, cancel := shortContext(ctx)
 	defer cancel()

@@ -15,7 +15,8 @@ func (w *world) turn(t testing.TB) (session, turn uuid.UUID) {
 	t.Helper()
 	session, turn = uuid.New(), uuid.New()
 	w.exec(t, `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, session, w.ws)
-	w.exec(t, `INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns) VALUES ($1, $2, $3, 'completed', 1, 1)`, turn, session, w.ws)
+	w.exec(t, `INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns) VALUES ($1, $2, $3, `+
+		`'completed', 1, 1)`, turn, session, w.ws)
 	return session, turn
 }
 
@@ -100,7 +101,8 @@ func TestErasingASession(t *testing.T) {
 	}
 	erase(w.ws) // a second time, without an effect
 	w.exec(t, `UPDATE sessions SET erased_at = now() WHERE id = $1`, session)
-	if _, err := w.Produce(t.Context(), w.ws, session, turn, "late", "late.txt", "", strings.NewReader("late")); code(err) != fault.FileRejected {
+	if _, err := w.Produce(t.Context(), w.ws, session, turn, "late", "late.txt", "",
+		strings.NewReader("late")); code(err) != fault.FileRejected {
 		t.Errorf("a tool that still runs: %v", err)
 	}
 	if n := w.leftovers(t); n != 0 {

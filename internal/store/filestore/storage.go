@@ -24,8 +24,9 @@ func (s *Store) fitsStorage(ctx context.Context, workspace uuid.UUID, size int64
 	if now.Quota == 0 || used+size <= now.Quota {
 		return nil
 	}
-	return storageFull(fmt.Sprintf("The workspace has %d bytes in files, folders and documents, and the file has %d more. Its storage quota is %d bytes.",
-		used, size, now.Quota))
+	return storageFull(
+		fmt.Sprintf("The workspace has %d bytes in files, folders and documents, and the file has %d more. Its storage quota is %d bytes.",
+			used, size, now.Quota))
 }
 
 // storageError returns the fault of a transaction that would exceed the storage quota, nil for

@@ -47,7 +47,8 @@ func TestStorageQuotaBoundsFiles(t *testing.T) {
 		}(),
 	} {
 		f := fault.From(err)
-		if f == nil || f.Code != fault.FileTooLarge || !strings.Contains(f.Message, "Its storage quota is") || !strings.Contains(f.Message, "Delete files") {
+		if f == nil || f.Code != fault.FileTooLarge || !strings.Contains(f.Message, "Its storage quota is") || !strings.Contains(f.Message,
+			"Delete files") {
 			t.Errorf("%s beyond the quota: %v", name, err)
 		}
 	}
@@ -114,7 +115,8 @@ func TestStorageQuotaCountsTextsOfPDFs(t *testing.T) {
 		text  string
 	}{{mebibyte, "[page 1]\nHello\n"}, {5, "[The PDF has no text that can be read: the storage of the workspace is full.]"}} {
 		w.exec(t, `UPDATE workspaces SET storage_quota = $1`, len(pdf)+c.quota)
-		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf", Size: new(int64(len(pdf)))}), pdf)
+		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf",
+			Size: new(int64(len(pdf)))}), pdf)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,8 @@ var errRepeated = errors.New("the request was sent before")
 
 func (s *Store) insertTicket(ctx context.Context, q *db.Queries, n Request) (db.File, error) {
 	p := db.FileInsertParams{
-		ID: uuid.Must(uuid.NewV7()), WorkspaceID: n.Workspace, State: string(StatusPending), Filename: n.Filename, Mime: n.MIME, Size: n.Size, Sha256: n.SHA256,
+		ID: uuid.Must(uuid.NewV7()), WorkspaceID: n.Workspace, State: string(StatusPending), Filename: n.Filename, Mime: n.MIME,
+		Size: n.Size, Sha256: n.SHA256,
 		Unrestricted: n.Unrestricted, KeyID: &n.Key, UploadSeconds: UploadTime.Seconds(),
 	}
 	if n.OriginURL != "" {
@@ -179,7 +180,8 @@ func (s *Store) repeatedTicket(ctx context.Context, n Request) (db.File, error) 
 	}
 	if !ok {
 		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key was used with another API key. Use a new key for a new file; to retry, use the API key of the first attempt."}
+			Message: "This Idempotency-Key was used with another API key. Use a new key for a new file; to retry, use the API key of " +
+				"the first attempt."}
 	}
 	return row, nil
 }

@@ -28,22 +28,26 @@ func TestTicketsAreRefusedBeforeAnyByte(t *testing.T) {
 		change func(*filestore.Request)
 		want   fault.Code
 	}{
-		"a text":               {func(*filestore.Request) {}, ""},
-		"the largest":          {func(r *filestore.Request) { *r.Size = filestore.MaxSize }, ""},
-		"a byte more":          {func(r *filestore.Request) { *r.Size = filestore.MaxSize + 1 }, fault.FileTooLarge},
-		"with parameters":      {func(r *filestore.Request) { r.MIME = "Text/CSV; charset=utf-8" }, ""},
-		"no type":              {func(r *filestore.Request) { r.MIME = "text" }, fault.InvalidRequestBody},
-		"any type":             {func(r *filestore.Request) { r.MIME = "*/*" }, fault.InvalidRequestBody},
-		"two lines":            {func(r *filestore.Request) { r.MIME = "text/plain\r\nx: y" }, fault.InvalidRequestBody},
-		"a zip file":           {func(r *filestore.Request) { r.MIME = "application/zip" }, fault.UnsupportedFileType},
-		"a zip file, trusted":  {func(r *filestore.Request) { r.MIME, r.Unrestricted = "application/zip", true }, ""},
-		"HTML":                 {func(r *filestore.Request) { r.MIME = "text/html" }, fault.UnsupportedFileType},
-		"HTML by its name":     {func(r *filestore.Request) { r.Filename = "a.HTML" }, fault.UnsupportedFileType},
-		"HTML, trusted":        {func(r *filestore.Request) { r.Filename, r.MIME, r.Unrestricted = "a.html", "text/html", true }, ""},
-		"a program":            {func(r *filestore.Request) { r.MIME = "application/x-msdownload" }, fault.UnsupportedFileType},
-		"a program, trusted":   {func(r *filestore.Request) { r.MIME, r.Unrestricted = "application/x-msdownload", true }, fault.UnsupportedFileType},
-		"a program's name":     {func(r *filestore.Request) { r.Filename, r.Unrestricted = "invoice.pdf.exe", true }, fault.UnsupportedFileType},
-		"a hidden one":         {func(r *filestore.Request) { r.Filename, r.Unrestricted = "invoice.e\u202exe. ", true }, fault.UnsupportedFileType},
+		"a text":              {func(*filestore.Request) {}, ""},
+		"the largest":         {func(r *filestore.Request) { *r.Size = filestore.MaxSize }, ""},
+		"a byte more":         {func(r *filestore.Request) { *r.Size = filestore.MaxSize + 1 }, fault.FileTooLarge},
+		"with parameters":     {func(r *filestore.Request) { r.MIME = "Text/CSV; charset=utf-8" }, ""},
+		"no type":             {func(r *filestore.Request) { r.MIME = "text" }, fault.InvalidRequestBody},
+		"any type":            {func(r *filestore.Request) { r.MIME = "*/*" }, fault.InvalidRequestBody},
+		"two lines":           {func(r *filestore.Request) { r.MIME = "text/plain\r\nx: y" }, fault.InvalidRequestBody},
+		"a zip file":          {func(r *filestore.Request) { r.MIME = "application/zip" }, fault.UnsupportedFileType},
+		"a zip file, trusted": {func(r *filestore.Request) { r.MIME, r.Unrestricted = "application/zip", true }, ""},
+		"HTML":                {func(r *filestore.Request) { r.MIME = "text/html" }, fault.UnsupportedFileType},
+		"HTML by its name":    {func(r *filestore.Request) { r.Filename = "a.HTML" }, fault.UnsupportedFileType},
+		"HTML, trusted":       {func(r *filestore.Request) { r.Filename, r.MIME, r.Unrestricted = "a.html", "text/html", true }, ""},
+		"a program":           {func(r *filestore.Request) { r.MIME = "application/x-msdownload" }, fault.UnsupportedFileType},
+		"a program, trusted": {func(r *filestore.Request) {
+			r.MIME, r.Unrestricted = "application/x-msdownload", true
+		}, fault.UnsupportedFileType},
+		"a program's name": {func(r *filestore.Request) { r.Filename, r.Unrestricted = "invoice.pdf.exe", true }, fault.UnsupportedFileType},
+		"a hidden one": {func(r *filestore.Request) {
+			r.Filename, r.Unrestricted = "invoice.e\u202exe. ", true
+		}, fault.UnsupportedFileType},
 		"from this machine":    {func(r *filestore.Request) { r.OriginURL = "https://127.0.0.1/a" }, fault.InvalidOriginURL},
 		"from anywhere":        {func(r *filestore.Request) { r.OriginURL = "https://files.example.com/a" }, ""},
 		"from there, no type":  {func(r *filestore.Request) { r.OriginURL, r.MIME, r.Size = "https://files.example.com/a", "", nil }, ""},
@@ -72,7 +76,8 @@ func TestATicketTellsWhereToSend(t *testing.T) {
 		t.Errorf("%+v", ticket)
 	}
 	up := ticket.Upload
-	if left := time.Until(up.ExpiresAt); up.Method != "PUT" || up.Headers["Content-Type"] != "text/plain" || left > 15*time.Minute || left < 14*time.Minute {
+	if left := time.Until(up.ExpiresAt); up.Method != "PUT" || up.Headers["Content-Type"] != "text/plain" || left > 15*time.Minute ||
+		left < 14*time.Minute {
 		t.Errorf("%+v", up)
 	}
 }
@@ -182,7 +187,8 @@ func TestFilesAreListed(t *testing.T) {
 		}
 	}
 	all, err := w.List(t.Context(), w.ws, "", 100, "")
-	if err != nil || len(all.Data) != 6 || all.Data[0].Direction != filestore.Out || *all.Data[0].SessionID != session || *all.Data[0].TurnID != turn {
+	if err != nil || len(all.Data) != 6 || all.Data[0].Direction != filestore.Out || *all.Data[0].SessionID != session ||
+		*all.Data[0].TurnID != turn {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if other, err := w.List(t.Context(), uuid.New(), "", 100, ""); err != nil || len(other.Data) != 0 {
@@ -194,7 +200,8 @@ func TestFilesAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := *page.NextCursor
-	bad := []string{" ", "x", good[1:], good + "A", strings.ToUpper(good), strings.Repeat("A", len(good)), strings.Repeat("A", 10<<10), "\x00", "é"}
+	bad := []string{" ", "x", good[1:], good + "A", strings.ToUpper(good), strings.Repeat("A", len(good)), strings.Repeat("A", 10<<10),
+		"\x00", "é"}
 	for i := range good {
 		for _, c := range "A0_-" {
 			if forged := good[:i] + string(c) + good[i+1:]; forged != good {

@@ -37,7 +37,8 @@ func (w *world) attach(t testing.TB, turn uuid.UUID, ids ...uuid.UUID) (rejected
 func TestOnlyGoodFilesComeWithAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	good, pending, bad, expired, gone := w.put(t, "a.txt", "Hello"), w.ticket(t, w.request(5)), w.ticket(t, w.request(5)), w.ticket(t, w.request(5)), w.put(t, "b.txt", "Hi")
+	good, pending, bad, expired, gone := w.put(t, "a.txt", "Hello"), w.ticket(t, w.request(5)), w.ticket(t, w.request(5)),
+		w.ticket(t, w.request(5)), w.put(t, "b.txt", "Hi")
 	if _, err := w.send(t, bad, []byte("wrong")[:3]); code(err) != fault.FileRejected {
 		t.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func TestWhatAModelIsGiven(t *testing.T) {
 		send("bom.json", "application/json", []byte("\ufeff{}")),
 		send("paper.pdf", "application/pdf", []byte("%PDF-1.7")),
 		send("large.png", "image/png", large),
-		send("1.png", "image/png", half), send("2.png", "image/png", half), send("3.png", "image/png", half), send("4.png", "image/png", half), send("5.png", "image/png", half),
+		send("1.png", "image/png", half), send("2.png", "image/png", half), send("3.png", "image/png", half),
+		send("4.png", "image/png", half), send("5.png", "image/png", half),
 		send("long.md", "text/markdown", []byte(long)),
 		send("last.txt", "text/plain", []byte("no room")),
 	)
@@ -180,7 +182,8 @@ func TestACallProducesOnce(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if again, err := w.Produce(t.Context(), w.ws, session, turn, "call-1", "other.txt", "", iotest.ErrReader(errors.New("not read"))); err != nil || again.Filename != "report.csv" {
+	if again, err := w.Produce(t.Context(), w.ws, session, turn, "call-1", "other.txt", "",
+		iotest.ErrReader(errors.New("not read"))); err != nil || again.Filename != "report.csv" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	if _, err := w.Produce(t.Context(), w.ws, session, turn, "call-2", "b.png", "image/png", strings.NewReader(png)); err != nil {
@@ -231,7 +234,8 @@ func TestWhatMayNotBeProduced(t *testing.T) {
 		"too large":      {"a.txt", "", strings.Repeat("x", filestore.MaxSize+1), fault.FileTooLarge},
 		"a page, though": {"a.html", "text/html", "<html>", ""},
 	} {
-		if _, err := w.Produce(t.Context(), w.ws, session, turn, name, c.filename, c.mime, strings.NewReader(c.content)); code(err) != c.want || c.want == "" && err != nil {
+		if _, err := w.Produce(t.Context(), w.ws, session, turn, name, c.filename, c.mime,
+			strings.NewReader(c.content)); code(err) != c.want || c.want == "" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -240,7 +244,8 @@ func TestWhatMayNotBeProduced(t *testing.T) {
 	}
 	w.exec(t, `INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, unrestricted, turn_id, call_id)
 		SELECT gen_random_uuid(), $1, 'out', 'ready', 'x', 'text/plain', 0, true, $2, n::text FROM generate_series(1, 99) n`, w.ws, turn)
-	if _, err := w.Produce(t.Context(), w.ws, session, turn, "one more", "a.txt", "", strings.NewReader("Hello")); code(err) != fault.FileRejected {
+	if _, err := w.Produce(t.Context(), w.ws, session, turn, "one more", "a.txt", "",
+		strings.NewReader("Hello")); code(err) != fault.FileRejected {
 		t.Errorf("the hundred and first: %v", err)
 	}
 }
@@ -254,7 +259,8 @@ func TestFilesOfManyTurns(t *testing.T) {
 	w.attach(t, one, in.FileID, w.put(t, "more.txt", "more").FileID)
 	w.attach(t, two, in.FileID)
 	for i, turn := range []uuid.UUID{one, one, two} {
-		if _, err := w.Produce(t.Context(), w.ws, session, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "", strings.NewReader("x")); err != nil {
+		if _, err := w.Produce(t.Context(), w.ws, session, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "",
+			strings.NewReader("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +278,8 @@ func TestFilesOfManyTurns(t *testing.T) {
 		}
 		return list
 	}
-	if names(of[one].In) != "in.txt more.txt " || names(of[one].Out) != "out-0.txt out-1.txt " || names(of[two].In) != "in.txt " || names(of[two].Out) != "out-2.txt " || len(of) != 2 {
+	if names(of[one].In) != "in.txt more.txt " || names(of[one].Out) != "out-0.txt out-1.txt " || names(of[two].In) != "in.txt " ||
+		names(of[two].Out) != "out-2.txt " || len(of) != 2 {
 		t.Errorf("%+v", of)
 	}
 	if other, err := w.OfTurns(t.Context(), uuid.New(), []uuid.UUID{one, two}); err != nil || len(other) != 0 {
@@ -308,7 +315,8 @@ func TestTextOfPDFsIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	send := func(pdf []byte) uuid.UUID {
-		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf", Size: new(int64(len(pdf)))}), pdf)
+		f, err := w.send(t, w.ticket(t, filestore.Request{Workspace: w.ws, Filename: "a.pdf", MIME: "application/pdf",
+			Size: new(int64(len(pdf)))}), pdf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,10 +339,12 @@ func TestTextOfPDFsIsStored(t *testing.T) {
 	}
 	bomb, dense := modeltest.CompressedPDF("BT /F 12 Tf ("+strings.Repeat("x", filestore.ReadPDFText)+") Tj ET"), uuid.New()
 	w.attach(t, dense, send(bomb))
-	if in, err := w.Inbound(t.Context(), dense, true); err != nil || len(in[0].Extracted) > filestore.TextPerByte*len(bomb)+100 || !strings.Contains(in[0].Extracted, "x\n[cut here: at most 16 times") {
+	if in, err := w.Inbound(t.Context(), dense, true); err != nil || len(in[0].Extracted) > filestore.TextPerByte*len(bomb)+100 ||
+		!strings.Contains(in[0].Extracted, "x\n[cut here: at most 16 times") {
 		t.Errorf("a PDF of %d bytes has %d bytes of text, %v", len(bomb), len(in[0].Extracted), err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE file_texts SET text = 'stored' WHERE upload_id = (SELECT upload_id FROM files WHERE id = $1)`, first); err != nil {
+	if _, err := w.pool.Exec(t.Context(),
+		`UPDATE file_texts SET text = 'stored' WHERE upload_id = (SELECT upload_id FROM files WHERE id = $1)`, first); err != nil {
 		t.Fatal(err)
 	}
 	if in, err := w.Inbound(t.Context(), turn, true); err != nil || in[0].Extracted != "stored" {

@@ -65,7 +65,8 @@ func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (Fi
 	case row.Sha256 != nil && !bytes.Equal(got.sha256, row.Sha256):
 		return File{}, s.rejectUpload(ctx, row, fmt.Sprintf("The file's SHA-256 is %x, and %x was declared.", got.sha256, row.Sha256))
 	}
-	n, err := s.q.FileReady(ctx, db.FileReadyParams{UploadID: got.upload, Mime: got.mime, Size: got.size, Sha256: got.sha256, WorkspaceID: row.WorkspaceID, ID: row.ID})
+	n, err := s.q.FileReady(ctx, db.FileReadyParams{UploadID: got.upload, Mime: got.mime, Size: got.size, Sha256: got.sha256,
+		WorkspaceID: row.WorkspaceID, ID: row.ID})
 	if full := storageError(err); full != nil {
 		return File{}, full
 	}

@@ -229,7 +229,8 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 	if _, err := w.Download(t.Context(), w.ws, ticket.FileID); code(err) != fault.FileNotFound {
 		t.Errorf("to download: %v", err)
 	}
-	if n := w.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`); n != 0 {
+	if n := w.count(t,
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`); n != 0 {
 		t.Errorf("%d transactions wait for the sender", n)
 	}
 	if n := w.pool.Stat().AcquiredConns(); n != 0 {

@@ -55,7 +55,8 @@ func (p Provider) violations() (vs []fault.Violation) {
 		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: fmt.Sprintf(message, args...)})
 	}
 	if !IsName(p.Name) {
-		wrong("name", "format", "The name of a provider is like vllm or azure-eu: a to z, 0 to 9, single - and _ between them, a letter first, at most %d characters, and not %s.", MaxName, builtIn)
+		wrong("name", "format", "The name of a provider is like vllm or azure-eu: a to z, 0 to 9, single - and _ between them, a letter "+
+			"first, at most %d characters, and not %s.", MaxName, builtIn)
 	}
 	if p.Kind != OpenAI && p.Kind != Anthropic {
 		wrong("kind", "enum", "The protocol of a provider is openai or anthropic.")
@@ -64,7 +65,8 @@ func (p Provider) violations() (vs []fault.Violation) {
 		wrong("base_url", "format", "%s", problem)
 	}
 	if p.Credential != "" && !credentialName.MatchString(p.Credential) {
-		wrong("credential", "format", "%.80q is not the name of a credential. A name is like OPENAI_KEY; parley secrets list shows those that exist.", p.Credential)
+		wrong("credential", "format",
+			"%.80q is not the name of a credential. A name is like OPENAI_KEY; parley secrets list shows those that exist.", p.Credential)
 	}
 	if p.Timeout < time.Second || p.Timeout > MaxTimeout {
 		wrong("timeout_seconds", "range", "The longest silence of a reply is 1 to %d seconds.", MaxTimeout/time.Second)
@@ -78,10 +80,13 @@ func addressProblem(base string) string {
 	switch {
 	case base == "":
 		return "A provider has the address of its API, such as https://models.example.com/v1. Only openai and anthropic have one of their own."
-	case err != nil || len(base) > maxURL || !text.IsPrintable(base) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "The address of a provider is like https://models.example.com/v1, without a user, a query and a fragment. Its key is a credential: parley secrets set NAME --host HOST."
+	case err != nil || len(base) > maxURL || !text.IsPrintable(base) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "The address of a provider is like https://models.example.com/v1, without a user, a query and a fragment. " +
+			"Its key is a credential: parley secrets set NAME --host HOST."
 	case isAddress(u.Hostname()):
-		return "The host of a provider is a name, not an address. A local server is like http://localhost:8000/v1, with PARLEY_EGRESS_ALLOW=http://localhost:8000."
+		return "The host of a provider is a name, not an address. A local server is like http://localhost:8000/v1, " +
+			"with PARLEY_EGRESS_ALLOW=http://localhost:8000."
 	}
 	return ""
 }

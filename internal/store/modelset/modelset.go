@@ -106,9 +106,11 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, p Provider) (Provi
 			return fmt.Errorf("count the providers of models: %w", err)
 		}
 		if n >= MaxProviders {
-			return fault.Invalid(fault.Violation{Param: "/name", Rule: "max_items", Message: fmt.Sprintf("A workspace has at most %d providers of models.", MaxProviders)})
+			return fault.Invalid(fault.Violation{Param: "/name", Rule: "max_items",
+				Message: fmt.Sprintf("A workspace has at most %d providers of models.", MaxProviders)})
 		}
-		row, err = q.ModelProviderPut(ctx, db.ModelProviderPutParams{WorkspaceID: workspace, Name: p.Name, Kind: string(p.Kind), BaseURL: p.BaseURL,
+		row, err = q.ModelProviderPut(ctx, db.ModelProviderPutParams{WorkspaceID: workspace, Name: p.Name, Kind: string(p.Kind),
+			BaseURL:    p.BaseURL,
 			Credential: nilIfEmpty(p.Credential), TimeoutSeconds: int32(p.Timeout / time.Second)})
 		if err != nil {
 			return fmt.Errorf("store a provider of models: %w", err)
@@ -135,7 +137,8 @@ func errNoProvider(name string) error {
 }
 
 func providerOf(r db.ModelProvider) Provider {
-	p := Provider{Name: r.Name, Kind: Kind(r.Kind), BaseURL: r.BaseURL, Timeout: time.Duration(r.TimeoutSeconds) * time.Second, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+	p := Provider{Name: r.Name, Kind: Kind(r.Kind), BaseURL: r.BaseURL, Timeout: time.Duration(r.TimeoutSeconds) * time.Second,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
 	if r.Credential != nil {
 		p.Credential = *r.Credential
 	}

@@ -19,7 +19,8 @@ type words struct {
 func parseBash(argument string) (matcher, []fault.Violation) {
 	command, rest := strings.Trim(argument, " "), false
 	if command == "" || command == "*" || command == ":*" {
-		return nil, []fault.Violation{newViolation("wildcard", "A pattern of bash begins with a program: bash(git diff *). To allow every command, an administrator sets the rule of bash.")}
+		return nil, []fault.Violation{newViolation("wildcard",
+			"A pattern of bash begins with a program: bash(git diff *). To allow every command, an administrator sets the rule of bash.")}
 	}
 	for _, star := range []string{" *", ":*"} {
 		if cut, ok := strings.CutSuffix(command, star); ok {
@@ -47,24 +48,29 @@ func (w words) patternViolations() (vs []fault.Violation) {
 	exact := words{argv: w.argv}.String()
 	switch name := w.argv[0]; {
 	case name == "git" && (len(w.argv) < 2 || !gitReads[w.argv[1]]):
-		v := newViolation("wildcard", "A * after git needs one of these sub-commands first: "+strings.Join(sortedNames(gitReads), ", ")+". Others run programs or change the configuration; write their command in full, without *.")
+		v := newViolation("wildcard", "A * after git needs one of these sub-commands first: "+strings.Join(sortedNames(gitReads),
+			", ")+". Others run programs or change the configuration; write their command in full, without *.")
 		v.Suggestion = "bash(git diff *)"
 		vs = append(vs, v)
 	case name != "git" && isIn(runners, name):
-		v := newViolation("wildcard", fmt.Sprintf("%s runs whatever its operands say, so * would allow everything. Write the command in full, without *.", name))
+		v := newViolation("wildcard", fmt.Sprintf(
+			"%s runs whatever its operands say, so * would allow everything. Write the command in full, without *.", name))
 		if len(w.argv) > 1 {
 			v.Suggestion = "bash(" + exact + ")"
 		}
 		vs = append(vs, v)
 	case isIn(writers, name):
-		v := newViolation("wildcard", fmt.Sprintf("%s writes to the file that its operands say, so * would allow to write what other programs obey, such as .git/config. Write the command in full, without *.", name))
+		v := newViolation("wildcard", fmt.Sprintf(
+			"%s writes to the file that its operands say, so * would allow to write what other programs obey, such as .git/config. "+
+				"Write the command in full, without *.", name))
 		if len(w.argv) > 1 {
 			v.Suggestion = "bash(" + exact + ")"
 		}
 		vs = append(vs, v)
 	}
 	if last := w.argv[len(w.argv)-1]; len(w.argv) > 1 && isOption(last) && !flags[last] {
-		vs = append(vs, newViolation("wildcard", fmt.Sprintf("It is unclear whether * would be an operand or the value of %s. Write the value, or -- before the *.", last)))
+		vs = append(vs, newViolation("wildcard", fmt.Sprintf(
+			"It is unclear whether * would be an operand or the value of %s. Write the value, or -- before the *.", last)))
 	}
 	return vs
 }

@@ -120,7 +120,8 @@ func (c *call) parseHeaders(raw json.RawMessage) bool {
 // isReadOnly reports whether a call only fetches, and without a credential.
 func (c call) isReadOnly() bool {
 	for name := range c.headers {
-		if !slices.Contains([]string{"accept", "accept-language", "user-agent", "range", "if-none-match", "if-modified-since"}, strings.ToLower(name)) {
+		if !slices.Contains([]string{"accept", "accept-language", "user-agent", "range", "if-none-match", "if-modified-since"},
+			strings.ToLower(name)) {
 			return false
 		}
 	}

@@ -50,7 +50,8 @@ func rest() *rapid.Generator[string] {
 
 // first draws the first word: a program that does not exist, or a word of the grammar, which bash
 // must not treat as grammar if we did not.
-var first = rapid.SampledFrom([]string{"git", "git", "git", "git", "'git'", `g"i"t`, "a-b.c_1", "1=2", "time", "if", "'if'", "then", "!", "{", "[[", "((", "coproc",
+var first = rapid.SampledFrom([]string{"git", "git", "git", "git", "'git'", `g"i"t`, "a-b.c_1", "1=2", "time", "if", "'if'", "then", "!",
+	"{", "[[", "((", "coproc",
 	"function", "select", "in", "do", "a=b", "a+=b", "a[0]=b", "a=b git", "git()", "-x", "=x", "+x", "@x", "%x", "^a^b", "case", "for", "#x"})
 
 // TestBashPassesOnWhatWeRead runs every accepted command in bash and compares the words. No program
@@ -107,9 +108,12 @@ func TestBashPassesOnWhatWeRead(t *testing.T) {
 }
 
 // poison are additions that turn one command into more than that.
-var poison = []string{";", "; evil", "&&", " && evil", "||evil", "|", " | sh", "|&sh", "&", " & evil", "\n", "\nevil", "\r", "\t", "\x00", "\x00evil",
-	"$(evil)", " $(evil)", "`evil`", " \"$(evil)\"", "$X", " ${X}", "$((1))", "$'x'", ">", " > f", ">>f", " 2>&1", "<f", " <<X", " <(evil)", " >(evil)",
-	" *", "?", "[a]", " {a,b}", " ~", "~1", "\\", " \\x", " #x", "(", ")", " -x", " --output=f", " +x", " @f", "é", "\u202e", "\u00a0x", "'", "\""}
+var poison = []string{";", "; evil", "&&", " && evil", "||evil", "|", " | sh", "|&sh", "&", " & evil", "\n", "\nevil", "\r", "\t", "\x00",
+	"\x00evil",
+	"$(evil)", " $(evil)", "`evil`", " \"$(evil)\"", "$X", " ${X}", "$((1))", "$'x'", ">", " > f", ">>f", " 2>&1", "<f", " <<X", " <(evil)",
+	" >(evil)",
+	" *", "?", "[a]", " {a,b}", " ~", "~1", "\\", " \\x", " #x", "(", ")", " -x", " --output=f", " +x", " @f", "é", "\u202e",
+	"\u00a0x", "'", "\""}
 
 // coverNothingMore checks the promise of a bash pattern: a covered command is no longer covered
 // when something is added that could run, read or write more.
@@ -144,7 +148,8 @@ func coverNothingMore(t *rapid.T) {
 				t.Fatalf("%s covers %q", p, c+more)
 			}
 		}
-		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} { // longer than any word
+		// longer than any word
+		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} {
 			if p.Matches("bash", bash(before+c)) {
 				t.Fatalf("%s covers %q", p, before+c)
 			}

@@ -38,7 +38,8 @@ func parseGlob(s string) (glob, []fault.Violation) {
 	case strings.ContainsAny(s, `\?[]{}`):
 		return g, []fault.Violation{newViolation("format", `The only wildcards are * and **, and a path holds none of \ ? [ ] { }.`)}
 	case len(g.segments) > maxSegments || deep > maxDeep:
-		return g, []fault.Violation{newViolation("max_length", fmt.Sprintf("A path pattern has at most %d segments and %d of **.", maxSegments, maxDeep))}
+		return g, []fault.Violation{newViolation("max_length", fmt.Sprintf("A path pattern has at most %d segments and %d of **.",
+			maxSegments, maxDeep))}
 	}
 	return g, nil
 }
@@ -93,7 +94,8 @@ func (g glob) wildMatches(pattern, segment string) bool {
 func parseNames(s string) (glob, []fault.Violation) {
 	g, vs := parseGlob(s)
 	if len(vs) == 0 && strings.Trim(s, "*/") == "" {
-		vs = append(vs, newViolation("wildcard", "A pattern names something: handbook/** or *.csv. To allow everything, an administrator sets the tool's rule."))
+		vs = append(vs,
+			newViolation("wildcard", "A pattern names something: handbook/** or *.csv. To allow everything, an administrator sets the tool's rule."))
 	}
 	return g, vs
 }

@@ -25,7 +25,8 @@ func TestInputThatReadersReadDifferentlyMatchesNothing(t *testing.T) {
 			t.Errorf("%s is covered", input)
 		}
 	}
-	if p.Matches("write", bash("git status")) || (permission.Pattern{}).Matches("bash", bash("git status")) || (permission.Pattern{}).Matches("", nil) {
+	if p.Matches("write", bash("git status")) || (permission.Pattern{}).Matches("bash", bash("git status")) ||
+		(permission.Pattern{}).Matches("", nil) {
 		t.Error("a pattern covers another tool")
 	}
 }

@@ -74,7 +74,8 @@ func TestBuiltInRules(t *testing.T) {
 func TestMalformedInputIsNeverMorePermitted(t *testing.T) {
 	t.Parallel()
 	calls := map[string]json.RawMessage{
-		"bash": bash("git status"), "wiki_write": page("handbook/a"), "write": file("reports/a"), "http_request": fetch("GET", "https://a.example/x"),
+		"bash": bash("git status"), "wiki_write": page("handbook/a"), "write": file("reports/a"), "http_request": fetch("GET",
+			"https://a.example/x"),
 		"read": object("path", "x"), "request_secret": object("key_name", "X"), "unknown": object("a", "b"),
 	}
 	strict := map[permission.Verdict]int{permission.Allow: 0, permission.Ask: 1, permission.Deny: 2}
@@ -82,7 +83,8 @@ func TestMalformedInputIsNeverMorePermitted(t *testing.T) {
 		for tool, input := range calls {
 			spoiled := []byte(input)
 			at := rapid.IntRange(0, len(spoiled)-1).Draw(r, "at")
-			spoiled = append(append(append([]byte{}, spoiled[:at]...), rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(r, "bytes")...), spoiled[min(len(spoiled), at+rapid.IntRange(0, 3).Draw(r, "gone")):]...)
+			spoiled = append(append(append([]byte{}, spoiled[:at]...), rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(r, "bytes")...),
+				spoiled[min(len(spoiled), at+rapid.IntRange(0, 3).Draw(r, "gone")):]...)
 			for _, scopes := range [][]string{nil, writer} {
 				plain := permission.Rules{}.Judge(tool, input, scopes).Verdict
 				if got := (permission.Rules{}).Judge(tool, spoiled, scopes).Verdict; strict[got] < strict[plain] {

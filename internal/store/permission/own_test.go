@@ -12,7 +12,8 @@ import (
 func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	if _, err := w.pool.Exec(t.Context(), `WITH s AS (INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/', 60) RETURNING id)
+	if _, err := w.pool.Exec(t.Context(),
+		`WITH s AS (INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/', 60) RETURNING id)
 		INSERT INTO tool_definitions (workspace_id, server_id, own_name, name, definition, hash, offered, offered_hash, label, enabled)
 		SELECT $1, s.id, x.own, 'crm__' || x.own, '{}', 'h', x.offered::json, x.offered::bytea, x.label, x.enabled
 		FROM s, (VALUES ('find', NULL, 'read_only', true), ('rename', NULL, 'changes', true), ('off', NULL, 'read_only', false), ('changed', '{}', 'read_only', true)) AS x (own, offered, label, enabled)`, w.id); err != nil {
@@ -27,18 +28,22 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 			}
 		}
 	}
-	expect("by default", map[string]permission.Verdict{"crm__find": permission.Allow, "crm__rename": permission.Ask, "crm__off": permission.Deny, "crm__changed": permission.Deny, "crm__none": permission.Deny})
-	for tool, v := range map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow, "crm__off": permission.Allow} {
+	expect("by default", map[string]permission.Verdict{"crm__find": permission.Allow, "crm__rename": permission.Ask,
+		"crm__off": permission.Deny, "crm__changed": permission.Deny, "crm__none": permission.Deny})
+	for tool, v := range map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow,
+		"crm__off": permission.Allow} {
 		if err := w.Set(t.Context(), w.id, tool, v); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect("with rules", map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow, "crm__off": permission.Deny})
+	expect("with rules", map[string]permission.Verdict{"crm__find": permission.Deny, "crm__rename": permission.Allow,
+		"crm__off": permission.Deny})
 	rules, err := w.Rules(t.Context(), w.id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rules.Denied("crm__find") == "" || rules.Denied("crm__changed") == "" || rules.Denied("crm__rename") != "" || rules.Denied("bash") != "" {
+	if rules.Denied("crm__find") == "" || rules.Denied("crm__changed") == "" || rules.Denied("crm__rename") != "" ||
+		rules.Denied("bash") != "" {
 		t.Error("the wrong tools are denied")
 	}
 	if err := w.Reset(t.Context(), w.id, "crm__find"); err != nil {
@@ -58,7 +63,8 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 		t.Errorf("a rule of an unknown tool: %v", err)
 	}
 	settings, err := w.Settings(t.Context(), w.id)
-	if err != nil || len(settings) != len(permission.Tools())+4 || settings[len(settings)-1].Tool != "crm__rename" || settings[len(settings)-1].Default != "ask" {
+	if err != nil || len(settings) != len(permission.Tools())+4 || settings[len(settings)-1].Tool != "crm__rename" ||
+		settings[len(settings)-1].Default != "ask" {
 		t.Errorf("%+v, %v", settings, err)
 	}
 }
@@ -67,7 +73,8 @@ func TestLabelsOfOwnToolsAreTheirDefaults(t *testing.T) {
 func TestToolsOfCallersCanBeDenied(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	for tool, rule := range map[string]permission.Verdict{"read_mail": permission.Allow, "bsh": permission.Deny, "crm__find": permission.Deny, "a b": permission.Deny} {
+	for tool, rule := range map[string]permission.Verdict{"read_mail": permission.Allow, "bsh": permission.Deny,
+		"crm__find": permission.Deny, "a b": permission.Deny} {
 		if err := w.Set(t.Context(), w.id, tool, rule); fault.From(err) == nil {
 			t.Errorf("%s %s: %v", rule, tool, err)
 		}

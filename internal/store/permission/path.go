@@ -66,7 +66,8 @@ func readFile(input json.RawMessage) (string, bool) {
 
 // isLocal reports whether a path is clean and stays below its root.
 func isLocal(p string) bool {
-	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../") &&
+	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") &&
+		!strings.HasPrefix(p, "../") &&
 		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.IsInvisible(r) })
 }
 
@@ -89,7 +90,8 @@ func isHead(segment string) bool { return strings.EqualFold(segment, "HEAD") }
 func suggestPage(input json.RawMessage) matcher { return suggestPath(input, readPage, parsePage) }
 func suggestFile(input json.RawMessage) matcher { return suggestPath(input, readFile, parseFile) }
 
-func suggestPath(input json.RawMessage, read func(json.RawMessage) (string, bool), parse func(string) (matcher, []fault.Violation)) matcher {
+func suggestPath(input json.RawMessage, read func(json.RawMessage) (string, bool), parse func(string) (matcher,
+	[]fault.Violation)) matcher {
 	p, ok := read(input)
 	if !ok {
 		return nil

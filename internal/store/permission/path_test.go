@@ -74,7 +74,8 @@ func TestPatternsOfPathsStayWhereTheyAre(t *testing.T) {
 		}
 	}
 	// The tool accepts the document path of a page; so does the pattern.
-	for name, want := range map[string]bool{"wiki/handbook/a.md": true, "handbook/a.md": true, "wiki/private": false, "wiki/../handbook/a": false} {
+	for name, want := range map[string]bool{"wiki/handbook/a.md": true, "handbook/a.md": true, "wiki/private": false,
+		"wiki/../handbook/a": false} {
 		if got := must(t, "wiki_write(handbook/**)").Matches("wiki_write", page(name)); got != want {
 			t.Errorf("wiki_write(handbook/**) covers %q: %t", name, got)
 		}

@@ -38,7 +38,8 @@ func Parse(pattern string) (Pattern, error) {
 		v.Expected = MaxPattern
 		return Pattern{}, invalidPattern(v)
 	case !text.IsPrintable(pattern):
-		return Pattern{}, invalidPattern(newViolation("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
+		return Pattern{}, invalidPattern(newViolation("format",
+			"A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
 	}
 	name, argument, open := strings.Cut(pattern, "(")
 	t, known := tools[name]
@@ -48,7 +49,9 @@ func Parse(pattern string) (Pattern, error) {
 	case t.parse == nil:
 		return Pattern{}, invalidPattern(newViolation("enum", t.unmatched))
 	case !open || !strings.HasSuffix(argument, ")"):
-		v := newViolation("format", fmt.Sprintf("Say in parentheses what %s may do, for example %s. To allow everything, an administrator sets the tool's rule.", name, t.example))
+		v := newViolation("format",
+			fmt.Sprintf("Say in parentheses what %s may do, for example %s. To allow everything, an administrator sets the tool's rule.",
+				name, t.example))
 		return Pattern{}, invalidPattern(v)
 	}
 	what, violations := t.parse(strings.TrimSuffix(argument, ")"))

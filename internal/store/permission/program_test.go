@@ -49,7 +49,8 @@ func TestStarIsRefusedAfterProgramsThatDoMoreThanLook(t *testing.T) {
 
 func TestStarStandsAfterProgramsThatLook(t *testing.T) {
 	t.Parallel()
-	for _, name := range append(permission.Looks(), "cd", "mkdir", "touch", "rm", "rmdir", "jq", "bzcat", "xzcat", "zgrep", "date", "ps", "mytool") {
+	for _, name := range append(permission.Looks(), "cd", "mkdir", "touch", "rm", "rmdir", "jq", "bzcat", "xzcat", "zgrep", "date", "ps",
+		"mytool") {
 		must(t, "bash("+name+" *)")
 	}
 }

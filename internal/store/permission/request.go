@@ -40,7 +40,8 @@ func parseRequest(argument string) (matcher, []fault.Violation) {
 		vs = append(vs, newViolation("format", "The address has no scheme: patterns speak of https alone."))
 		return nil, vs
 	case !host.MatchString(name):
-		vs = append(vs, newViolation("format", "The host is written out in small letters, with a port if it is not 443, and without *: api.example.com."))
+		vs = append(vs,
+			newViolation("format", "The host is written out in small letters, with a port if it is not 443, and without *: api.example.com."))
 	}
 	r := request{method: method, host: name}
 	if !slash {

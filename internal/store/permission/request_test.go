@@ -64,10 +64,12 @@ func TestPatternsOfRequestsMeanOneHost(t *testing.T) {
 	all := must(t, "http_request(POST api.example.com/**)")
 	for rest, want := range map[string]bool{
 		`"body":"x=1"`: true, `"headers":{"Authorization":"Bearer ph_abcdefghijklmnop"}`: true, `"body":{"a":[1]}`: true,
-		`"headers":{"X-HTTP-Method-Override":"DELETE"}`: false, `"headers":{"Host":"evil.test"}`: false, `"headers":{"x-original-url":"/admin"}`: false,
-		`"headers":{"A":"b\r\nHost: evil"}`: false, `"headers":{"A":1}`: false, `"headers":[]`: false,
-		`"body":"_method=delete"`: false, `"body":"\u005fmethod=delete"`: false, `"body":"%5Fmethod=delete"`: false, `"body":{"_method":"delete"}`: false,
-		`"Method":"DELETE"`: false, `"method":"POST"`: false,
+		`"headers":{"X-HTTP-Method-Override":"DELETE"}`: false, `"headers":{"Host":"evil.test"}`: false,
+		`"headers":{"x-original-url":"/admin"}`: false,
+		`"headers":{"A":"b\r\nHost: evil"}`:     false, `"headers":{"A":1}`: false, `"headers":[]`: false,
+		`"body":"_method=delete"`: false, `"body":"\u005fmethod=delete"`: false, `"body":"%5Fmethod=delete"`: false,
+		`"body":{"_method":"delete"}`: false,
+		`"Method":"DELETE"`:           false, `"method":"POST"`: false,
 	} {
 		input := json.RawMessage(`{"method":"POST","url":"https://api.example.com/v1",` + rest + `}`)
 		if got := all.Matches("http_request", input); got != want {

@@ -162,10 +162,12 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 		t.Fatalf("%+v", entries)
 	}
 	first, second := entries[0], entries[1]
-	if first.Pattern != "bash(git diff *)" || first.Tool != "bash" || first.AddedBy != "7F3kQ2zB" || first.ApprovalID == nil || *first.ApprovalID != approval {
+	if first.Pattern != "bash(git diff *)" || first.Tool != "bash" || first.AddedBy != "7F3kQ2zB" || first.ApprovalID == nil ||
+		*first.ApprovalID != approval {
 		t.Errorf("%+v", first)
 	}
-	if second.Pattern != "write(reports/**)" || second.AddedBy != "cli:anna" || second.ApprovalID != nil || second.LastHitAt != nil || second.Hits != 0 {
+	if second.Pattern != "write(reports/**)" || second.AddedBy != "cli:anna" || second.ApprovalID != nil || second.LastHitAt != nil ||
+		second.Hits != 0 {
 		t.Errorf("%+v", second)
 	}
 
@@ -210,7 +212,8 @@ func TestAddBelongsToItsTransaction(t *testing.T) {
 	}
 	// A rejected pattern leaves the transaction usable.
 	err = pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		if f := fault.From(w.Add(t.Context(), tx, permission.Rule{Workspace: w.id, Pattern: "bash(*)"})); f == nil || f.Code != fault.InvalidAllowlistPattern {
+		if f := fault.From(w.Add(t.Context(), tx, permission.Rule{Workspace: w.id, Pattern: "bash(*)"})); f == nil ||
+			f.Code != fault.InvalidAllowlistPattern {
 			return fmt.Errorf("bash(*): %v", f)
 		}
 		return w.Add(t.Context(), tx, permission.Rule{Workspace: w.id, Pattern: "bash(true)"})
@@ -255,7 +258,8 @@ func TestAllowListIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := permission.Rule{Workspace: w.id, Pattern: "bash(true)"}
-	if f := fault.From(w.add(t.Context(), one)); f == nil || f.Code != fault.InvalidAllowlistPattern || f.Detail.Violations[0].Rule != "max_items" {
+	if f := fault.From(w.add(t.Context(), one)); f == nil || f.Code != fault.InvalidAllowlistPattern ||
+		f.Detail.Violations[0].Rule != "max_items" {
 		t.Errorf("one more: %v", f)
 	}
 	if w.judge(t, "bash", bash(fmt.Sprintf("echo %d", permission.MaxEntries-1))) != permission.Allow {
@@ -308,7 +312,9 @@ func TestStaleEntriesAllowNothing(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	for _, p := range []string{"bash(*)", "bash(git *)", "bash", "", "*"} {
-		if _, err := w.pool.Exec(t.Context(), `INSERT INTO allowlist (id, workspace_id, tool, pattern, added_by) VALUES ($1, $2, 'bash', $3, 'cli')`, uuid.New(), w.id, p); err != nil {
+		if _, err := w.pool.Exec(t.Context(),
+			`INSERT INTO allowlist (id, workspace_id, tool, pattern, added_by) VALUES ($1, $2, 'bash', $3, 'cli')`, uuid.New(), w.id,
+			p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,8 +25,9 @@ type kind struct {
 
 var tools = map[string]kind{
 	"read": reads, "grep": reads, "search": reads, "wiki_read": reads,
-	"attach_file":    {byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
-	"request_secret": {byDefault: alwaysVerdict(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
+	"attach_file": {byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
+	"request_secret": {byDefault: alwaysVerdict(Ask), rule: "ask", fixed: true,
+		unmatched: "request_secret always asks: a secret comes from a person."},
 	"wiki_write": {
 		byDefault: wikiWrite, rule: "allow with the scope wiki:write, else ask", scope: wikiScope,
 		parse: parsePage, example: "wiki_write(handbook/**)", suggest: suggestPage,
@@ -56,7 +57,8 @@ func labelled(v Verdict, reason string) func(json.RawMessage, []string) (Verdict
 var reads = kind{byDefault: alwaysVerdict(Allow), rule: "allow", unmatched: "Calls that read the workspace's knowledge need no pattern."}
 
 func alwaysVerdict(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
-	reason := map[Verdict]string{Ask: "The tool asks unless the allow-list has a pattern for the call.", Allow: "The tool needs no approval."}[v]
+	reason := map[Verdict]string{Ask: "The tool asks unless the allow-list has a pattern for the call.",
+		Allow: "The tool needs no approval."}[v]
 	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
 }
 

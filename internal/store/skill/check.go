@@ -177,7 +177,8 @@ func (c *check) checkEnum(at string, in Input, raw json.RawMessage) {
 	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil && slices.Contains(in.Values, s) {
 		return
 	}
-	v := fault.Violation{Message: fmt.Sprintf("%s must be one of %s.", shownPointer(at), strings.Join(in.Values[:min(len(in.Values), maxSpoken)], ", "))}
+	v := fault.Violation{Message: fmt.Sprintf("%s must be one of %s.", shownPointer(at),
+		strings.Join(in.Values[:min(len(in.Values), maxSpoken)], ", "))}
 	if len(in.Values) > maxSpoken {
 		v.Message = fmt.Sprintf("%s must be one of the %d allowed values.", shownPointer(at), len(in.Values))
 	}

@@ -69,7 +69,8 @@ func TestInputsAreHeldAgainstTheContract(t *testing.T) {
 	k := parse(t, skillOf(everyType))
 	for input, want := range map[string][]string{
 		`{}`: nil,
-		`{"text":"","day":"2024-02-29","month":"2026-10","count":3,"rate":0.5,"dry":false,"team":"sales","words":[],"lines":[],"ship":{"to":"x"},"extra":{"a":[null]}}`: nil,
+		`{"text":"","day":"2024-02-29","month":"2026-10","count":3,"rate":0.5,"dry":false,"team":"sales","words":[],"lines":[],` +
+			`"ship":{"to":"x"},"extra":{"a":[null]}}`: nil,
 		`{"text":1}`:                                      {"/input/text type"},
 		`{"text":null}`:                                   {"/input/text type"},
 		`{"text":["a"]}`:                                  {"/input/text type"},
@@ -114,7 +115,8 @@ func TestInputsAreHeldAgainstTheContract(t *testing.T) {
 
 func TestRequiredInputsAreNamed(t *testing.T) {
 	t.Parallel()
-	k := parse(t, skillOf("    a: {type: string, required: true}\n    __proto__: {type: integer, required: true}\n    constructor: {type: boolean}\n"))
+	k := parse(t,
+		skillOf("    a: {type: string, required: true}\n    __proto__: {type: integer, required: true}\n    constructor: {type: boolean}\n"))
 	err := k.Check(nil)
 	if got, want := violations(t, err), []string{"/input/a required", "/input/__proto__ required"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -151,7 +153,8 @@ func TestViolationsNeverRepeatAValue(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	k := parse(t, skillOf(everyType))
-	for _, value := range []string{`"hunter2"`, `["hunter2"]`, `{"to":{"hunter2":1},"by":"hunter2","sku":["hunter2"]}`, `[{"sku":["hunter2"],"count":"hunter2"}]`} {
+	for _, value := range []string{`"hunter2"`, `["hunter2"]`, `{"to":{"hunter2":1},"by":"hunter2","sku":["hunter2"]}`,
+		`[{"sku":["hunter2"],"count":"hunter2"}]`} {
 		input := make(map[string]json.RawMessage)
 		for _, in := range k.Contract.Inputs {
 			input[in.Name] = raw(value)

@@ -92,64 +92,102 @@ func TestASkillWithoutAContractHasNone(t *testing.T) {
 func TestEveryProblemIsToldWithItsLine(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string][]string{
-		"":                                      {"line 1: A SKILL.md begins with"},
-		"# Only Markdown":                       {"line 1: A SKILL.md begins with"},
-		"---\nname: a\n":                        {"line 1: A SKILL.md begins with"},
-		"---\n---\n":                            {"line 2: The name is missing", "line 2: The description is missing", "line 3: The instructions are missing"},
+		"":                {"line 1: A SKILL.md begins with"},
+		"# Only Markdown": {"line 1: A SKILL.md begins with"},
+		"---\nname: a\n":  {"line 1: A SKILL.md begins with"},
+		"---\n---\n": {"line 2: The name is missing", "line 2: The description is missing",
+			"line 3: The instructions are missing"},
 		"---\nname: a\n description: b\n---\nc": {"line 3: This is not YAML: mapping values"},
 		"---\nname: [\n---\nc":                  {"This is not YAML"},
-		"---\n- a\n---\nc":                      {"is not names with values", "line 2: The name is missing", "The description is missing"},
-		"---\nname: a\ndescription: b\n...\nmore: c\n---\nd":                           {"line 2: There is more than one YAML document"},
-		"---\nname: a\nname: b\ndescription: c\n---\nd":                                {"line 3: name is there twice"},
-		"---\nname: 7\ndescription: true\n---\nc":                                      {"line 2: name is text", "line 3: description is text"},
-		"---\nname: Größe\ndescription: ''\n---\nc":                                    {"line 2: A name is", "line 3: A description is"},
-		"---\nname: ＡＢ\ndescription: c\n---\nd":                                        {"line 2: A name is"},
-		"---\nname: a--b\ndescription: \"a\\0b\"\n---\nc":                              {"line 2: A name is", "line 3: A description is"},
-		"---\nname: a\ndescription: " + strings.Repeat("x", 1025) + "\n---\nb":         {"line 3: A description is"},
-		"---\nname: a\ndescription: b\ninputs: {}\n---\nc":                             {`line 4: "inputs" is not understood`},
-		"---\nname: a\ndescription: b\ninterfaces: {}\n---\nc":                         {`line 4: "interfaces" is not understood`},
-		"---\nname: a\ndescription: b\ninterface: {}\n---\nc":                          {"line 4: interface has no inputs"},
-		"---\nname: a\ndescription: b\ninterface: []\n---\nc":                          {"line 4: interface is not names with values"},
-		"---\nname: a\ndescription: b\ninterface: {input: {}}\n---\nc":                 {"line 4: \"input\" is not understood. Did you mean inputs?"},
+		"---\n- a\n---\nc": {"is not names with values", "line 2: The name is missing",
+			"The description is missing"},
+		"---\nname: a\ndescription: b\n...\nmore: c\n---\nd":                   {"line 2: There is more than one YAML document"},
+		"---\nname: a\nname: b\ndescription: c\n---\nd":                        {"line 3: name is there twice"},
+		"---\nname: 7\ndescription: true\n---\nc":                              {"line 2: name is text", "line 3: description is text"},
+		"---\nname: Größe\ndescription: ''\n---\nc":                            {"line 2: A name is", "line 3: A description is"},
+		"---\nname: ＡＢ\ndescription: c\n---\nd":                                {"line 2: A name is"},
+		"---\nname: a--b\ndescription: \"a\\0b\"\n---\nc":                      {"line 2: A name is", "line 3: A description is"},
+		"---\nname: a\ndescription: " + strings.Repeat("x", 1025) + "\n---\nb": {"line 3: A description is"},
+		"---\nname: a\ndescription: b\ninputs: {}\n---\nc":                     {`line 4: "inputs" is not understood`},
+		"---\nname: a\ndescription: b\ninterfaces: {}\n---\nc":                 {`line 4: "interfaces" is not understood`},
+		"---\nname: a\ndescription: b\ninterface: {}\n---\nc":                  {"line 4: interface has no inputs"},
+		"---\nname: a\ndescription: b\ninterface: []\n---\nc":                  {"line 4: interface is not names with values"},
+		"---\nname: a\ndescription: b\ninterface: {input: {}}\n---\nc": {
+			"line 4: \"input\" is not understood. Did you mean inputs?"},
 		"---\nname: a\ndescription: \xff\n---\nc":                                      {"line 1: A SKILL.md is UTF-8"},
 		"---\nname: a\ndescription: b\n---\nc\x00":                                     {"line 1: A SKILL.md is UTF-8"},
 		"---\nname: a\ndescription: b\n---\n" + strings.Repeat("c", skill.MaxDocument): {"line 1: A SKILL.md is at most"},
 
-		skillOf("    a: string\n"):                                                                                                    {"line 6: a is not names with values"},
-		skillOf("    a: {}\n    b: {type: text}\n"):                                                                                   {"line 6: a has no type", `line 7: Unknown type "text"`},
-		skillOf("    a: {type: [string]}\n"):                                                                                          {"line 6: type is text"},
-		skillOf("    a b: {type: string}\n    '': {type: string}\n"):                                                                  {"line 6: The name of an input", "line 7: The name of an input"},
-		skillOf("    a: {type: string}\n    a: {type: string}\n"):                                                                     {"line 7: a is there twice"},
-		skillOf("    1: {type: string}\n"):                                                                                            {"line 6: A name is text"},
-		skillOf("    a: {type: string, requird: true}\n"):                                                                             {`"requird" is not understood. Did you mean required?`},
-		skillOf("    a: {type: string, required: yes}\n"):                                                                             {"line 6: required is true or false"},
-		skillOf("    a: {type: string, required: [b]}\n"):                                                                             {"line 6: required is true or false"},
-		skillOf("    a: {type: string, required: true, default: x}\n"):                                                                {"line 6: a is required"},
-		skillOf("    a: {type: string, default: 7}\n"):                                                                                {"line 6: default must be a string"},
-		skillOf("    a: {type: integer, default: 7.5}\n"):                                                                             {"line 6: default must be an integer"},
-		skillOf("    a: {type: integer, default: 0x10}\n"):                                                                            {"line 6: This default has no counterpart in JSON"},
-		skillOf("    a: {type: number, default: .inf}\n"):                                                                             {"line 6: This default has no counterpart in JSON"},
-		skillOf("    a: {type: string, default: }\n"):                                                                                 {"line 6: This default has no counterpart in JSON"},
-		skillOf("    a: {type: object, default: {1: a}}\n"):                                                                           {"line 6: A name is text"},
-		skillOf("    a: {type: object, default: {b: c, b: c}}\n"):                                                                     {"line 6: b is there twice"},
-		skillOf("    a: {type: object, default: " + strings.Repeat("{a: ", 30) + "1" + strings.Repeat("}", 30) + "}\n"):               {"line 6: A default is nested"},
-		skillOf("    a: {type: string, format: time}\n"):                                                                              {`line 6: Unknown format "time"; it is one of date, month`},
-		skillOf("    a: {type: string, format: date, default: soon}\n"):                                                               {"line 6: default must be a date such as"},
-		skillOf("    a: {type: integer, values: [a], format: date}\n"):                                                                {"format belongs to the type string", "values belongs to the type enum"},
-		skillOf("    a: {type: enum}\n"):                                                                                              {"line 6: a is an enum without values"},
-		skillOf("    a: {type: enum, values: a}\n"):                                                                                   {"line 6: values is a list"},
-		skillOf("    a: {type: enum, values: []}\n"):                                                                                  {"line 6: values is a list"},
-		skillOf("    a:\n      type: enum\n      values:\n      - 2026\n      - a\n      - a\n      - ''\n"):                          {"line 9: A value of an enum is text", `line 11: The value "a" is there twice`, "line 12: A value of an enum is 1 to"},
-		skillOf("    a: {type: enum, values: [b, c], default: d}\n"):                                                                  {"line 6: default must be one of b, c"},
-		skillOf("    a: {type: array}\n"):                                                                                             {"line 6: a is an array without items"},
-		skillOf("    a: {type: array, items: {type: array, items: {type: string}}}\n"):                                                {"line 6: The items of an array are no arrays"},
-		skillOf("    a: {type: array, items: {type: string, required: true}}\n"):                                                      {`"required" is not understood`},
-		skillOf("    a: {type: array, items: {type: enum}}\n"):                                                                        {"is an enum without values"},
-		skillOf("    a: {type: array, items: {type: integer}, default: [1, b]}\n"):                                                    {"line 6: default/1 must be an integer"},
-		skillOf("    a: &a {type: string}\n    b: *a\n"):                                                                              {"line 7: b is not names with values"},
-		skillOf("    a: {type: string, required: &t true}\n    b: {type: string, required: *t}\n"):                                    {"line 7: required is true or false"},
-		skillOf("    <<: {a: {type: string}}\n"):                                                                                      {"line 6: A name is text"},
-		skillOf("    a: " + strings.Repeat("{type: object, properties: {a: ", 6) + "{type: string}" + strings.Repeat("}}", 6) + "\n"): {"line 6: Inputs are nested at most"},
+		skillOf("    a: string\n"): {
+			"line 6: a is not names with values"},
+		skillOf("    a: {}\n    b: {type: text}\n"): {
+			"line 6: a has no type", `line 7: Unknown type "text"`},
+		skillOf("    a: {type: [string]}\n"): {
+			"line 6: type is text"},
+		skillOf("    a b: {type: string}\n    '': {type: string}\n"): {
+			"line 6: The name of an input", "line 7: The name of an input"},
+		skillOf("    a: {type: string}\n    a: {type: string}\n"): {
+			"line 7: a is there twice"},
+		skillOf("    1: {type: string}\n"): {
+			"line 6: A name is text"},
+		skillOf("    a: {type: string, requird: true}\n"): {
+			`"requird" is not understood. Did you mean required?`},
+		skillOf("    a: {type: string, required: yes}\n"): {
+			"line 6: required is true or false"},
+		skillOf("    a: {type: string, required: [b]}\n"): {
+			"line 6: required is true or false"},
+		skillOf("    a: {type: string, required: true, default: x}\n"): {
+			"line 6: a is required"},
+		skillOf("    a: {type: string, default: 7}\n"): {
+			"line 6: default must be a string"},
+		skillOf("    a: {type: integer, default: 7.5}\n"): {
+			"line 6: default must be an integer"},
+		skillOf("    a: {type: integer, default: 0x10}\n"): {
+			"line 6: This default has no counterpart in JSON"},
+		skillOf("    a: {type: number, default: .inf}\n"): {
+			"line 6: This default has no counterpart in JSON"},
+		skillOf("    a: {type: string, default: }\n"): {
+			"line 6: This default has no counterpart in JSON"},
+		skillOf("    a: {type: object, default: {1: a}}\n"): {
+			"line 6: A name is text"},
+		skillOf("    a: {type: object, default: {b: c, b: c}}\n"): {
+			"line 6: b is there twice"},
+		skillOf("    a: {type: object, default: " + strings.Repeat("{a: ", 30) + "1" + strings.Repeat("}", 30) + "}\n"): {
+			"line 6: A default is nested"},
+		skillOf("    a: {type: string, format: time}\n"): {
+			`line 6: Unknown format "time"; it is one of date, month`},
+		skillOf("    a: {type: string, format: date, default: soon}\n"): {
+			"line 6: default must be a date such as"},
+		skillOf("    a: {type: integer, values: [a], format: date}\n"): {
+			"format belongs to the type string", "values belongs to the type enum"},
+		skillOf("    a: {type: enum}\n"): {
+			"line 6: a is an enum without values"},
+		skillOf("    a: {type: enum, values: a}\n"): {
+			"line 6: values is a list"},
+		skillOf("    a: {type: enum, values: []}\n"): {
+			"line 6: values is a list"},
+		skillOf("    a:\n      type: enum\n      values:\n      - 2026\n      - a\n      - a\n      - ''\n"): {
+			"line 9: A value of an enum is text", `line 11: The value "a" is there twice`, "line 12: A value of an enum is 1 to"},
+		skillOf("    a: {type: enum, values: [b, c], default: d}\n"): {
+			"line 6: default must be one of b, c"},
+		skillOf("    a: {type: array}\n"): {
+			"line 6: a is an array without items"},
+		skillOf("    a: {type: array, items: {type: array, items: {type: string}}}\n"): {
+			"line 6: The items of an array are no arrays"},
+		skillOf("    a: {type: array, items: {type: string, required: true}}\n"): {
+			`"required" is not understood`},
+		skillOf("    a: {type: array, items: {type: enum}}\n"): {
+			"is an enum without values"},
+		skillOf("    a: {type: array, items: {type: integer}, default: [1, b]}\n"): {
+			"line 6: default/1 must be an integer"},
+		skillOf("    a: &a {type: string}\n    b: *a\n"): {
+			"line 7: b is not names with values"},
+		skillOf("    a: {type: string, required: &t true}\n    b: {type: string, required: *t}\n"): {
+			"line 7: required is true or false"},
+		skillOf("    <<: {a: {type: string}}\n"): {
+			"line 6: A name is text"},
+		skillOf("    a: " + strings.Repeat("{type: object, properties: {a: ", 6) + "{type: string}" + strings.Repeat("}}", 6) + "\n"): {
+			"line 6: Inputs are nested at most"},
 	} {
 		_, problems := skill.Parse(document)
 		if len(problems) != len(want) {

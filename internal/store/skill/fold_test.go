@@ -78,7 +78,8 @@ func FuzzFold(f *testing.F) {
 		if !shape.MatchString(fold) {
 			t.Fatalf("Fold(%q) = %q", name, fold)
 		}
-		for _, same := range []string{fold, strings.ToUpper(fold), strings.ReplaceAll(fold, "-", "_"), strings.ReplaceAll(name, "-", "_"), strings.ReplaceAll(name, "_", "-")} {
+		for _, same := range []string{fold, strings.ToUpper(fold), strings.ReplaceAll(fold, "-", "_"), strings.ReplaceAll(name, "-", "_"),
+			strings.ReplaceAll(name, "_", "-")} {
 			if again, ok := skill.Fold(same); !ok || again != fold {
 				t.Fatalf("Fold(%q) = %q, but Fold(%q) = %q", name, fold, same, again)
 			}

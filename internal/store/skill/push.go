@@ -103,7 +103,9 @@ func checkSpelling(ctx context.Context, q *db.Queries, row db.Skill, name string
 	if row.Status != string(Archived) {
 		return fault.Invalid(fault.Violation{
 			Param: "/name", Rule: "unique", Suggestion: row.Name,
-			Message: fmt.Sprintf("There is a skill %q already, and %q is the same name: case does not count, nor does _ or -. Write it %[1]s, or archive that skill first.", row.Name, name),
+			Message: fmt.Sprintf(
+				"There is a skill %q already, and %q is the same name: case does not count, nor does _ or -. Write it %[1]s, or archive "+
+					"that skill first.", row.Name, name),
 		})
 	}
 	if err := q.SkillRename(ctx, row.WorkspaceID, row.ID, name); err != nil {

@@ -29,7 +29,8 @@ func tenant(t *testing.T, pool *pgxpool.Pool, slug string) uuid.UUID {
 }
 
 func document(name, body string) string {
-	return fmt.Sprintf("---\nname: %s\ndescription: It is %s.\ninterface: {inputs: {a: {type: integer, default: 1}}}\n---\n%s\n", name, name, body)
+	return fmt.Sprintf("---\nname: %s\ndescription: It is %s.\ninterface: {inputs: {a: {type: integer, default: 1}}}\n---\n%s\n", name,
+		name, body)
 }
 
 func push(t *testing.T, s *skill.Store, ws uuid.UUID, up skill.Upload) skill.Pushed {
@@ -69,13 +70,15 @@ func TestASkillLives(t *testing.T) {
 	status := func(want skill.Status, version, newest int) {
 		t.Helper()
 		list, err := s.List(t.Context(), ws)
-		if err != nil || len(list) != 1 || list[0].Status != want || list[0].Version != version || list[0].Newest != newest || list[0].Name != "monthly_report" {
+		if err != nil || len(list) != 1 || list[0].Status != want || list[0].Version != version || list[0].Newest != newest ||
+			list[0].Name != "monthly_report" {
 			t.Errorf("%+v, %v", list, err)
 		}
 	}
 	one, two, three := document("monthly_report", "one"), document("monthly_report", "two"), document("monthly_report", "three")
 
-	if p := push(t, s, ws, skill.Upload{Document: one, Draft: true, By: "cli:anna"}); p != (skill.Pushed{Name: "monthly_report", Version: 1, Stored: true}) {
+	if p := push(t, s, ws, skill.Upload{Document: one, Draft: true, By: "cli:anna"}); p != (skill.Pushed{Name: "monthly_report", Version: 1,
+		Stored: true}) {
 		t.Errorf("%+v", p)
 	}
 	active("")
@@ -151,7 +154,8 @@ func TestOneSpellingOfAName(t *testing.T) {
 	push(t, s, ws, skill.Upload{Document: document("refund-order", "one"), Draft: true})
 	_, err := s.Push(t.Context(), ws, skill.Upload{Document: document("Refund_Order", "two")})
 	v := problemsError(t, err, fault.InvalidRequestBody).Detail.Violations[0]
-	if v.Rule != "unique" || v.Suggestion != "refund-order" || !strings.Contains(v.Message, `"Refund_Order" is the same name`) || strings.Contains(v.Message, "%!") {
+	if v.Rule != "unique" || v.Suggestion != "refund-order" || !strings.Contains(v.Message, `"Refund_Order" is the same name`) ||
+		strings.Contains(v.Message, "%!") {
 		t.Errorf("%+v", v)
 	}
 	if _, err := s.Active(t.Context(), ws, "refund-order"); fault.From(err) == nil {
@@ -172,7 +176,8 @@ func TestAnUnknownNameGetsTheNearestActiveOnes(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s, ws, other := skill.New(pool), tenant(t, pool, "acme"), tenant(t, pool, "other")
-	for _, name := range []string{"weekly-report", "weekly_reports", "Weekly-Reporter", "weekly-export", "weekly-repast", "weekly-resort", "onboarding"} {
+	for _, name := range []string{"weekly-report", "weekly_reports", "Weekly-Reporter", "weekly-export", "weekly-repast", "weekly-resort",
+		"onboarding"} {
 		push(t, s, ws, skill.Upload{Document: document(name, "x")})
 	}
 	push(t, s, ws, skill.Upload{Document: document("weekly-repot", "x"), Draft: true})
@@ -183,7 +188,8 @@ func TestAnUnknownNameGetsTheNearestActiveOnes(t *testing.T) {
 	}
 	_, err := s.Active(t.Context(), ws, "Weekly_Repot")
 	f := problemsError(t, err, fault.UnknownSkill)
-	if len(f.Detail.Candidates) != 5 || f.Detail.Candidates[0] != "weekly-report" || slices.Contains(f.Detail.Candidates, "weekly-repot") || f.Param != "skill" || f.Code.Status() != 400 {
+	if len(f.Detail.Candidates) != 5 || f.Detail.Candidates[0] != "weekly-report" || slices.Contains(f.Detail.Candidates, "weekly-repot") ||
+		f.Param != "skill" || f.Code.Status() != 400 {
 		t.Errorf("%+v", f)
 	}
 	if want := `No active skill named "Weekly_Repot". Did you mean "weekly-report"?`; f.Message != want {

@@ -13,8 +13,10 @@ import (
 
 // request defines a tool that has a request with an input.
 func request(name, method, path, properties string, required ...string) toolset.HTTPTool {
-	schema, _ := json.Marshal(map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": append([]string{}, required...)})
-	return toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: "It does " + name + ".", Schema: schema, HTTP: &toolset.Request{Method: method, Path: path}}}
+	schema, _ := json.Marshal(map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": append([]string{},
+		required...)})
+	return toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: "It does " + name + ".", Schema: schema,
+		HTTP: &toolset.Request{Method: method, Path: path}}}
 }
 
 var api = toolset.Entry{Name: "erp", URL: "https://erp.example/v1", Headers: map[string]string{"X-Api-Key": "${ERP_KEY}"}}
@@ -86,30 +88,36 @@ func TestHTTPToolsAreChecked(t *testing.T) {
 		tools []toolset.HTTPTool
 		param string
 	}{
-		"built-in":          {"bash", []toolset.HTTPTool{request("", "GET", "/", `{}`)}, "/name"},
-		"final answer":      {"final_answer", []toolset.HTTPTool{request("", "GET", "/", `{}`)}, "/name"},
-		"none":              {"erp", nil, "/tools"},
-		"twice":             {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{}`), request("a", "GET", "/x", `{}`)}, "/tools/1/name"},
-		"name":              {"erp", []toolset.HTTPTool{request("a b", "GET", "/", `{}`)}, "/tools/0/name"},
-		"method":            {"erp", []toolset.HTTPTool{request("a", "TRACE", "/", `{}`)}, "/tools/0/http/method"},
-		"no slash":          {"erp", []toolset.HTTPTool{request("a", "GET", "x", `{}`)}, "/tools/0/http/path"},
-		"query":             {"erp", []toolset.HTTPTool{request("a", "GET", "/x?y=1", `{}`)}, "/tools/0/http/path"},
-		"dots":              {"erp", []toolset.HTTPTool{request("a", "GET", "/x/../y", `{}`)}, "/tools/0/http/path"},
-		"line":              {"erp", []toolset.HTTPTool{request("a", "GET", "/x\r\nHost: y", `{}`)}, "/tools/0/http/path"},
-		"optional in path":  {"erp", []toolset.HTTPTool{request("a", "GET", "/{id}", id)}, "/tools/0/http/path"},
-		"unknown in path":   {"erp", []toolset.HTTPTool{request("a", "GET", "/{x}", id, "x")}, "/tools/0/http/path"},
-		"path without it":   {"erp", with(request("a", "GET", "/", id), map[string]toolset.Place{"id": toolset.InPath}), "/tools/0/http/in/id"},
-		"body of GET":       {"erp", with(request("a", "GET", "/", id), map[string]toolset.Place{"id": toolset.InBody}), "/tools/0/http/in/id"},
-		"place":             {"erp", with(request("a", "POST", "/", id), map[string]toolset.Place{"id": "cookie"}), "/tools/0/http/in/id"},
-		"unknown member":    {"erp", with(request("a", "POST", "/", id), map[string]toolset.Place{"x": toolset.InBody}), "/tools/0/http/in/x"},
-		"two bodies":        {"erp", with(request("a", "POST", "/", `{"a":{},"b":{}}`), map[string]toolset.Place{"a": toolset.WholeBody}), "/tools/0/http/in"},
-		"name of a member":  {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{"a[b]":{}}`)}, "/tools/0/input_schema/properties/a[b]"},
-		"schema":            {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{"id":{"type":"text"}}`)}, "/tools/0/input_schema/properties/id/type"},
-		"time":              {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: "x", HTTP: &toolset.Request{Method: "GET", Timeout: 601}}}}, "/tools/0/http/timeout_seconds"},
-		"no request":        {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: "x"}}}, "/tools/0/http"},
-		"no description":    {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{HTTP: &toolset.Request{Method: "GET"}}}}, "/tools/0/description"},
-		"label":             {"erp", []toolset.HTTPTool{{Label: new(toolset.Label("none")), Definition: toolset.Definition{Description: "x", HTTP: &toolset.Request{Method: "GET"}}}}, "/tools/0/label"},
-		"long description":  {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: strings.Repeat("x", toolset.MaxDescription+1), HTTP: &toolset.Request{Method: "GET"}}}}, "/tools/0/description"},
+		"built-in":         {"bash", []toolset.HTTPTool{request("", "GET", "/", `{}`)}, "/name"},
+		"final answer":     {"final_answer", []toolset.HTTPTool{request("", "GET", "/", `{}`)}, "/name"},
+		"none":             {"erp", nil, "/tools"},
+		"twice":            {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{}`), request("a", "GET", "/x", `{}`)}, "/tools/1/name"},
+		"name":             {"erp", []toolset.HTTPTool{request("a b", "GET", "/", `{}`)}, "/tools/0/name"},
+		"method":           {"erp", []toolset.HTTPTool{request("a", "TRACE", "/", `{}`)}, "/tools/0/http/method"},
+		"no slash":         {"erp", []toolset.HTTPTool{request("a", "GET", "x", `{}`)}, "/tools/0/http/path"},
+		"query":            {"erp", []toolset.HTTPTool{request("a", "GET", "/x?y=1", `{}`)}, "/tools/0/http/path"},
+		"dots":             {"erp", []toolset.HTTPTool{request("a", "GET", "/x/../y", `{}`)}, "/tools/0/http/path"},
+		"line":             {"erp", []toolset.HTTPTool{request("a", "GET", "/x\r\nHost: y", `{}`)}, "/tools/0/http/path"},
+		"optional in path": {"erp", []toolset.HTTPTool{request("a", "GET", "/{id}", id)}, "/tools/0/http/path"},
+		"unknown in path":  {"erp", []toolset.HTTPTool{request("a", "GET", "/{x}", id, "x")}, "/tools/0/http/path"},
+		"path without it":  {"erp", with(request("a", "GET", "/", id), map[string]toolset.Place{"id": toolset.InPath}), "/tools/0/http/in/id"},
+		"body of GET":      {"erp", with(request("a", "GET", "/", id), map[string]toolset.Place{"id": toolset.InBody}), "/tools/0/http/in/id"},
+		"place":            {"erp", with(request("a", "POST", "/", id), map[string]toolset.Place{"id": "cookie"}), "/tools/0/http/in/id"},
+		"unknown member":   {"erp", with(request("a", "POST", "/", id), map[string]toolset.Place{"x": toolset.InBody}), "/tools/0/http/in/x"},
+		"two bodies": {"erp", with(request("a", "POST", "/", `{"a":{},"b":{}}`), map[string]toolset.Place{"a": toolset.WholeBody}),
+			"/tools/0/http/in"},
+		"name of a member": {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{"a[b]":{}}`)}, "/tools/0/input_schema/properties/a[b]"},
+		"schema": {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{"id":{"type":"text"}}`)},
+			"/tools/0/input_schema/properties/id/type"},
+		"time": {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: "x",
+			HTTP: &toolset.Request{Method: "GET", Timeout: 601}}}}, "/tools/0/http/timeout_seconds"},
+		"no request": {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: "x"}}}, "/tools/0/http"},
+		"no description": {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{HTTP: &toolset.Request{Method: "GET"}}}},
+			"/tools/0/description"},
+		"label": {"erp", []toolset.HTTPTool{{Label: new(toolset.Label("none")), Definition: toolset.Definition{Description: "x",
+			HTTP: &toolset.Request{Method: "GET"}}}}, "/tools/0/label"},
+		"long description": {"erp", []toolset.HTTPTool{{Definition: toolset.Definition{Description: strings.Repeat("x",
+			toolset.MaxDescription+1), HTTP: &toolset.Request{Method: "GET"}}}}, "/tools/0/description"},
 		"entry with a user": {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{}`)}, "/url"},
 		"signature":         {"erp", []toolset.HTTPTool{request("a", "GET", "/", `{}`)}, "/headers/Webhook-Id"},
 	} {

@@ -68,7 +68,8 @@ func TestChangedDefinitionIsDisabledUntilAccepted(t *testing.T) {
 	t.Parallel()
 	s, pool, ws := newStore(t)
 	ctx := t.Context()
-	if _, _, err := s.Add(ctx, ws, crm, "2025-11-25", []toolset.Offer{offer("find", "Find a customer."), offer("rename", "Rename one.")}); err != nil {
+	if _, _, err := s.Add(ctx, ws, crm, "2025-11-25", []toolset.Offer{offer("find", "Find a customer."),
+		offer("rename", "Rename one.")}); err != nil {
 		t.Fatal(err)
 	}
 	both := []string{"crm__find: Find a customer.", "crm__rename: Rename one."}
@@ -137,7 +138,8 @@ func TestFlagOfToolsIsRightAfterConcurrentChanges(t *testing.T) {
 	var removed atomic.Bool
 	failed := make(chan error, 1)
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		const add = `INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', 'https://crm.example/mcp', 10)`
+		const add = `INSERT INTO tool_servers (workspace_id, name, kind, url, timeout_seconds) VALUES ($1, 'crm', 'mcp', ` +
+			`'https://crm.example/mcp', 10)`
 		if _, err := tx.Exec(ctx, add, ws); err != nil {
 			return err
 		}
@@ -147,7 +149,8 @@ func TestFlagOfToolsIsRightAfterConcurrentChanges(t *testing.T) {
 			failed <- err
 		}()
 		wait.For(t, "the removal waits or ends", func() (waits bool) {
-			err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+			err := pool.QueryRow(ctx,
+				`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
 			return err == nil && waits || removed.Load()
 		})
 		return nil
@@ -165,13 +168,15 @@ func TestFlagOfToolsIsRightAfterConcurrentChanges(t *testing.T) {
 func TestNamesAreValidForEveryProvider(t *testing.T) {
 	t.Parallel()
 	s, _, ws := newStore(t)
-	own := []string{"bash", "get.item", "get_item", "get/item", "__x", "é", strings.Repeat("long", 40), strings.Repeat("long", 40) + "er", "Find", "find", "find", "", "a\x00b"}
+	own := []string{"bash", "get.item", "get_item", "get/item", "__x", "é", strings.Repeat("long", 40), strings.Repeat("long", 40) + "er",
+		"Find", "find", "find", "", "a\x00b"}
 	var offers []toolset.Offer
 	for _, name := range own {
 		offers = append(offers, offer(name, ""))
 	}
 	offers = append(offers, toolset.Offer{OwnName: "listed", Definition: toolset.Definition{Schema: json.RawMessage(`[]`)}},
-		toolset.Offer{OwnName: "big", Definition: toolset.Definition{Schema: json.RawMessage(`{"type":"object","x":"` + strings.Repeat("x", toolset.MaxSchema) + `"}`)}})
+		toolset.Offer{OwnName: "big", Definition: toolset.Definition{Schema: json.RawMessage(`{"type":"object","x":"` + strings.Repeat("x",
+			toolset.MaxSchema) + `"}`)}})
 	// A server that computes the name of another tool gets no second one of that name.
 	offers = append(offers, offer(strings.TrimPrefix(toolset.ModelName("crm", "get.item"), "crm__"), "forged"))
 	server, skipped, err := s.Add(t.Context(), ws, crm, "", offers)
@@ -186,10 +191,12 @@ func TestNamesAreValidForEveryProvider(t *testing.T) {
 		}
 		names[tool.Name] = true
 	}
-	if len(server.Tools) != 10 || len(skipped) != 6 || !names["crm__bash"] || !names["crm__get_item"] || !names["crm__find"] || !names["crm__Find"] {
+	if len(server.Tools) != 10 || len(skipped) != 6 || !names["crm__bash"] || !names["crm__get_item"] || !names["crm__find"] ||
+		!names["crm__Find"] {
 		t.Errorf("%d tools %v, skipped %v", len(server.Tools), names, skipped)
 	}
-	second, skipped, err := s.Add(t.Context(), ws, toolset.Entry{Name: "crm2", URL: "https://crm.example/mcp"}, "", []toolset.Offer{offer("find", "")})
+	second, skipped, err := s.Add(t.Context(), ws, toolset.Entry{Name: "crm2", URL: "https://crm.example/mcp"}, "",
+		[]toolset.Offer{offer("find", "")})
 	if err != nil || len(skipped) > 0 || second.Tools[0].Name != "crm2__find" {
 		t.Errorf("%+v, %v, %v", second, skipped, err)
 	}

@@ -22,23 +22,28 @@ const (
 var nameShape = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // reserved are variables that the sandbox sets, or that change how programs run.
-var reserved = regexp.MustCompile(`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
+var reserved = regexp.MustCompile(
+	`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
 
 // checkRegistration returns all violations of a registration, and its hosts as they are stored.
 func (r Registration) checkRegistration() (hosts []string, vs []fault.Violation) {
 	switch {
 	case !nameShape.MatchString(r.Name):
-		vs = append(vs, fault.Violation{Param: "/name", Rule: "format", Message: "A secret's name is like GITHUB_TOKEN: A to Z, 0 to 9 and _, a letter first, 64 characters at most."})
+		vs = append(vs, fault.Violation{Param: "/name", Rule: "format",
+			Message: "A secret's name is like GITHUB_TOKEN: A to Z, 0 to 9 and _, a letter first, 64 characters at most."})
 	case reserved.MatchString(r.Name):
-		vs = append(vs, fault.Violation{Param: "/name", Rule: "format", Message: r.Name + " already means something to the programs that an agent runs; choose another name."})
+		vs = append(vs, fault.Violation{Param: "/name", Rule: "format",
+			Message: r.Name + " already means something to the programs that an agent runs; choose another name."})
 	}
 	if n := len(r.Hosts); n == 0 || n > MaxHosts {
-		vs = append(vs, fault.Violation{Param: "/allowed_hosts", Rule: "length", Message: fmt.Sprintf("A secret has 1 to %d hosts, the only ones that its value is ever sent to.", MaxHosts)})
+		vs = append(vs, fault.Violation{Param: "/allowed_hosts", Rule: "length",
+			Message: fmt.Sprintf("A secret has 1 to %d hosts, the only ones that its value is ever sent to.", MaxHosts)})
 	}
 	for i, text := range r.Hosts {
 		host, wrong := Host(text)
 		if wrong != "" {
-			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format",
+				Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
 		}
 		hosts = append(hosts, host)
 	}

@@ -113,7 +113,8 @@ func TestRewrappingMovesAnEnvelopeUnderTheNewestKey(t *testing.T) {
 		t.Errorf("rewrapped twice: %t, %v", changed, err)
 	}
 	// The id is part of the authenticated data: an envelope cannot be pointed at another key.
-	if _, _, err := keyring(t, first, strings.Replace(second, recent.IDs()[0], "other", 1)).Rewrap(bytes.Replace(moved, []byte(recent.IDs()[0]), []byte(old.IDs()[0]), 1)); !errors.Is(err, vault.ErrNotOpened) {
+	if _, _, err := keyring(t, first, strings.Replace(second, recent.IDs()[0], "other", 1)).Rewrap(bytes.Replace(moved,
+		[]byte(recent.IDs()[0]), []byte(old.IDs()[0]), 1)); !errors.Is(err, vault.ErrNotOpened) {
 		t.Errorf("under a false id: %v", err)
 	}
 }

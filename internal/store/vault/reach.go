@@ -15,7 +15,8 @@ func (c Credential) MayReach(u *url.URL) bool {
 		host = strings.TrimSuffix(host, ":"+port)
 	}
 	for _, allowed := range c.Hosts {
-		if suffix, wild := strings.CutPrefix(allowed, "*"); host == allowed || wild && strings.HasSuffix(host, suffix) && len(host) > len(suffix) {
+		if suffix, wild := strings.CutPrefix(allowed, "*"); host == allowed || wild && strings.HasSuffix(host,
+			suffix) && len(host) > len(suffix) {
 			return true
 		}
 	}

@@ -34,7 +34,8 @@ func TestAWrongOrMissingKeyIsFoundBeforeAnythingIsSealed(t *testing.T) {
 		{"another of that id", []string{id + ":" + text}, vault.ErrWrongKey},
 		{"the old one not newest", []string{second, first}, nil},
 	} {
-		if err := vault.New(pool, keyring(t, c.keys...)).Prepare(t.Context()); !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), id) {
+		if err := vault.New(pool, keyring(t, c.keys...)).Prepare(t.Context()); !errors.Is(err, c.want) ||
+			err != nil && !strings.Contains(err.Error(), id) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
@@ -177,7 +178,8 @@ func TestRotationStopsAtWhatItCannotOpen(t *testing.T) {
 	if _, err := next.Rotate(t.Context()); !errors.Is(err, vault.ErrUnknownKey) {
 		t.Errorf("without the old key: %v", err)
 	}
-	if _, err := s.Rotate(t.Context()); !errors.Is(err, vault.ErrUnknownKey) || !strings.Contains(err.Error(), "prompts.prompt") || !strings.Contains(err.Error(), lost.IDs()[0]) {
+	if _, err := s.Rotate(t.Context()); !errors.Is(err, vault.ErrUnknownKey) || !strings.Contains(err.Error(), "prompts.prompt") ||
+		!strings.Contains(err.Error(), lost.IDs()[0]) {
 		t.Errorf("a row without an owner: %v", err)
 	}
 }
@@ -192,9 +194,12 @@ func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 		"turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash",
 		"tool_replies.sha256", "tool_definitions.hash", "tool_definitions.offered_hash",
 		"files.sha256", "files.request_hash",
-		"idempotent_answers.answer",                                                                                                    // responses to decisions and cancels
-		"file_chunks.data",                                                                                                             // contents of files
-		"work_blobs.sha256", "work_files.sha256", "work_files.path_sha256", "work_chunks.data", "work_files.path", "work_files.target", // and folders
+		// responses to decisions and cancels
+		"idempotent_answers.answer",
+		// contents of files
+		"file_chunks.data",
+		// and folders
+		"work_blobs.sha256", "work_files.sha256", "work_files.path_sha256", "work_chunks.data", "work_files.path", "work_files.target",
 		"chain_links.entries", "chain_links.salt", "chain_links.digest", "chain_links.hash", "chain_links.signature", // digests
 		"chain_keys.public_key", "chain_keys.endorsement", "chain_keys.backing",
 		"callback_deliveries.body", // bodies of callbacks: answers, which are in messages too

@@ -163,7 +163,8 @@ func TestAChangedRowDoesNotOpen(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT value FROM credentials WHERE workspace_id = $1 AND name = 'A'`, w).Scan(&old); err != nil {
 		t.Fatal(err)
 	}
-	undo := `UPDATE credentials SET allowed_hosts = '{a.example.com,b.example.com}', in_query = false, in_body = false, allow_http = false, version = 1, value = $1
+	undo := `UPDATE credentials SET allowed_hosts = '{a.example.com,b.example.com}', in_query = false, in_body = false,
+			allow_http = false, version = 1, value = $1
 		WHERE workspace_id = '` + w.String() + `' AND name = 'A'`
 	for _, change := range []string{
 		`allowed_hosts = allowed_hosts || '{evil.com}'`, `allowed_hosts = '{evil.com}'`, `allowed_hosts = '{a.example.com}'`,
@@ -176,7 +177,8 @@ func TestAChangedRowDoesNotOpen(t *testing.T) {
 			t.Errorf("%s: opened %v, %v", change, opened, err)
 		}
 		// The service itself cannot repair it either.
-		if _, err := s.Register(t.Context(), w, vault.Registration{Name: "A", Hosts: []string{"a.example.com"}}, me); !errors.Is(err, vault.ErrNotOpened) {
+		if _, err := s.Register(t.Context(), w, vault.Registration{Name: "A", Hosts: []string{"a.example.com"}}, me); !errors.Is(err,
+			vault.ErrNotOpened) {
 			t.Errorf("%s: registered again, %v", change, err)
 		}
 		exec(t, pool, undo, old)
@@ -235,7 +237,8 @@ func TestRefusalsShowNoValue(t *testing.T) {
 	register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: []string{"a.example.com"}})
 	for what, bad := range map[string]string{
 		"short": "shh", "empty": "", "long": strings.Repeat("shh-shh!", 8<<10) + "!", "line end": "shh-shh-\n", "NUL": "shh-shh\x00-shh",
-		"escape": "shh-shh\x1b[0m", "delete": "shh-shh-\x7f", "C1": "shh-shh-\u0085", "no UTF-8": "shh-shh-\xff", "blank": "shh-shh- ", "leading blank": "\u00a0shh-shh-",
+		"escape": "shh-shh\x1b[0m", "delete": "shh-shh-\x7f", "C1": "shh-shh-\u0085", "no UTF-8": "shh-shh-\xff", "blank": "shh-shh- ",
+		"leading blank": "\u00a0shh-shh-",
 	} {
 		err := setSecret(t, s, pool, w, "TOKEN", secret(bad))
 		f := fault.From(err)
@@ -249,11 +252,13 @@ func TestRefusalsShowNoValue(t *testing.T) {
 		}
 	}
 	// All violations are reported at once.
-	_, err := s.Register(t.Context(), w, vault.Registration{Name: "path", Hosts: []string{"a.example.com", "https://x", "1.2.3.4"}, Value: secret("x")}, me)
+	_, err := s.Register(t.Context(), w, vault.Registration{Name: "path", Hosts: []string{"a.example.com", "https://x", "1.2.3.4"},
+		Value: secret("x")}, me)
 	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 4 {
 		t.Errorf("four violations expected: %v", err)
 	}
-	for _, name := range []string{"", "token", "1TOKEN", "_TOKEN", "TO-KEN", "TOKEN\n", "PATH", "LD_PRELOAD", "HTTPS_PROXY", "BASH_ENV", strings.Repeat("A", 65)} {
+	for _, name := range []string{"", "token", "1TOKEN", "_TOKEN", "TO-KEN", "TOKEN\n", "PATH", "LD_PRELOAD", "HTTPS_PROXY", "BASH_ENV",
+		strings.Repeat("A", 65)} {
 		if _, err := s.Register(t.Context(), w, vault.Registration{Name: name, Hosts: []string{"a.example.com"}}, me); fault.From(err) == nil {
 			t.Errorf("the name %q is accepted: %v", name, err)
 		}
@@ -271,18 +276,24 @@ func TestHostsAreCanonical(t *testing.T) {
 	for given, want := range map[string]string{
 		"api.example.com": "api.example.com", "API.EXAMPLE.COM": "api.example.com", "a.b-c.example.com.": "a.b-c.example.com",
 		"*.example.com": "*.example.com", "*.example.com:8443": "*.example.com:8443", "example.com:65535": "example.com:65535",
-		"xn--bcher-kva.example": "xn--bcher-kva.example", "3com.com": "3com.com", "localhost": "localhost", "LocalHost:9977": "localhost:9977", "vllm:8000": "vllm:8000", "1.2.3.4.example.com": "1.2.3.4.example.com",
+		"xn--bcher-kva.example": "xn--bcher-kva.example", "3com.com": "3com.com", "localhost": "localhost",
+		"LocalHost:9977": "localhost:9977", "vllm:8000": "vllm:8000", "1.2.3.4.example.com": "1.2.3.4.example.com",
 	} {
 		if c := register(t, s, w, vault.Registration{Name: "A", Hosts: []string{given}}); c.Hosts[0] != want {
 			t.Errorf("%s is stored as %s", given, c.Hosts[0])
 		}
 	}
 	for _, bad := range []string{
-		"", ".", "*", "*.", "*.com", "**.example.com", "a.*.example.com", "*example.com", "*.localhost", "7", "0x7f", "example.com..", ".example.com", "a..example.com",
-		"https://example.com", "example.com/", "example.com/path", "user@example.com", "example.com:", "example.com:0", "example.com:65536", "example.com:080",
-		"example.com:99999999", "example.com:80:80", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7f000001", "1.2.3.0xff", "1.2.3.4:443",
-		"[::1]", "::1", "[::1]:443", "bücher.example", "exаmple.com", "example。com", "exam ple.com", "example.com\n", "a\x00.example.com", "-a.example.com", "a-.example.com",
-		"a_b.example.com", "fe80::1%eth0", strings.Repeat("a", 64) + ".example.com", strings.Repeat("a.", 130) + "example.com", "example.1", "\u212a.example.com",
+		"", ".", "*", "*.", "*.com", "**.example.com", "a.*.example.com", "*example.com", "*.localhost", "7", "0x7f", "example.com..",
+		".example.com", "a..example.com",
+		"https://example.com", "example.com/", "example.com/path", "user@example.com", "example.com:", "example.com:0", "example.com:65536",
+		"example.com:080",
+		"example.com:99999999", "example.com:80:80", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7f000001", "1.2.3.0xff",
+		"1.2.3.4:443",
+		"[::1]", "::1", "[::1]:443", "bücher.example", "exаmple.com", "example。com", "exam ple.com", "example.com\n", "a\x00.example.com",
+		"-a.example.com", "a-.example.com",
+		"a_b.example.com", "fe80::1%eth0", strings.Repeat("a", 64) + ".example.com", strings.Repeat("a.", 130) + "example.com", "example.1",
+		"\u212a.example.com",
 	} {
 		if c, err := s.Register(t.Context(), w, vault.Registration{Name: "A", Hosts: []string{bad}}, me); fault.From(err) == nil {
 			t.Errorf("%q is stored as %q, %v", bad, c.Hosts, err)
@@ -296,7 +307,8 @@ func TestWhoeverSetsLastIsWhatOpens(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			r := vault.Registration{Name: "TOKEN", Hosts: []string{fmt.Sprintf("h%d.example.com", i)}, Value: secret(fmt.Sprintf("value number %d", i))}
+			r := vault.Registration{Name: "TOKEN", Hosts: []string{fmt.Sprintf("h%d.example.com", i)},
+				Value: secret(fmt.Sprintf("value number %d", i))}
 			if _, err := s.Register(t.Context(), w, r, me); err != nil {
 				t.Error(err)
 			}
@@ -304,7 +316,8 @@ func TestWhoeverSetsLastIsWhatOpens(t *testing.T) {
 	}
 	wait.Until(t, "all goroutines", wg.Wait)
 	opened, err := s.Open(t.Context(), w, []string{"TOKEN"})
-	if err != nil || opened[0].Version != 8 || opened[0].Hosts[0] != "h"+strings.TrimPrefix(string(opened[0].Value.Reveal()), "value number ")+".example.com" {
+	if err != nil || opened[0].Version != 8 || opened[0].Hosts[0] != "h"+strings.TrimPrefix(string(opened[0].Value.Reveal()),
+		"value number ")+".example.com" {
 		t.Errorf("opened %+v, %v", opened, err)
 	}
 	if n := len(audit(t, pool, w, "TOKEN")); n != 8 {

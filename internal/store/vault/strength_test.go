@@ -26,11 +26,14 @@ func TestGuessableValues(t *testing.T) {
 func TestBoundsOfValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"471": "at least 4 bytes", "4711": "", "é1": "at least 4 bytes", "éé": "", strings.Repeat("x", vault.MaxValue): "", strings.Repeat("x", vault.MaxValue+1): "at most 65536 bytes",
-		"one\ntwo": "", "one\r\ntwo\r\n": "", "one\ntwo\n": "", "one\n\ntwo": "",
-		"token\n": "begin or end with a blank", "\ntoken": "begin or end", "one\ntwo\n\n": "begin or end", "one\ntwo \n": "begin or end", " token": "begin or end", "token ": "begin or end",
-		"one\rtwo": "without control characters", "one\ttwo": "without control characters", "one\x00two": "without control characters", "one\xfftwo": "UTF-8",
-		"\n\n\n\n": "begin or end", "    ": "begin or end",
+		"471": "at least 4 bytes", "4711": "", "é1": "at least 4 bytes", "éé": "", strings.Repeat("x", vault.MaxValue): "",
+		strings.Repeat("x", vault.MaxValue+1): "at most 65536 bytes",
+		"one\ntwo":                            "", "one\r\ntwo\r\n": "", "one\ntwo\n": "", "one\n\ntwo": "",
+		"token\n": "begin or end with a blank", "\ntoken": "begin or end", "one\ntwo\n\n": "begin or end", "one\ntwo \n": "begin or end",
+		" token": "begin or end", "token ": "begin or end",
+		"one\rtwo": "without control characters", "one\ttwo": "without control characters", "one\x00two": "without control characters",
+		"one\xfftwo": "UTF-8",
+		"\n\n\n\n":   "begin or end", "    ": "begin or end",
 	} {
 		vs := vault.CheckValue(vault.NewValue([]byte(text)))
 		if want == "" && len(vs) > 0 || want != "" && (len(vs) != 1 || !strings.Contains(vs[0].Message, want)) {

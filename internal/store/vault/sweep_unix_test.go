@@ -74,9 +74,11 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 	exec(t, pool, `UPDATE credentials SET in_query = true WHERE workspace_id = $1`, w)
 	_, changed := s.Open(t.Context(), w, []string{"TOKEN"})
 	for what, err := range map[string]error{
-		"unknown": provide(plain, "OTHER"), "a tab": provide(secret(value+"\t"+value), "TOKEN"), "too long": provide(secret(strings.Repeat(value, 2000)), "TOKEN"),
-		"closed": s.Provide(t.Context(), tx, w, "TOKEN", plain, me), "unprepared": unprepared, "bound": bound, "unsealed": unsealed, "marshalled": marshalled,
-		"no string": json.Unmarshal([]byte(`{"value":[`+quote(value)+`]}`), &body), "changed": changed, "panic": panicked(plain, log),
+		"unknown": provide(plain, "OTHER"), "a tab": provide(secret(value+"\t"+value), "TOKEN"),
+		"too long": provide(secret(strings.Repeat(value, 2000)), "TOKEN"),
+		"closed":   s.Provide(t.Context(), tx, w, "TOKEN", plain, me), "unprepared": unprepared, "bound": bound, "unsealed": unsealed,
+		"marshalled": marshalled,
+		"no string":  json.Unmarshal([]byte(`{"value":[`+quote(value)+`]}`), &body), "changed": changed, "panic": panicked(plain, log),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", what)

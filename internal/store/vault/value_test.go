@@ -140,7 +140,8 @@ func TestAValueIsReadFromJSONAndNeverQuoted(t *testing.T) {
 			t.Errorf("%s is read as %q, %v", in, v.Reveal(), err)
 		}
 	}
-	for _, in := range []string{`["` + hush + `"]`, `{"` + hush + `":1}`, `12345678`, `true`, `"` + hush + `\ud800"`, "\"" + hush + "\xff\"", `"` + hush + `\ufffd"`} {
+	for _, in := range []string{`["` + hush + `"]`, `{"` + hush + `":1}`, `12345678`, `true`, `"` + hush + `\ud800"`,
+		"\"" + hush + "\xff\"", `"` + hush + `\ufffd"`} {
 		var body struct{ Value vault.Value }
 		err := json.Unmarshal([]byte(`{"value":`+in+`}`), &body)
 		if err == nil || shows(err.Error()) || strings.Contains(err.Error(), "12345678") {

@@ -248,7 +248,8 @@ func (v *vectors) storeVectors(ctx context.Context, d *lackingDocument) error {
 		}
 	}
 	if len(vectors) > 0 {
-		mine, err := v.q.VectorsStore(ctx, db.VectorsStoreParams{Model: v.embedder.Name(), Worker: v.worker, WorkspaceID: d.WorkspaceID, Path: d.Path, Digests: digests, Vectors: vectors})
+		mine, err := v.q.VectorsStore(ctx, db.VectorsStoreParams{Model: v.embedder.Name(), Worker: v.worker, WorkspaceID: d.WorkspaceID,
+			Path: d.Path, Digests: digests, Vectors: vectors})
 		switch state, refused := pgerr.IsInvalidValue(err); {
 		case refused: // otherwise no later document would get vectors
 			v.log.WarnContext(ctx, "a document has no vectors: PostgreSQL does not accept them", "path", d.Path, "sqlstate", state)

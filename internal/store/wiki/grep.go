@@ -16,7 +16,8 @@ const grepPage = 16
 
 // Grep calls each with the lines that match, by path and line number, at most limit of them, and
 // reports whether more lines match. It reads only documents with a path that begins with prefix.
-func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error) {
+func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int,
+	each func(path string, line int, text string)) (more bool, err error) {
 	if !text.IsStorable(prefix) {
 		return false, nil
 	}

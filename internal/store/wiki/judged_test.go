@@ -20,23 +20,25 @@ const judgedPackages = `bufio bytes compress/gzip context crypto/sha256 crypto/s
 
 // judgedQueries are questions and the documents that answer them.
 var judgedQueries = map[string]string{
-	"read a file line by line":                              "bufio/Scanner bufio/ScanLines bufio/Scanner.Scan",
-	"How do I wait for a group of goroutines to finish?":    "sync/WaitGroup sync/WaitGroup.Wait",
-	"run a function only once":                              "sync/Once sync/Once.Do sync/OnceFunc",
-	"join path elements into a single path":                 "path/Join path/filepath/Join",
-	"parse a URL":                                           "net/url/Parse net/url/URL net/url/ParseRequestURI net/url/URL.Parse",
-	"escape a string so that it can be placed in a query":   "net/url/QueryEscape",
-	"copy from a reader to a writer":                        "io/Copy io/CopyN io/CopyBuffer",
-	"cancel a context after a timeout":                      "context/WithTimeout context/WithTimeoutCause",
-	"convert a string to an integer":                        "strconv/Atoi strconv/ParseInt",
-	"create a temporary directory":                          "os/MkdirTemp os/TempDir",
-	"delete a directory and all its children":               "os/RemoveAll os/Root.RemoveAll",
-	"compare in constant time":                              "crypto/subtle/ConstantTimeCompare",
-	"sort a slice with a comparison function":               "slices/SortFunc sort/Slice slices/SortStableFunc",
-	"binary search in a sorted slice":                       "slices/BinarySearch sort/Search slices/BinarySearchFunc sort/SearchInts sort/SearchStrings",
-	"walk a file tree":                                      "path/filepath/Walk path/filepath/WalkDir io/fs/WalkDir",
-	"decode JSON from a stream":                             "encoding/json/Decoder encoding/json/Decoder.Decode encoding/json/NewDecoder",
-	"indent JSON":                                           "encoding/json/MarshalIndent encoding/json/Indent encoding/json/Encoder.SetIndent",
+	"read a file line by line":                            "bufio/Scanner bufio/ScanLines bufio/Scanner.Scan",
+	"How do I wait for a group of goroutines to finish?":  "sync/WaitGroup sync/WaitGroup.Wait",
+	"run a function only once":                            "sync/Once sync/Once.Do sync/OnceFunc",
+	"join path elements into a single path":               "path/Join path/filepath/Join",
+	"parse a URL":                                         "net/url/Parse net/url/URL net/url/ParseRequestURI net/url/URL.Parse",
+	"escape a string so that it can be placed in a query": "net/url/QueryEscape",
+	"copy from a reader to a writer":                      "io/Copy io/CopyN io/CopyBuffer",
+	"cancel a context after a timeout":                    "context/WithTimeout context/WithTimeoutCause",
+	"convert a string to an integer":                      "strconv/Atoi strconv/ParseInt",
+	"create a temporary directory":                        "os/MkdirTemp os/TempDir",
+	"delete a directory and all its children":             "os/RemoveAll os/Root.RemoveAll",
+	"compare in constant time":                            "crypto/subtle/ConstantTimeCompare",
+	"sort a slice with a comparison function":             "slices/SortFunc sort/Slice slices/SortStableFunc",
+	"binary search in a sorted slice": "slices/BinarySearch sort/Search slices/BinarySearchFunc " +
+		"sort/SearchInts sort/SearchStrings",
+	"walk a file tree":          "path/filepath/Walk path/filepath/WalkDir io/fs/WalkDir",
+	"decode JSON from a stream": "encoding/json/Decoder encoding/json/Decoder.Decode encoding/json/NewDecoder",
+	"indent JSON": "encoding/json/MarshalIndent encoding/json/Indent " +
+		"encoding/json/Encoder.SetIndent",
 	"text of an HTTP status code":                           "net/http/StatusText",
 	"redirect a request":                                    "net/http/Redirect net/http/RedirectHandler",
 	"limit the size of a request body":                      "net/http/MaxBytesReader net/http/MaxBytesHandler",
@@ -59,9 +61,10 @@ var judgedQueries = map[string]string{
 	"shut down the server without interrupting connections": "net/http/Server.Shutdown",
 	"report whether an error matches a target":              "errors/Is",
 	"buffered writer":                                       "bufio/Writer bufio/NewWriter bufio/NewWriterSize",
-	"atomically swap a pointer":                             "sync/atomic/SwapPointer sync/atomic/Pointer.Swap sync/atomic/CompareAndSwapPointer",
-	"read/write mutual exclusion lock":                      "sync/RWMutex",
-	"serve files of a directory over HTTP":                  "net/http/FileServer net/http/FileServerFS net/http/ServeFile net/http/Dir",
+	"atomically swap a pointer": "sync/atomic/SwapPointer sync/atomic/Pointer.Swap " +
+		"sync/atomic/CompareAndSwapPointer",
+	"read/write mutual exclusion lock":     "sync/RWMutex",
+	"serve files of a directory over HTTP": "net/http/FileServer net/http/FileServerFS net/http/ServeFile net/http/Dir",
 }
 
 // TestSearchRanksWhatAnswers compares the search with an index in memory that ranks by BM25, which
@@ -93,7 +96,8 @@ func judge(t *testing.T, paths, contents []string, queries map[string]string) (n
 		sections = append(sections, search.Split(name, contents[i])...)
 	}
 	if _, err := pool.Exec(t.Context(), `INSERT INTO documents (workspace_id, path, title, content)
-		SELECT $1, path, split_part(content, E'\n', 1), content FROM unnest($2::text[], $3::text[]) AS d (path, content)`, ws, paths, contents); err != nil {
+		SELECT $1, path, split_part(content, E'\n', 1), content FROM unnest($2::text[], $3::text[]) AS d (path, content)`, ws, paths,
+		contents); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n > 0; {

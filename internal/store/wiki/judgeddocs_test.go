@@ -13,7 +13,8 @@ import (
 // docsQueries are questions and the pages of docs/ that answer them. They were written before the
 // first search, and the search was not tuned with them.
 var docsQueries = map[string]string{
-	"continue a stream after the connection dropped":        "reference/streaming guides/reload guides/clients/eventsource guides/clients/javascript start/quickstart",
+	"continue a stream after the connection dropped": "reference/streaming guides/reload guides/clients/eventsource " +
+		"guides/clients/javascript start/quickstart",
 	"How do I make sure a message is not sent twice?":       "reference/api reference/streaming",
 	"verify the signature of a webhook in Python":           "guides/callbacks",
 	"which hosts can the agent contact":                     "guides/egress",

@@ -24,7 +24,8 @@ import (
 
 var (
 	measured = flag.Int("wiki.measure", 0, "measure searches with this number of documents")
-	sources  = flag.String("wiki.sources", filepath.Join(build.Default.GOROOT, "src"), "directory of the Go sources whose doc comments are the documents")
+	sources  = flag.String("wiki.sources", filepath.Join(build.Default.GOROOT, "src"),
+		"directory of the Go sources whose doc comments are the documents")
 )
 
 // BenchmarkSearch prints the times of searches in many documents of real text, and the memory of
@@ -35,7 +36,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	pool := dbtest.New(b)
 	var ws uuid.UUID
-	if err := pool.QueryRow(b.Context(), `INSERT INTO workspaces (id, slug, name) VALUES (gen_random_uuid(), 'docs', '') RETURNING id`).Scan(&ws); err != nil {
+	if err := pool.QueryRow(b.Context(),
+		`INSERT INTO workspaces (id, slug, name) VALUES (gen_random_uuid(), 'docs', '') RETURNING id`).Scan(&ws); err != nil {
 		b.Fatal(err)
 	}
 	began := time.Now()
@@ -55,7 +57,8 @@ func BenchmarkSearch(b *testing.B) {
 	if _, err := pool.Exec(b.Context(), `VACUUM ANALYZE document_sections, documents`); err != nil {
 		b.Fatal(err)
 	}
-	if err := pool.QueryRow(b.Context(), `SELECT count(*), pg_total_relation_size('document_sections') FROM document_sections`).Scan(&sections, &size); err != nil {
+	if err := pool.QueryRow(b.Context(), `SELECT count(*), pg_total_relation_size('document_sections') FROM document_sections`).Scan(
+		&sections, &size); err != nil {
 		b.Fatal(err)
 	}
 	fmt.Printf("%d sections of %d MiB indexed after %s\n", sections, size>>20, time.Since(began).Round(time.Second))
@@ -92,7 +95,8 @@ func fill(b testing.TB, pool *pgxpool.Pool, ws uuid.UUID) (queries []string) {
 	seen := make(map[string]bool)
 	var rows [][]any
 	flush := func() {
-		_, err := pool.CopyFrom(context.Background(), pgx.Identifier{"documents"}, []string{"workspace_id", "path", "title", "content"}, pgx.CopyFromRows(rows))
+		_, err := pool.CopyFrom(context.Background(), pgx.Identifier{"documents"}, []string{"workspace_id", "path", "title", "content"},
+			pgx.CopyFromRows(rows))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -47,10 +47,13 @@ func TestUnknownPathsHaveBoundedSuggestions(t *testing.T) {
 		}
 	}
 	pages, err := s.Pages(t.Context(), ws, "team-handbook")
-	if err != nil || len(pages) > 600 || !slices.Contains(pages, "Team Handbook") || slices.ContainsFunc(pages, func(p string) bool { return strings.Contains(p, "/") }) {
+	if err != nil || len(pages) > 600 || !slices.Contains(pages, "Team Handbook") || slices.ContainsFunc(pages, func(p string) bool {
+		return strings.Contains(p, "/")
+	}) {
 		t.Errorf("pages %q, %v", pages, err)
 	}
-	if _, err := s.Get(t.Context(), ws, "wiki/page-05000.md"); err == nil || !strings.HasSuffix(err.Error(), `Did you mean "wiki/page-0500.md"?`) {
+	if _, err := s.Get(t.Context(), ws, "wiki/page-05000.md"); err == nil || !strings.HasSuffix(err.Error(),
+		`Did you mean "wiki/page-0500.md"?`) {
 		t.Errorf("a similar path: %v", err)
 	}
 }

@@ -43,7 +43,8 @@ func plainWords(s string) string { return punctuation.ReplaceAllString(s, " ") }
 // Japanese and Korean. It is the class of split_runs in the database.
 func isRunRune(r rune) bool {
 	return r >= 0x3005 && r <= 0x3007 || r >= 0x3040 && r <= 0x30fa || r >= 0x30fc && r <= 0x30ff || r >= 0x3400 && r <= 0x4dbf ||
-		r >= 0x4e00 && r <= 0x9fff || r >= 0xac00 && r <= 0xd7af || r >= 0xf900 && r <= 0xfaff || r >= 0xff66 && r <= 0xff9f || r >= 0x20000 && r <= 0x2fa1f
+		r >= 0x4e00 && r <= 0x9fff || r >= 0xac00 && r <= 0xd7af || r >= 0xf900 && r <= 0xfaff || r >= 0xff66 && r <= 0xff9f ||
+		r >= 0x20000 && r <= 0x2fa1f
 }
 
 // splitRuns is the split_runs of the database, for a query.

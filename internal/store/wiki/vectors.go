@@ -42,7 +42,8 @@ type vectors struct {
 // UseVectors makes searches find passages by their meaning, too, if the database has pgvector. Run then
 // also makes the vectors of all documents. Call it before the first search.
 func (s *Store) UseVectors(embedder model.Embedder, log *slog.Logger, m *metrics.Metrics) {
-	s.vectors = &vectors{q: s.q, embedder: embedder, log: log, metrics: m, worker: uuid.New(), searching: outage.New(log, "make the vector of a query")}
+	s.vectors = &vectors{q: s.q, embedder: embedder, log: log, metrics: m, worker: uuid.New(),
+		searching: outage.New(log, "make the vector of a query")}
 }
 
 // nearQuery is a search by the vector of a query. A nil one finds nothing.

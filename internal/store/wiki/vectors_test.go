@@ -37,7 +37,8 @@ func openLibrary(t *testing.T, pool *pgxpool.Pool, name string, e *modeltest.Emb
 	t.Cleanup(server.Close)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	l := library{Store: wiki.New(pool), model: e, log: new(bytes.Buffer)}
-	l.UseVectors(openai.NewEmbedder(openai.Config{Model: name, BaseURL: server.URL + "/v1", HTTPClient: client}), slog.New(slog.NewTextHandler(l.log, nil)), metrics.New())
+	l.UseVectors(openai.NewEmbedder(openai.Config{Model: name, BaseURL: server.URL + "/v1", HTTPClient: client}),
+		slog.New(slog.NewTextHandler(l.log, nil)), metrics.New())
 	return l
 }
 
@@ -72,7 +73,8 @@ func (l library) find(t *testing.T, query string) string {
 }
 
 func newEmbedding() *modeltest.Embedding {
-	return &modeltest.Embedding{Size: 96, Synonyms: map[string]string{"vacation": "holiday", "holidays": "holiday", "days": "day", "errors": "error"}}
+	return &modeltest.Embedding{Size: 96, Synonyms: map[string]string{"vacation": "holiday", "holidays": "holiday", "days": "day",
+		"errors": "error"}}
 }
 
 // TestSearchWorksWithoutPgvector has a model and a PostgreSQL without pgvector: nothing is sent to the
@@ -98,7 +100,8 @@ func TestSearchWorksWithoutPgvector(t *testing.T) {
 	if got := l.find(t, "vacation"); got != "a by full text" {
 		t.Errorf("found %q", got)
 	}
-	if texts, lines := l.model.Texts(), strings.Count(l.log.String(), "\n"); len(texts) > 0 || lines != 1 || !strings.Contains(l.log.String(), "no pgvector 0.8 or later") {
+	if texts, lines := l.model.Texts(), strings.Count(l.log.String(), "\n"); len(texts) > 0 || lines != 1 ||
+		!strings.Contains(l.log.String(), "no pgvector 0.8 or later") {
 		t.Errorf("the model received %q; log: %s", texts, l.log)
 	}
 }
@@ -109,8 +112,9 @@ func TestSearchByVectors(t *testing.T) {
 	slow.Test(t, "starts a PostgreSQL")
 	server := dbtest.NewVectorServer(t)
 	for name, test := range map[string]func(*testing.T, *pgxpool.Pool){
-		"ranks are fused": testFusedRanks, "vectors follow documents": testVectorsFollow, "failures": testEmbeddingFails, "refused vectors": testVectorIsRefused,
-		"another model": testAnotherModel, "rights": testVectorRights,
+		"ranks are fused": testFusedRanks, "vectors follow documents": testVectorsFollow, "failures": testEmbeddingFails,
+		"refused vectors": testVectorIsRefused,
+		"another model":   testAnotherModel, "rights": testVectorRights,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dbtest.Pool(t, server.DSN())) })
 	}
@@ -141,7 +145,8 @@ func testFusedRanks(t *testing.T, pool *pgxpool.Pool) {
 		`"vacation days"`:            "leave by both",
 		"holidays -employee":         "",
 	} {
-		if got := l.find(t, query); !strings.HasPrefix(got, want) || strings.Contains(got, "theirs") || want == "" && strings.Contains(got, "leave") {
+		if got := l.find(t, query); !strings.HasPrefix(got, want) || strings.Contains(got, "theirs") ||
+			want == "" && strings.Contains(got, "leave") {
 			t.Errorf("%q finds %q, want %q first", query, got, want)
 		}
 	}
@@ -237,7 +242,8 @@ func testVectorIsRefused(t *testing.T, pool *pgxpool.Pool) {
 	l.ws = tenant(t, pool, "acme")
 	put(t, l.Store, l.ws, "first.md", "# First\n\nA giraffe.")
 	l.embedAll(t)
-	if _, err := pool.Exec(t.Context(), `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'odd vector' USING ERRCODE = '22023'; END $$;
+	if _, err := pool.Exec(t.Context(),
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'odd vector' USING ERRCODE = '22023'; END $$;
 		CREATE TRIGGER refuse BEFORE INSERT ON section_vectors FOR EACH ROW WHEN (NEW.path = 'bad.md') EXECUTE FUNCTION refuse()`); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +289,9 @@ func testAnotherModel(t *testing.T, pool *pgxpool.Pool) {
 	}
 	// The old process returns from a request that it sent before it lost its turn.
 	var stored bool
-	if err := pool.QueryRow(t.Context(), `SELECT vectors_store('small', gen_random_uuid(), $1, 'wiki/c.md', ARRAY[gen_random_uuid()], ARRAY['[1]'])`, old.ws).Scan(&stored); err != nil || stored {
+	if err := pool.QueryRow(t.Context(),
+		`SELECT vectors_store('small', gen_random_uuid(), $1, 'wiki/c.md', ARRAY[gen_random_uuid()], ARRAY['[1]'])`,
+		old.ws).Scan(&stored); err != nil || stored {
 		t.Errorf("it stores vectors: %t, %v", stored, err)
 	}
 	if _, err := pool.Exec(t.Context(), `SELECT vectors_reset(9, 'small', gen_random_uuid())`); err != nil {
@@ -323,7 +331,8 @@ func testVectorRights(t *testing.T, pool *pgxpool.Pool) {
 	l := openLibrary(t, service, "small", newEmbedding())
 	l.ws = tenant(t, pool, "acme")
 	put(t, l.Store, l.ws, "leave.md", "# Leave\n\nThirty vacation days.")
-	if texts := l.embedAll(t); len(texts) != 0 || !strings.Contains(l.log.String(), "Run as a superuser in this database: CREATE EXTENSION vector;") {
+	if texts := l.embedAll(t); len(texts) != 0 || !strings.Contains(l.log.String(),
+		"Run as a superuser in this database: CREATE EXTENSION vector;") {
 		t.Errorf("sent %q, log: %s", texts, l.log)
 	}
 	exec("CREATE SCHEMA extensions; GRANT USAGE ON SCHEMA extensions TO PUBLIC; CREATE EXTENSION vector SCHEMA extensions")

@@ -111,7 +111,8 @@ func TestDocumentsThatCannotBe(t *testing.T) {
 			t.Errorf("Delete with %s: %v", name, f)
 		}
 	}
-	for name, content := range map[string]string{"NUL": "a\x00b", "broken UTF-8": "a\xffb", "too long": strings.Repeat("x", wiki.MaxContent+1)} {
+	for name, content := range map[string]string{"NUL": "a\x00b", "broken UTF-8": "a\xffb", "too long": strings.Repeat("x",
+		wiki.MaxContent+1)} {
 		if _, err := s.Put(t.Context(), ws, "a.txt", content); fault.From(err) == nil {
 			t.Errorf("Put of %s: %v", name, err)
 		}

@@ -90,7 +90,8 @@ func (s *Store) Write(ctx context.Context, workspace uuid.UUID, name, content st
 // writeError returns a fault for a write that exceeds the storage quota of the workspace.
 func writeError(operation string, err error) error {
 	if why, ok := pgerr.IsQuotaExceeded(err); ok {
-		return fault.Invalid(fault.Violation{Param: "/content", Rule: "max_total", Message: why + " Delete documents or files, or ask an administrator for a larger quota."})
+		return fault.Invalid(fault.Violation{Param: "/content", Rule: "max_total",
+			Message: why + " Delete documents or files, or ask an administrator for a larger quota."})
 	}
 	return fmt.Errorf("%s: %w", operation, err)
 }
@@ -106,10 +107,12 @@ func (s *Store) admitDocument(ctx context.Context, workspace uuid.UUID, name, co
 		return "", fmt.Errorf("measure documents: %w", err)
 	}
 	if now.Size < 0 && now.Documents >= MaxDocuments {
-		vs = append(vs, fault.Violation{Param: "/path", Rule: "max_items", Message: "A workspace has at most 100,000 documents. Delete some first.", Expected: MaxDocuments})
+		vs = append(vs, fault.Violation{Param: "/path", Rule: "max_items",
+			Message: "A workspace has at most 100,000 documents. Delete some first.", Expected: MaxDocuments})
 	}
 	if grown := int64(len(content)) - max(now.Size, 0); grown > 0 && now.Bytes+grown > MaxTotal {
-		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_total", Message: "The documents of a workspace have at most 1 GiB together. Delete some first.", Expected: MaxTotal})
+		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_total",
+			Message: "The documents of a workspace have at most 1 GiB together. Delete some first.", Expected: MaxTotal})
 	}
 	if len(vs) > 0 {
 		return "", fault.Invalid(vs...)

@@ -68,7 +68,8 @@ func TestNoTwoNamesLookLikeOne(t *testing.T) {
 			t.Errorf("%s: version %d, %t, %v", name, version, ok, err)
 		}
 	}
-	for _, path := range []string{"wiki/expenses.md.md", "wiki/wiki/expenses.md", "wiki/ expenses.md", "wiki/expenses .md", "wiki/team /x.md", " a.txt", "a.txt ", "a/\u00a0b"} {
+	for _, path := range []string{"wiki/expenses.md.md", "wiki/wiki/expenses.md", "wiki/ expenses.md", "wiki/expenses .md",
+		"wiki/team /x.md", " a.txt", "a.txt ", "a/\u00a0b"} {
 		if _, err := s.Put(t.Context(), w, path, "x"); fault.From(err) == nil {
 			t.Errorf("%q: %v", path, err)
 		}

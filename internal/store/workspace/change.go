@@ -62,7 +62,8 @@ func (c Change) Violations() []fault.Violation {
 	wrong := func(param, rule, message string) {
 		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: message})
 	}
-	if s := c.Name; s != nil && (!text.IsStorable(*s) || strings.TrimSpace(*s) == "" || utf8.RuneCountInString(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl)) {
+	if s := c.Name; s != nil && (!text.IsStorable(*s) || strings.TrimSpace(*s) == "" || utf8.RuneCountInString(*s) > maxName ||
+		strings.ContainsFunc(*s, unicode.IsControl)) {
 		wrong("name", "format", fmt.Sprintf("What people see of a workspace is 1 to %d characters on one line.", maxName))
 	}
 	if s := c.Instructions; s != nil && (!text.IsStorable(*s) || len(*s) > maxInstructions) {
@@ -108,11 +109,13 @@ func (c Change) fallbackViolations() (vs []fault.Violation) {
 	}
 	list := *c.FallbackModels
 	if len(list) > MaxFallbacks {
-		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items", Message: fmt.Sprintf("A workspace has at most %d fallback models.", MaxFallbacks)})
+		vs = append(vs, fault.Violation{Param: "/fallback_models", Rule: "max_items",
+			Message: fmt.Sprintf("A workspace has at most %d fallback models.", MaxFallbacks)})
 	}
 	for i, name := range list {
 		if param := fmt.Sprintf("/fallback_models/%d", i); !isModelName(name) {
-			vs = append(vs, fault.Violation{Param: param, Rule: "format", Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
+			vs = append(vs, fault.Violation{Param: param, Rule: "format",
+				Message: fmt.Sprintf("%.80q is not the name of a model, such as openai/gpt-5-mini.", name)})
 		} else if slices.Contains(list[:i], name) {
 			vs = append(vs, fault.Violation{Param: param, Rule: "unique", Message: name + " is in the list twice."})
 		}
@@ -127,8 +130,9 @@ func (c Change) updateParams(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxResponseSeconds: narrowInt(c.MaxResponseSeconds), MaxTurns: narrowInt(c.MaxTurns),
 		MaxRunning: narrowInt(c.MaxRunning), HistoryTokens: c.historyParam(), StorageQuota: wideInt(c.StorageQuota),
 		MessagesPerMinute: narrowInt(c.MessagesPerMinute), CallsPerMinute: narrowInt(c.CallsPerMinute), OpenStreams: narrowInt(c.OpenStreams),
-		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions, CallerParameters: c.CallerParameters,
-		FallbackModels: c.fallbackParam(), SearchLanguage: c.SearchLanguage, ReasoningSummaries: c.ReasoningSummaries,
+		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns, CallerInstructions: c.CallerInstructions,
+		CallerParameters: c.CallerParameters,
+		FallbackModels:   c.fallbackParam(), SearchLanguage: c.SearchLanguage, ReasoningSummaries: c.ReasoningSummaries,
 	}
 }
 

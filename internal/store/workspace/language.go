@@ -20,5 +20,6 @@ func (c Change) languageViolations() []fault.Violation {
 		return nil
 	}
 	return []fault.Violation{{Param: "/search_language", Rule: "enum",
-		Message: fmt.Sprintf("%.40q is not a language of the search. Use %s.", *c.SearchLanguage, strings.Join(SearchLanguages, ", ")), Expected: SearchLanguages}}
+		Message:  fmt.Sprintf("%.40q is not a language of the search. Use %s.", *c.SearchLanguage, strings.Join(SearchLanguages, ", ")),
+		Expected: SearchLanguages}}
 }

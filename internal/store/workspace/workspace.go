@@ -64,8 +64,10 @@ func workspaceOf(r db.Workspace) Workspace {
 		HistoryTokens: agent.ParseHistory(r.HistoryTokens), StorageQuota: r.StorageQuota,
 		MessagesPerMinute: widenInt(r.MessagesPerMinute), CallsPerMinute: widenInt(r.CallsPerMinute), OpenStreams: widenInt(r.OpenStreams),
 		Paused:           Pause{At: r.PausedAt, By: r.PausedBy},
-		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions, CallerParameters: r.CallerParameters,
-		FallbackModels: r.FallbackModels, SearchLanguage: r.SearchLanguage, ReasoningSummaries: r.ReasoningSummaries, Budgeted: r.Budgeted, HasProviders: r.HasProviders,
+		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns, CallerInstructions: r.CallerInstructions,
+		CallerParameters: r.CallerParameters,
+		FallbackModels:   r.FallbackModels, SearchLanguage: r.SearchLanguage, ReasoningSummaries: r.ReasoningSummaries, Budgeted: r.Budgeted,
+		HasProviders: r.HasProviders,
 	}
 }
 
@@ -134,7 +136,8 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		q := s.q.WithTx(tx)
 		set := c.updateParams(uuid.Must(uuid.NewV7()))
-		row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: set.ID, Slug: ref, Name: ref, Instructions: set.Instructions, Model: set.Model,
+		row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: set.ID, Slug: ref, Name: ref, Instructions: set.Instructions,
+			Model:              set.Model,
 			MaxResponseSeconds: set.MaxResponseSeconds, MaxTurns: set.MaxTurns, HistoryTokens: set.HistoryTokens})
 		if err == nil {
 			row, err = q.WorkspaceUpdate(ctx, set)
@@ -142,7 +145,8 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Workspace{}, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique", Message: fmt.Sprintf("There is a workspace %q already.", ref)})
+		return Workspace{}, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique",
+			Message: fmt.Sprintf("There is a workspace %q already.", ref)})
 	}
 	if err != nil {
 		return Workspace{}, fmt.Errorf("create workspace: %w", err)
@@ -160,7 +164,8 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 		if _, err := s.Find(ctx, id.String()); err != nil {
 			return Workspace{}, err
 		}
-		return Workspace{}, fault.New(fault.PreconditionFailed, "The workspace has changed since you read it. Read it again, and repeat your change.")
+		return Workspace{}, fault.New(fault.PreconditionFailed,
+			"The workspace has changed since you read it. Read it again, and repeat your change.")
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Workspace{}, fault.New(fault.WorkspaceNotFound, "Workspace %s does not exist. `parley workspace list` shows those that exist.", id)

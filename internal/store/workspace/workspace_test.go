@@ -33,8 +33,10 @@ func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 		t.Errorf("the service's own model again: %+v, %v", got, err)
 	}
 	for limit, stored := range map[int]*int{5: new(5), 0: new(0), -1: nil} {
-		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit, HistoryTokens: &limit})
-		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) || !cmp.Equal(got.HistoryTokens, stored) {
+		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit,
+			OpenStreams: &limit, HistoryTokens: &limit})
+		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) ||
+			!cmp.Equal(got.OpenStreams, stored) || !cmp.Equal(got.HistoryTokens, stored) {
 			t.Errorf("limits of %d: %+v, %v", limit, got, err)
 		}
 	}
@@ -88,7 +90,8 @@ func TestSearchLanguagesAreThoseOfTheDatabase(t *testing.T) {
 		}
 	}
 	var listed []string
-	if err := pool.QueryRow(t.Context(), `SELECT array_agg(m[1] ORDER BY m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''([a-z]+)''', 'g') m
+	if err := pool.QueryRow(t.Context(),
+		`SELECT array_agg(m[1] ORDER BY m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''([a-z]+)''', 'g') m
 		WHERE conname = 'workspaces_search_language_check'`).Scan(&listed); err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,8 @@ func (f *frameChecker) frames(wire []byte) {
 		if fr.Retry != 0 {
 			frame["retry"] = float64(fr.Retry.Milliseconds())
 		}
-		if f.schema == nil || f.schema.Type.Is("string") { // the check of the response has already failed; or the document describes the stream in words
+		// the check of the response has already failed; or the document describes the stream in words
+		if f.schema == nil || f.schema.Type.Is("string") {
 			return
 		}
 		if err := f.Doc.checkFrame(f.schema, frame); err != nil {

@@ -108,7 +108,8 @@ func New(t testing.TB, opt Options) *Service {
 		pool = dbtest.New(t)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Accounts: account.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Agents: agent.New(pool), Wiki: wiki.New(pool)}
+	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Accounts: account.New(pool, log), Workspaces: workspace.New(pool),
+		Skills: skill.New(pool), Agents: agent.New(pool), Wiki: wiki.New(pool)}
 	if opt.Peer != nil {
 		s.Ring, s.Gate, s.Workspace, s.Key = opt.Peer.Ring, opt.Peer.Gate, opt.Peer.Workspace, opt.Peer.Key
 	} else {
@@ -126,7 +127,8 @@ func New(t testing.TB, opt Options) *Service {
 	s.Files = filestore.New(pool, s.Ring, filestore.Options{})
 	s.Callbacks = callback.NewStore(pool, s.Ring, guard)
 	s.EventLog = eventlog.New(pool, eventlog.Options{Log: log})
-	s.Sessions = session.New(pool, s.EventLog, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase, toolset.NewStore(pool).Erase}})
+	s.Sessions = session.New(pool, s.EventLog, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase,
+		workdir.New(pool, workdir.Options{}).Erase, toolset.NewStore(pool).Erase}})
 	if opt.Limits == (ratelimit.Limits{}) {
 		opt.Limits = Plenty
 	}
@@ -165,7 +167,9 @@ func (s *Service) turns(t testing.TB, opt Options) {
 			}
 			return list
 		},
-		Model: func(context.Context, uuid.UUID, string) (model.Model, error) { return guide, nil }, DefaultModel: guide.Name(), Log: s.Log, Workers: 20,
+		Model: func(context.Context, uuid.UUID, string) (model.Model, error) {
+			return guide, nil
+		}, DefaultModel: guide.Name(), Log: s.Log, Workers: 20,
 		StartTimeout: 20 * time.Second, // other tests keep the machine busy
 	}
 	if opt.Turns != nil {
@@ -182,7 +186,8 @@ func (s *Service) turns(t testing.TB, opt Options) {
 func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Config{
-		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Accounts: s.Accounts, Turns: s.Turns, Skills: s.Skills, Agents: s.Agents, Files: s.Files,
+		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Accounts: s.Accounts, Turns: s.Turns,
+		Skills: s.Skills, Agents: s.Agents, Files: s.Files,
 		Callbacks: s.Callbacks, Vault: s.Vault, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
 	}
 	if change != nil {
@@ -199,15 +204,19 @@ func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Serv
 func (s *Service) Administration() admin.Stores {
 	runner := toolenv.New(toolenv.Config{Pool: s.Pool, Guard: s.Guard, Vault: s.Vault})
 	return admin.Stores{
-		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner, Wiki: s.Wiki, Folders: workdir.New(s.Pool, workdir.Options{}), Toolset: toolset.NewStore(s.Pool), Modelset: modelset.New(s.Pool),
+		Log: adminlog.New(s.Pool), Budgets: budget.New(s.Pool), Permissions: permission.New(s.Pool), Vault: s.Vault, Runner: runner,
+		Wiki: s.Wiki, Folders: workdir.New(s.Pool, workdir.Options{}), Toolset: toolset.NewStore(s.Pool), Modelset: modelset.New(s.Pool),
 		TestModel: func(_ context.Context, _ uuid.UUID, name string) (admin.ModelTest, error) {
 			return admin.ModelTest{Model: name, OK: true}, nil
 		},
-		HTTPProbe: httptool.Probe{Sender: httptool.Sender{Sign: s.Callbacks.SignRequest}, Open: func(workspace uuid.UUID) httptool.ClosingEnv { return runner.OpenProbe(workspace) }},
-		Probe:     mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
-		Tools:     func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
+		HTTPProbe: httptool.Probe{Sender: httptool.Sender{Sign: s.Callbacks.SignRequest}, Open: func(workspace uuid.UUID) httptool.ClosingEnv {
+			return runner.OpenProbe(workspace)
+		}},
+		Probe: mcptool.Probe{Open: func(workspace uuid.UUID) mcptool.ClosingEnv { return runner.OpenProbe(workspace) }},
+		Tools: func() []tool.Spec { return []tool.Spec{attach.Tool(s.Files, nil).Spec()} },
 		System: func(context.Context) (admin.System, error) { // app describes a process
-			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{}, Settings: []admin.Setting{}}, nil
+			return admin.System{Migrations: admin.Migrations{Pending: []string{}}, Queues: []admin.Queue{}, FailedJobs: []admin.Job{},
+				Settings: []admin.Setting{}}, nil
 		},
 		Rehearse: replan.RehearseOn(s.Pool),
 		DeleteWorkspace: func(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {

@@ -59,13 +59,16 @@ func UIMessage(chat, text string) Call { return UIMessageAs(chat, uuid.NewString
 
 // UIMessageAs is UIMessage with an id for the message.
 func UIMessageAs(chat, id, text string) Call {
-	return Call{Path: UIChatPath, Body: fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messages":[{"id":%q,"role":"user","parts":[{"type":"text","text":%s}]}]}`, chat, id, Quote(text))}
+	return Call{Path: UIChatPath, Body: fmt.Sprintf(
+		`{"id":%q,"trigger":"submit-message","messages":[{"id":%q,"role":"user","parts":[{"type":"text","text":%s}]}]}`, chat, id, Quote(text))}
 }
 
 // UIAnswer returns useChat's request that answers an approval.
 func UIAnswer(chat, approval string, approved bool) Call {
-	return Call{Path: UIChatPath, Body: fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messageId":"m2","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"x"}]},`+
-		`{"id":"m2","role":"assistant","parts":[{"type":"step-start"},{"type":"dynamic-tool","toolCallId":"c","state":"approval-responded","approval":{"id":%q,"approved":%v,"reason":"because"}}]}]}`, chat, approval, approved)}
+	return Call{Path: UIChatPath, Body: fmt.Sprintf(
+		`{"id":%q,"trigger":"submit-message","messageId":"m2","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"x"}]},`+
+			`{"id":"m2","role":"assistant","parts":[{"type":"step-start"},{"type":"dynamic-tool","toolCallId":"c",`+
+			`"state":"approval-responded","approval":{"id":%q,"approved":%v,"reason":"because"}}]}]}`, chat, approval, approved)}
 }
 
 // RunsPath is the path of AG-UI.
@@ -73,12 +76,16 @@ const RunsPath = "/api/v1/workspaces/demo/ag-ui"
 
 // AGUIRun returns the request of AG-UI's HttpAgent for a message.
 func AGUIRun(thread, id, text string) Call {
-	return Call{Path: RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":%q,"role":"user","content":%s}]}`, thread, id, "m-"+id, Quote(text))}
+	return Call{Path: RunsPath, Body: fmt.Sprintf(
+		`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":%q,`+
+			`"role":"user","content":%s}]}`, thread, id, "m-"+id, Quote(text))}
 }
 
 // AGUIResume returns the request that answers an interrupt.
 func AGUIResume(thread, interrupt, rest string) Call {
-	return Call{Path: RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"},{"id":"a","role":"assistant","toolCalls":[]}],"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
+	return Call{Path: RunsPath, Body: fmt.Sprintf(
+		`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"},{"id":"a","role":"assistant","toolCalls":[]}],`+
+			`"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
 }
 
 // AGUIApproves are the members of an answer that approves.

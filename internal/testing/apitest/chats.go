@@ -168,7 +168,8 @@ func Frames(t *testing.T, res *http.Response) (list []string, ok bool) {
 // Declare registers a credential without a value.
 func (s *Chats) Declare(t *testing.T, name string) {
 	t.Helper()
-	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"example.com"}}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"example.com"}},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -176,7 +177,9 @@ func (s *Chats) Declare(t *testing.T, name string) {
 // State describes the turns, approvals, sessions and messages of the database.
 func (s *Chats) State(t *testing.T) (text string) {
 	t.Helper()
-	if err := s.Pool.QueryRow(t.Context(), `SELECT (SELECT string_agg(id::text || state, ',' ORDER BY id) FROM turns) || (SELECT string_agg(id::text || status, ',' ORDER BY id) FROM approvals)
+	if err := s.Pool.QueryRow(t.Context(),
+		`SELECT (SELECT string_agg(id::text || state, ',' ORDER BY id) FROM turns) || (SELECT string_agg(id::text || status, ',' ORDER BY id)
+			FROM approvals)
 		|| (SELECT count(*) FROM sessions) || ' ' || (SELECT count(*) FROM messages)`).Scan(&text); err != nil {
 		t.Fatal(err)
 	}

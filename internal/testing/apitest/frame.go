@@ -62,7 +62,8 @@ func FrameInterrupt(t *testing.T, list []string) (id, reason string) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(list[len(list)-1]), &f); err != nil || f.Outcome.Type != "interrupt" || len(f.Outcome.Interrupts) != 1 || f.Outcome.Interrupts[0].ExpiresAt.IsZero() {
+	if err := json.Unmarshal([]byte(list[len(list)-1]), &f); err != nil || f.Outcome.Type != "interrupt" ||
+		len(f.Outcome.Interrupts) != 1 || f.Outcome.Interrupts[0].ExpiresAt.IsZero() {
 		t.Fatalf("%v: %v", list, err)
 	}
 	return f.Outcome.Interrupts[0].ID, f.Outcome.Interrupts[0].Reason

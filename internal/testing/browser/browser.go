@@ -62,7 +62,8 @@ func open(bin string) (*rod.Browser, error) {
 		return shared.browser, shared.err
 	}
 	run := launcher.New().Bin(bin).Headless(true).NoSandbox(os.Geteuid() == 0).Leakless(false)
-	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync", "force-color-profile", "hide-scrollbars"} {
+	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+		"disable-component-update", "disable-sync", "force-color-profile", "hide-scrollbars"} {
 		run.Set(flags.Flag(flag))
 	}
 	control, err := run.Launch()

@@ -80,7 +80,8 @@ func TestLeftoversAreSweptUp(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `SELECT FROM sessions`); err != nil {
 		t.Errorf("copied from an unfinished template: %v", err)
 	}
-	rows, err := admin.Query(t.Context(), `SELECT datname::text FROM pg_database WHERE datname LIKE 'parley_test%' AND datname <> $1`, pool.Config().ConnConfig.Database)
+	rows, err := admin.Query(t.Context(), `SELECT datname::text FROM pg_database WHERE datname LIKE 'parley_test%' AND datname <> $1`,
+		pool.Config().ConnConfig.Database)
 	if err != nil {
 		t.Fatal(err)
 	}

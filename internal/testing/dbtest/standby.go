@@ -29,7 +29,8 @@ func (s *Server) FollowPrimary(primary *Server) {
 	}
 	s.retry("follow", func(context.Context) error { // the primary may recover from a crash
 		return errors.Join(os.RemoveAll(copied),
-			run(primary.program("pg_basebackup"), "--dbname", primary.Admin(), "--pgdata", copied, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"))
+			run(primary.program("pg_basebackup"), "--dbname", primary.Admin(), "--pgdata", copied, "--write-recovery-conf", "--checkpoint",
+				"fast", "--no-sync"))
 	})
 	if err := run("chown", "-R", "--reference", s.Data(), copied); err != nil {
 		s.t.Fatalf("dbtest: %v", err)

@@ -71,7 +71,8 @@ func ensure(ctx context.Context, admin, name string) (clause string, err error) 
 		return "", fmt.Errorf("drop old test databases: %w", err)
 	}
 	var complete, syncs bool
-	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn), current_setting('fsync')::bool`, name).
+	err = conn.QueryRow(ctx,
+		`SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn), current_setting('fsync')::bool`, name).
 		Scan(&complete, &syncs)
 	if err == nil && !complete {
 		err = build(ctx, conn, admin, name)

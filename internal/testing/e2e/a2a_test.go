@@ -35,11 +35,13 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	open := func(s *server, method, params, cursor string) (*sse.Reader, func()) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/a2a", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/a2a",
+			strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json", "A2A-Version": "1.0", "Last-Event-ID": cursor} {
+		for name, value := range map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json",
+			"A2A-Version": "1.0", "Last-Event-ID": cursor} {
 			if value != "" {
 				r.Header.Set(name, value)
 			}
@@ -77,7 +79,8 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 			}
 		}
 	}
-	r, leave := open(first, "SendStreamingMessage", `{"message":{"messageId":"once","role":"ROLE_USER","parts":[{"text":"@text 400 deltas of 12 bytes at 200/s"}]}}`, "")
+	r, leave := open(first, "SendStreamingMessage",
+		`{"message":{"messageId":"once","role":"ROLE_USER","parts":[{"text":"@text 400 deltas of 12 bytes at 200/s"}]}}`, "")
 	if err := read(r, 12*100); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,8 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 		t.Errorf("the task ends as %s", state)
 	}
 	var want string
-	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' AND turn_id = $1`, task).Scan(&want); err != nil || len(want) != 12*400 || answer.String() != want {
+	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' AND turn_id = $1`,
+		task).Scan(&want); err != nil || len(want) != 12*400 || answer.String() != want {
 		t.Errorf("%d bytes received, %d stored; they differ at %d (%v)", answer.Len(), len(want), differ(answer.String(), want), err)
 	}
 }

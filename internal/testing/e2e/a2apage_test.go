@@ -61,10 +61,12 @@ func TestA2APage(t *testing.T) {
 			if !strings.Contains(code, said) {
 				t.Fatal("the example sends another question")
 			}
-			cmd := command(t, "a2a", language, strings.Replace(code, said, `@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is = 87.`, 1))
+			cmd := command(t, "a2a", language, strings.Replace(code, said,
+				`@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is = 87.`, 1))
 			front, broken := unheard(t, s.url)
 			cmd.Env = append(os.Environ(), "PARLEY_URL="+front, "PARLEY_API_KEY="+key)
-			if out, err := cmd.CombinedOutput(); err != nil || !eightySeven.Match(out) || !bytes.Contains(out, []byte("wiki_write")) || !broken.Load() {
+			if out, err := cmd.CombinedOutput(); err != nil || !eightySeven.Match(out) || !bytes.Contains(out, []byte("wiki_write")) ||
+				!broken.Load() {
 				t.Errorf("%v, broken: %v\n%s", err, broken.Load(), out)
 			}
 		})
@@ -102,7 +104,9 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 		{"1.0", "SendMessage", "ROLE_USER", "taskPushNotificationConfig", "TASK_STATE_COMPLETED"},
 		{"0.3", "message/send", "user", "pushNotificationConfig", " completed"},
 	} {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"messageId":%q,"role":%q,"parts":[{"kind":"text","text":"@say Hi."}]},"configuration":{%q:{"url":"http://hook.example:%s/"}}}}`,
+		body := fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"messageId":%q,"role":%q,"parts":[{"kind":"text","text":"@say `+
+				`Hi."}]},"configuration":{%q:{"url":"http://hook.example:%s/"}}}}`,
 			call.method, call.version, call.role, call.conf, port)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/a2a", strings.NewReader(body))
 		if err != nil {

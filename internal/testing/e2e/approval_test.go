@@ -30,7 +30,8 @@ func (w *world) ask(t *testing.T, s *server) question {
 	const content = "Trains first.\n\n“Grüße” & <b>\u00a017\u202f%</b>"
 	input, _ := json.Marshal(map[string]string{"page": "travel", "content": content})
 	q := question{page: content}
-	err := w.stream(t.Context(), w.messages(s, map[string]any{"command": "@say I write it down.\n@call wiki_write " + string(input) + "\n@say Done."}), func(f frame) bool {
+	err := w.stream(t.Context(), w.messages(s, map[string]any{"command": "@say I write it down.\n@call wiki_write " + string(input) +
+		"\n@say Done."}), func(f frame) bool {
 		var data struct {
 			SessionID string `json:"session_id"`
 		}
@@ -170,7 +171,8 @@ func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 	first.kill()
 	other.kill()
 	wait.For(t, "the time is over", func() (over bool) {
-		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, q.ApprovalID).Scan(&over); err != nil {
+		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`,
+			q.ApprovalID).Scan(&over); err != nil {
 			t.Fatal(err)
 		}
 		return over
@@ -178,7 +180,8 @@ func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 	late := func(s *server) {
 		t.Helper()
 		for _, decision := range []string{"allow", "deny"} {
-			if status, d := w.decide(t, s, q, decision); status != http.StatusGone || d.Error.Code != "APPROVAL_EXPIRED" || d.Error.Status != "expired" {
+			if status, d := w.decide(t, s, q, decision); status != http.StatusGone || d.Error.Code != "APPROVAL_EXPIRED" ||
+				d.Error.Status != "expired" {
 				t.Errorf("%s: %d %+v", decision, status, d)
 			}
 		}

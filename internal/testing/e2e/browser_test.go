@@ -65,7 +65,8 @@ func TestBrowserResumesByItself(t *testing.T) {
 		}
 		return true
 	})
-	session, open := w.start(t, s, "@unicode\n@text 400 deltas of 12 bytes at 100/s\n@text 1 deltas of 65000 bytes\n@call grep {\"pattern\":\"x\"}\n@say done\n@error model_error")
+	session, open := w.start(t, s, "@unicode\n@text 400 deltas of 12 bytes at 100/s\n@text 1 deltas of 65000 bytes\n@call grep "+
+		"{\"pattern\":\"x\"}\n@say done\n@error model_error")
 	tab := browser.MustPage(front + "/#" + session + "," + open.ID)
 	tab.MustWait(`() => window.frames_.length > 50`)
 	s.kill()
@@ -74,7 +75,8 @@ func TestBrowserResumesByItself(t *testing.T) {
 	w.sameFrames(t, session, tab)
 
 	drops := tab.MustEval(`() => window.failed.own`).Int()
-	if ours, own := tab.MustEval(`() => window.opened.ours`).Int(), tab.MustEval(`() => window.opened.own`).Int(); drops == 0 || ours != own || ours < 2 {
+	if ours, own := tab.MustEval(`() => window.opened.ours`).Int(), tab.MustEval(`() => window.opened.own`).Int(); drops == 0 ||
+		ours != own || ours < 2 {
 		t.Errorf("%d drops, opened %d times, and %d open frames", drops, own, ours)
 	}
 	if n := tab.MustEval(`() => window.failed.ours`).Int(); n != 1 {
@@ -96,7 +98,8 @@ func TestBrowserReadsALargeFrame(t *testing.T) {
 	slow.Test(t, "runs processes")
 	browser := browse(t)
 	answer := `{"s":"` + strings.Repeat("\u2028", 170_000) + `"}`
-	provider := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "f", Tool: "final_answer", Input: answer}}}}})
+	provider := modeltest.OpenAI(&modeltest.Script{
+		Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "f", Tool: "final_answer", Input: answer}}}}})
 	t.Cleanup(func() {
 		provider.CloseClientConnections()
 		provider.Close()
@@ -113,13 +116,16 @@ func TestBrowserReadsALargeFrame(t *testing.T) {
 		SessionID string `json:"session_id"`
 	}
 	ask := map[string]any{"command": "go", "response_schema": map[string]any{"type": "object"}}
-	if err := w.stream(t.Context(), w.messages(s, ask), func(f frame) bool { return json.Unmarshal([]byte(f.Data), &open) != nil }); err != nil {
+	if err := w.stream(t.Context(), w.messages(s, ask), func(f frame) bool {
+		return json.Unmarshal([]byte(f.Data), &open) != nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	tab := browser.MustPage(front + "/#" + open.SessionID + ",0")
 	tab.MustWait(`() => document.title === "done"`)
 	w.sameFrames(t, open.SessionID, tab)
-	if n := tab.MustEval(`() => new TextEncoder().encode(window.frames_.find(f => f.Event === "structured")?.Data).length`).Int(); n < 1_000_000 {
+	if n := tab.MustEval(
+		`() => new TextEncoder().encode(window.frames_.find(f => f.Event === "structured")?.Data).length`).Int(); n < 1_000_000 {
 		t.Errorf("the largest frame has %d bytes", n)
 	}
 }
@@ -164,7 +170,8 @@ func browse(t *testing.T) *rod.Browser {
 		need.Missing(t, "no Chromium: install the package chromium")
 	}
 	run := launcher.New().Bin(bin).Headless(true).NoSandbox(true).Leakless(false).UserDataDir(t.TempDir()).
-		Set("disable-gpu").Set("disable-quic").Set("no-first-run").Set("disable-background-networking").Set("disable-component-update").Set("disable-sync")
+		Set("disable-gpu").Set("disable-quic").Set("no-first-run").Set("disable-background-networking").Set("disable-component-update").Set(
+		"disable-sync")
 	control, err := run.Launch()
 	if err != nil {
 		t.Fatalf("start Chromium: %v", err)

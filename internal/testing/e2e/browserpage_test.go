@@ -32,13 +32,16 @@ func TestBrowserPage(t *testing.T) {
 	port := freePort(t)
 	env := []string{"PARLEY_CORS_ORIGINS=http://127.0.0.1:" + port}
 	s := w.serve(t, env)
-	address, _ := w.runBackend(t, s.url, port, map[string]string{"page.html": code["html"], "server.mjs": strings.Replace(code["js"], "/demo`", "/w`", 1)})
+	address, _ := w.runBackend(t, s.url, port, map[string]string{"page.html": code["html"], "server.mjs": strings.Replace(code["js"],
+		"/demo`", "/w`", 1)})
 
 	tab := browser.MustPage(address).MustWaitLoad()
 	send := func(command string) {
 		t.Helper()
 		tab.MustWait(`() => !document.querySelector("button").disabled`)
-		tab.MustEval(`command => { document.querySelector("input").value = command; document.querySelector("button").click(); document.querySelector("button").click() }`, command)
+		tab.MustEval(
+			`command => { document.querySelector("input").value = command; document.querySelector("button").click(); `+
+				`document.querySelector("button").click() }`, command)
 	}
 	shows := func(text string) {
 		t.Helper()
@@ -63,7 +66,8 @@ func TestBrowserPage(t *testing.T) {
 	tab.MustWait(`() => !document.querySelector("button").disabled`)
 	shows("7")
 	var sessions, users, messages int
-	err = w.pool.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE end_user = 'anna@example.com'), (SELECT count(*) FROM messages WHERE role = 'user') FROM sessions").Scan(&sessions, &users, &messages)
+	err = w.pool.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE end_user = 'anna@example.com'), (SELECT count(*) FROM "+
+		"messages WHERE role = 'user') FROM sessions").Scan(&sessions, &users, &messages)
 	if err != nil || sessions != 1 || users != 1 || messages != 3 {
 		t.Errorf("%d sessions, %d of the user, %d messages: %v", sessions, users, messages, err)
 	}
@@ -86,7 +90,8 @@ func TestBrowserPage(t *testing.T) {
 
 	other := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("<!doctype html>")) }))
 	t.Cleanup(other.Close)
-	read := `async (url, token) => { try { return (await fetch(url, {headers: {Authorization: "Bearer " + token}})).status } catch (err) { return err.name } }`
+	read := `async (url, token) => { try { return (await fetch(url, {headers: {Authorization: "Bearer " + token}})).status } catch ` +
+		`(err) { return err.name } }`
 	token := tab.MustEval(`async () => (await (await fetch("/token", {method: "POST"})).json()).token`).Str()
 	url := s.url + "/api/v1/workspaces/w/sessions"
 	if got := tab.MustEval(read, url, token).Int(); got != 200 {

@@ -14,7 +14,8 @@ func TestKilledWhileACallersToolWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.serve(t, nil), w.serve(t, nil, "--no-workers")
-	message := map[string]any{"command": "@call write {\"path\":\"x\",\"content\":\"y\"} get_weather {}\n@say It is warm.", "tools": []any{map[string]any{"name": "get_weather"}}}
+	message := map[string]any{"command": "@call write {\"path\":\"x\",\"content\":\"y\"} get_weather {}\n@say It is warm.",
+		"tools": []any{map[string]any{"name": "get_weather"}}}
 	var session, cursor string
 	var asked struct {
 		Calls []struct {
@@ -45,7 +46,8 @@ func TestKilledWhileACallersToolWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func() (int, string) {
-		res, body := w.do(t, second.post(at.Path, map[string]any{"results": []any{map[string]any{"tool_use_id": asked.Calls[0].ID, "output": map[string]int{"celsius": 21}}}}))
+		res, body := w.do(t, second.post(at.Path, map[string]any{"results": []any{map[string]any{"tool_use_id": asked.Calls[0].ID,
+			"output": map[string]int{"celsius": 21}}}}))
 		return res.StatusCode, string(body)
 	}
 	if status, body := post(); status != http.StatusOK {
@@ -62,10 +64,12 @@ func TestKilledWhileACallersToolWaits(t *testing.T) {
 	for _, f := range w.table(t, session) {
 		counts[f.Event]++
 	}
-	if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM events WHERE session_id = $1 AND kind = 'tool_reply'", session).Scan(&replies); err != nil {
+	if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM events WHERE session_id = $1 AND kind = 'tool_reply'",
+		session).Scan(&replies); err != nil {
 		t.Fatal(err)
 	}
-	if counts["tool_use"] != 2 || counts["tool_required"] != 1 || replies != 1 || counts["tool_result"] != 2 || counts["done"] != 1 || counts["error"] != 0 {
+	if counts["tool_use"] != 2 || counts["tool_required"] != 1 || replies != 1 || counts["tool_result"] != 2 || counts["done"] != 1 ||
+		counts["error"] != 0 {
 		t.Errorf("the log has %v and %d replies", counts, replies)
 	}
 	if content, status := w.answer(t, session); content != "It is warm." || status != "completed" {

@@ -74,10 +74,11 @@ var invariants = map[string]string{
 		lag((data->>'epoch')::bigint, 1, 0::bigint) OVER (PARTITION BY session_id ORDER BY seq) AS before FROM events WHERE kind = 'started') e WHERE epoch <= before`,
 	"the stored answer is not the text of turn": `SELECT m.turn_id FROM messages m WHERE role = 'assistant' AND coalesce(content, '') <> coalesce(
 		(SELECT string_agg(data->>'text', '' ORDER BY seq) FROM events e WHERE e.turn_id = m.turn_id AND e.kind = 'text'), '')`,
-	"an open question of a turn that is over": `SELECT a.id FROM approvals a JOIN turns t ON t.id = a.turn_id WHERE a.status = 'pending' AND t.state IN ('completed', 'failed', 'canceled')`,
-	"decided more than once: question":        `SELECT data->>'approval_id' FROM events WHERE kind = 'decision' GROUP BY 1 HAVING count(*) > 1`,
-	"written more than once: page":            `SELECT path FROM documents WHERE path LIKE 'wiki/chaos-%' AND version <> 1`,
-	"more than one session of caller":         `SELECT caller_id FROM sessions WHERE caller_id IS NOT NULL GROUP BY 1 HAVING count(*) > 1`,
+	"an open question of a turn that is over": `SELECT a.id FROM approvals a JOIN turns t ON t.id = a.turn_id WHERE a.status = ` +
+		`'pending' AND t.state IN ('completed', 'failed', 'canceled')`,
+	"decided more than once: question": `SELECT data->>'approval_id' FROM events WHERE kind = 'decision' GROUP BY 1 HAVING count(*) > 1`,
+	"written more than once: page":     `SELECT path FROM documents WHERE path LIKE 'wiki/chaos-%' AND version <> 1`,
+	"more than one session of caller":  `SELECT caller_id FROM sessions WHERE caller_id IS NOT NULL GROUP BY 1 HAVING count(*) > 1`,
 }
 
 func (c *chaosRun) mustBeEmpty() {
@@ -116,7 +117,8 @@ var tagLine = regexp.MustCompile(`Message (\S+)`)
 // load reads the turns by tag and the rows by session.
 func (c *chaosRun) load() (map[string]*storedTurn, map[string][]storedRow) {
 	byID, byTag, rows := map[string]*storedTurn{}, map[string]*storedTurn{}, map[string][]storedRow{}
-	found, err := c.w.pool.Query(c.t.Context(), `SELECT t.id::text, t.session_id::text, coalesce(u.content, ''), t.state, coalesce(t.error, ''), coalesce(a.content, '')
+	found, err := c.w.pool.Query(c.t.Context(),
+		`SELECT t.id::text, t.session_id::text, coalesce(u.content, ''), t.state, coalesce(t.error, ''), coalesce(a.content, '')
 		FROM turns t LEFT JOIN messages u ON u.turn_id = t.id AND u.role = 'user' LEFT JOIN messages a ON a.turn_id = t.id AND a.role = 'assistant'`)
 	if err != nil {
 		c.t.Fatal(err)
@@ -135,7 +137,8 @@ func (c *chaosRun) load() (map[string]*storedTurn, map[string][]storedRow) {
 	}); err != nil {
 		c.t.Fatal(err)
 	}
-	found, err = c.w.pool.Query(c.t.Context(), `SELECT seq, session_id::text, turn_id::text, kind, CASE WHEN kind = 'done' THEN '' ELSE data::text END FROM events e ORDER BY e.seq`)
+	found, err = c.w.pool.Query(c.t.Context(), `SELECT seq, session_id::text, turn_id::text, kind, CASE WHEN kind = 'done' THEN '' ELSE `+
+		`data::text END FROM events e ORDER BY e.seq`)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -236,7 +239,8 @@ func saidBy(rows []storedRow, steps []string, whole bool) error {
 		}
 		for name, text := range map[string]string{"text": said, "reply": body.Text} {
 			if text = afterBlank(text, step); text != steps[step] {
-				return fmt.Errorf("the %s of step %d has %d bytes, the model wrote %d; they differ at byte %d", name, step+1, len(text), len(steps[step]), differ(text, steps[step]))
+				return fmt.Errorf("the %s of step %d has %d bytes, the model wrote %d; they differ at byte %d", name, step+1, len(text),
+					len(steps[step]), differ(text, steps[step]))
 			}
 		}
 		said, step = "", step+1
@@ -389,12 +393,14 @@ func (c *chaosRun) unfinished(limit time.Duration) {
 	}
 	c.mu.Unlock()
 	var states []string
-	rows, err := c.w.pool.Query(c.t.Context(), `SELECT t.id || ' ' || state || ' ' || substring(coalesce(content, '') from 'Message (\S+)') FROM turns t
+	rows, err := c.w.pool.Query(c.t.Context(),
+		`SELECT t.id || ' ' || state || ' ' || substring(coalesce(content, '') from 'Message (\S+)') FROM turns t
 		LEFT JOIN messages m ON m.turn_id = t.id AND role = 'user' WHERE state NOT IN ('completed', 'failed', 'canceled')`)
 	if err == nil {
 		states, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}
-	c.violation("%v after the last fault clients still wait for %s; turns not over: %s (%v)", limit, strings.Join(tags, " "), strings.Join(states, ", "), err)
+	c.violation("%v after the last fault clients still wait for %s; turns not over: %s (%v)", limit, strings.Join(tags, " "),
+		strings.Join(states, ", "), err)
 }
 
 // dump writes the tables that explain a violation.

@@ -85,7 +85,8 @@ func (m *chaosMachine) programs(t testing.TB) string {
 			}
 		}
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec env LD_PRELOAD=%s FAKETIME_TIMESTAMP_FILE=%s FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1 %s \"$@\"\n",
+	script := fmt.Sprintf(
+		"#!/bin/sh\nexec env LD_PRELOAD=%s FAKETIME_TIMESTAMP_FILE=%s FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1 %s \"$@\"\n",
 		libraries[0], m.clock, real)
 	err = errors.Join(os.WriteFile(filepath.Join(bin, "postgres"), []byte(script), 0o755), m.shift(0))
 	if err != nil {

@@ -123,7 +123,8 @@ func newChaosPlan(seed int64, short bool) chaosPlan {
 			f.lasts += time.Duration(rng.Int64N(int64(longest)))
 		}
 		place := faultPlace[f.kind]
-		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase, faultFailover, faultDisk, faultStop, faultClock, faultTool}, f.kind) {
+		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase, faultFailover, faultDisk, faultStop, faultClock,
+			faultTool}, f.kind) {
 			place += fmt.Sprint(f.replica)
 		}
 		if busy[place] > at {

@@ -160,7 +160,8 @@ func (p *chaosProvider) excuses(tag, code string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.messages[tag]
-	if m == nil || len(m.bad) == 0 || p.requests[tag] < providerRequests || code != string(event.ModelError) && code != string(event.ModelOverloaded) {
+	if m == nil || len(m.bad) == 0 || p.requests[tag] < providerRequests ||
+		code != string(event.ModelError) && code != string(event.ModelOverloaded) {
 		return false
 	}
 	p.excused++

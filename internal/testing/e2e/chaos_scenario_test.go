@@ -51,7 +51,8 @@ var expiry = scenario{
 // secrets lets turns request a secret and send it to the shop.
 var secrets = scenario{
 	prepare: func(c *chaosRun) {
-		c.w.parley(c.t, "secrets", "set", "SHOP_KEY", "--workspace", "w", "--host", strings.TrimPrefix(c.shop.url, "http://"), "--allow-http", "--no-value")
+		c.w.parley(c.t, "secrets", "set", "SHOP_KEY", "--workspace", "w", "--host", strings.TrimPrefix(c.shop.url, "http://"),
+			"--allow-http", "--no-value")
 		c.addTool("pay", `headers: {Authorization: "Bearer ${SHOP_KEY}"}`)
 		c.secretKey = c.w.parley(c.t, "keys", "create", "--workspace", "w", "--name", "provider", "--scope", "chat", "--scope", "secret")
 	},
@@ -67,7 +68,8 @@ var secrets = scenario{
 			c.violation("%d events contain the secret", n)
 		}
 		for i := range c.replicas {
-			if log, err := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i))); err != nil || strings.Contains(string(log), shopSecret) {
+			if log, err := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i))); err != nil || strings.Contains(string(log),
+				shopSecret) {
 				c.violation("the log of replica %d contains the secret: %v", i, err)
 			}
 		}
@@ -90,10 +92,13 @@ var callbacks = scenario{
 	},
 	settle: func(c *chaosRun) {
 		// An attempt counts as lost after a minute: move its time forward.
-		if _, err := c.w.pool.Exec(c.t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds' WHERE status = 'pending'`); err != nil {
+		if _, err := c.w.pool.Exec(c.t.Context(),
+			`UPDATE callback_deliveries SET next_at = now() - interval '10 seconds' WHERE status = 'pending'`); err != nil {
 			c.t.Fatal(err)
 		}
-		wait.For(c.t, "no report is pending", func() bool { return c.count(`SELECT count(*) FROM callback_deliveries WHERE status = 'pending'`) == 0 })
+		wait.For(c.t, "no report is pending", func() bool {
+			return c.count(`SELECT count(*) FROM callback_deliveries WHERE status = 'pending'`) == 0
+		})
 		if n := c.count(`SELECT count(*) FROM callbacks c WHERE NOT EXISTS (SELECT FROM callback_deliveries d
 			WHERE d.callback_id = c.id AND d.type <> 'turn.input_required' AND d.status = 'delivered')`); n > 0 {
 			c.violation("%d turns have reported no end", n)
@@ -148,7 +153,8 @@ var retention = scenario{
 			}
 			return !left
 		})
-		for _, sql := range []string{"DELETE FROM events WHERE session_id = ANY($1)", "DELETE FROM turns WHERE session_id = ANY($1)", "DELETE FROM sessions WHERE id = ANY($1)"} {
+		for _, sql := range []string{"DELETE FROM events WHERE session_id = ANY($1)", "DELETE FROM turns WHERE session_id = ANY($1)",
+			"DELETE FROM sessions WHERE id = ANY($1)"} {
 			dbtest.Tamper(c.t, c.w.pool, sql, []uuid.UUID{longAgo, lately})
 		}
 	},
@@ -171,11 +177,13 @@ func (c *chaosRun) makeDays(from, to int) {
 // ago.
 func (c *chaosRun) makePast(session uuid.UUID, from, to int, ended string) {
 	c.t.Helper()
-	dbtest.Tamper(c.t, c.w.pool, `INSERT INTO sessions (id, workspace_id, created_at, updated_at) SELECT $1, id, now() - interval '300 days', now() FROM workspaces WHERE slug = 'w'`, session)
+	dbtest.Tamper(c.t, c.w.pool, `INSERT INTO sessions (id, workspace_id, created_at, updated_at) SELECT $1, id, now() - interval '300 `+
+		`days', now() FROM workspaces WHERE slug = 'w'`, session)
 	ord := 0
 	for day := to; day >= from; day-- {
 		turn := uuid.Must(uuid.NewV7())
-		dbtest.Tamper(c.t, c.w.pool, `INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, created_at, finished_at)
+		dbtest.Tamper(c.t, c.w.pool,
+			`INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, created_at, finished_at)
 			SELECT $1, $2, id, 'completed', 1, 1, date_trunc('day', now(), 'UTC') - make_interval(days => $3::int, mins => 10), now() - $4::text::interval FROM workspaces WHERE slug = 'w'`,
 			turn, session, day-1, ended)
 		dbtest.Tamper(c.t, c.w.pool, `INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
@@ -201,7 +209,8 @@ func (c *chaosRun) readPast(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		if !expires && wholePast.Load() > 0 {
 			expires = true
-			dbtest.Tamper(c.t, c.w.pool, `UPDATE turns SET finished_at = now() - interval '23 hours 59 minutes 59 seconds' WHERE session_id = $1`, lately)
+			dbtest.Tamper(c.t, c.w.pool,
+				`UPDATE turns SET finished_at = now() - interval '23 hours 59 minutes 59 seconds' WHERE session_id = $1`, lately)
 		}
 		for session, rows := range want {
 			var got []frame

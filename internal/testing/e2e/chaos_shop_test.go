@@ -43,7 +43,8 @@ func (c *chaosRun) openShop() {
 func (c *chaosRun) addTool(name, more string) {
 	c.t.Helper()
 	file := filepath.Join(c.dir, name+".yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "description: Buys.\nmethod: POST\nurl: %s/%s\n%s\n", c.shop.url, name, more), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "description: Buys.\nmethod: POST\nurl: %s/%s\n%s\n", c.shop.url, name, more),
+		0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	c.w.parley(c.t, "tools", "add", name, "--http", "@"+file, "--workspace", "w")

@@ -23,7 +23,8 @@ import (
 var (
 	chaosSeed  = flag.Int64("chaos.seed", 0, "first seed of TestChaos; 0: the short set of the normal test suite")
 	chaosKeep  = flag.Bool("chaos.keep", false, "keep the logs of runs without violations too")
-	overWithin = flag.Duration("chaos.over", 30*time.Second, "time after the last fault within which every turn ends; longer on a busy machine")
+	overWithin = flag.Duration("chaos.over", 30*time.Second,
+		"time after the last fault within which every turn ends; longer on a busy machine")
 	chaosSeeds = flag.Int64("chaos.seeds", 1, "number of seeds, with -chaos.seed")
 )
 
@@ -166,7 +167,9 @@ func (c *chaosRun) execute() {
 // report prints the outcome, and keeps logs and rows of a failed run.
 func (c *chaosRun) report(took, over time.Duration) {
 	spoiled, excused := c.provider.failures()
-	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d resumed attempts, %d connections, %d bad replies of the provider with %d failed turns, %v in all, over %v after the last fault, read again in %v",
+	summary := fmt.Sprintf(
+		"seed %d: %d faults of %s, %d messages, %d resumed attempts, %d connections, %d bad replies of the provider with %d failed "+
+			"turns, %v in all, over %v after the last fault, read again in %v",
 		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), c.resumed, len(c.connections), spoiled, excused,
 		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
 	for _, p := range c.promotions {
@@ -185,7 +188,8 @@ func (c *chaosRun) report(took, over time.Duration) {
 	for _, v := range c.violations {
 		fmt.Fprintln(c.log, "VIOLATION", v)
 	}
-	c.t.Errorf("%s\n%s\nplan:\n%v\nlogs and rows: %s\nrun it again: make chaos SEED=%d", summary, strings.Join(c.violations, "\n"), c.plan, c.dir, c.plan.seed)
+	c.t.Errorf("%s\n%s\nplan:\n%v\nlogs and rows: %s\nrun it again: make chaos SEED=%d", summary, strings.Join(c.violations, "\n"), c.plan,
+		c.dir, c.plan.seed)
 }
 
 func (c *chaosRun) logf(format string, args ...any) {

@@ -20,7 +20,8 @@ func TestChatClients(t *testing.T) {
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
 	w.parley(t, "secrets", "set", "API_TOKEN", "--workspace", "w", "--host", "example.com", "--no-value")
-	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "clients", "--scope", "chat", "--scope", "sessions:read", "--scope", "secret", "--scope", "wiki:write")
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "clients", "--scope", "chat", "--scope", "sessions:read", "--scope",
+		"secret", "--scope", "wiki:write")
 	secret := w.parley(t, "callbacks", "secret", "--workspace", "w")
 	hook := freePort(t)
 	env := []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + hook + "=127.0.0.1:" + hook}

@@ -96,7 +96,9 @@ func TestClientsPageInABrowser(t *testing.T) {
 			tab.MustWait(`says => document.querySelector("pre").innerText.includes(says)`, says)
 		}
 		send(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "No answer: Failed to fetch")
-		send(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte(": ping\n")) }, "No answer: the stream broke off at its beginning")
+		send(func(rw http.ResponseWriter, _ *http.Request) {
+			_, _ = rw.Write([]byte(": ping\n"))
+		}, "No answer: the stream broke off at its beginning")
 		send(func(rw http.ResponseWriter, r *http.Request) {
 			res, err := http.Post(alone+"/chat", "application/json", r.Body)
 			if err != nil {
@@ -115,7 +117,8 @@ func TestClientsPageInABrowser(t *testing.T) {
 	})
 	t.Run("an abandoned eventsource", func(t *testing.T) {
 		tab := browser.MustPage(between).MustWaitLoad()
-		tab.MustEval(`() => { document.querySelector("input").value = "@text 400 deltas of 12 bytes at 100/s"; document.querySelector("button").click() }`)
+		tab.MustEval(
+			`() => { document.querySelector("input").value = "@text 400 deltas of 12 bytes at 100/s"; document.querySelector("button").click() }`)
 		tab.MustWait(`() => document.querySelector("pre").innerText.length > 600`)
 		s.kill()
 		wait.For(t, "the browser is told 502", func() bool { return strings.Contains(string(log.bytes()), "fetch failed") })
@@ -131,7 +134,8 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	w := newWorld(t)
 	between, _ := w.between(t, w.serve(t, nil).url)
 	do := func(user, method, path string, header ...string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, between+path, strings.NewReader(`{"command":"What is 12*7+3?","caller_id":"alice"}`))
+		req, err := http.NewRequestWithContext(t.Context(), method, between+path,
+			strings.NewReader(`{"command":"What is 12*7+3?","caller_id":"alice"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,20 +151,23 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	if open == nil || !strings.Contains(hers, "87") {
 		t.Fatalf("alice receives\n%s", hers)
 	}
-	if status, again := do("alice", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusOK || !strings.Contains(again, open[2]) {
+	if status, again := do("alice", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusOK ||
+		!strings.Contains(again, open[2]) {
 		t.Errorf("alice resumes it: %d\n%s", status, again)
 	}
 	if status, his := do("bob", http.MethodGet, "/chat/events?replay=all&last_event_id="+open[1]); status != http.StatusNotFound {
 		t.Errorf("bob attaches without a message: %d\n%s", status, his)
 	}
-	if status, his := do("bob", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusBadRequest || !strings.Contains(his, "INVALID_CURSOR") {
+	if status, his := do("bob", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusBadRequest ||
+		!strings.Contains(his, "INVALID_CURSOR") {
 		t.Errorf("bob with the id of alice: %d\n%s", status, his)
 	}
 	if status, his := do("bob", http.MethodPost, "/chat", "Idempotency-Key", "1"); status != http.StatusOK || strings.Contains(his, open[2]) {
 		t.Errorf("bob with the key of alice: %d\n%s", status, his)
 	}
 	for _, name := range []string{"Zoë", "李"} {
-		if status, theirs := do(name, http.MethodPost, "/chat", "Idempotency-Key", "1"); status != http.StatusOK || !strings.Contains(theirs, "87") || strings.Contains(theirs, open[2]) {
+		if status, theirs := do(name, http.MethodPost, "/chat", "Idempotency-Key", "1"); status != http.StatusOK ||
+			!strings.Contains(theirs, "87") || strings.Contains(theirs, open[2]) {
 			t.Errorf("%s: %d\n%s", name, status, theirs)
 		}
 	}
@@ -178,7 +185,8 @@ func (w *world) between(t *testing.T, server string) (string, *record) {
 // betweenPage runs that server with another page.
 func (w *world) betweenPage(t *testing.T, server, page string) (string, *record) {
 	t.Helper()
-	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `decodeURIComponent(req.headers["x-user"] ?? "alice")`).Replace(exampleOf(t, "eventsource", "js"))
+	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `decodeURIComponent(req.headers["x-user"] ?? "alice")`).Replace(exampleOf(t,
+		"eventsource", "js"))
 	return w.runBackend(t, server, freePort(t), map[string]string{"page.html": page, "server.mjs": code})
 }
 

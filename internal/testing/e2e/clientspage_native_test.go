@@ -45,7 +45,8 @@ func (x exampleRun) fails(t *testing.T, url, key string) {
 		t.Errorf("with a wrong key: %v\n%s%s", err, out, errs)
 	}
 	const why = "The script asked for this failure."
-	if out, errs, err := x.says(`@say Half.\n@error model_error`).run(t, url, key); err == nil || !strings.Contains(out, "Half.") || !strings.Contains(errs, why) {
+	if out, errs, err := x.says(`@say Half.\n@error model_error`).run(t, url, key); err == nil || !strings.Contains(out, "Half.") ||
+		!strings.Contains(errs, why) {
 		t.Errorf("a turn that fails: %v\n%s%s", err, out, errs)
 	}
 }
@@ -74,7 +75,8 @@ func (x exampleRun) isAsked(t *testing.T, url, key string) {
 			continue
 		}
 		asked = true
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/workspaces/demo/approvals/"+found[1]+"/decide", strings.NewReader(`{"decision":"allow"}`))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/workspaces/demo/approvals/"+found[1]+"/decide",
+			strings.NewReader(`{"decision":"allow"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +88,8 @@ func (x exampleRun) isAsked(t *testing.T, url, key string) {
 		}
 		_ = res.Body.Close()
 	}
-	if err := wait.Result(t, "the end of the client", cmd.Wait); err != nil || !asked || !strings.Contains(out.String(), "The call went through.") {
+	if err := wait.Result(t, "the end of the client", cmd.Wait); err != nil || !asked || !strings.Contains(out.String(),
+		"The call went through.") {
 		t.Errorf("asked %v, %v\n%s", asked, err, out.String())
 	}
 }
@@ -100,7 +103,8 @@ func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 	front, m := mean(t, url, x.code != patient)
 	out, errs, err := x.run(t, front, key)
 	var want string
-	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' AND content LIKE '%That makes 87.' LIMIT 1`).Scan(&want); err != nil {
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT content FROM messages WHERE role = 'assistant' AND content LIKE '%That makes 87.' LIMIT 1`).Scan(&want); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil || out != want {

@@ -39,7 +39,8 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	browser := browse(t)
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
-	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "page", "--scope", "chat", "--scope", "sessions:read", "--scope", "wiki:write")
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "page", "--scope", "chat", "--scope", "sessions:read", "--scope",
+		"wiki:write")
 	s := w.serve(t, nil)
 	var apart atomic.Bool // the page cannot reach its server
 	var loads atomic.Int64
@@ -93,7 +94,8 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send("@text 400 deltas of 12 bytes at 25/s")
 	tab.MustWait(`() => (` + answer + `)().length > 600`)
 	tab.MustElement("textarea").MustInput("count to 3") // a draft is kept
-	if kept := tab.MustEval(`() => { document.forms[0].requestSubmit(); return document.forms[0].elements.text.value }`).Str(); kept != "count to 3" {
+	kept := tab.MustEval(`() => { document.forms[0].requestSubmit(); return document.forms[0].elements.text.value }`).Str()
+	if kept != "count to 3" {
 		t.Errorf("sent while an answer streams: there is %q left", kept)
 	}
 	if !tab.MustElementR("button", "Send").MustDisabled() {
@@ -122,7 +124,8 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	tab.MustWait(`() => (` + answer + `)().includes("199..")`) // from the messages of the session
 
 	send("@text 1000 deltas of 12 bytes at 20/s")
-	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`) // else nothing to cancel
+	// else nothing to cancel
+	tab.MustWait(`() => document.querySelector(".assistant:last-of-type")?.previousElementSibling.innerText.includes("1000 deltas")`)
 	tab.MustElementR("button", "Cancel").MustClick()
 	tab.MustWait(`() => ![...document.querySelectorAll("button")].some((b) => b.innerText === "Cancel")`)
 	send(" ")
@@ -167,7 +170,8 @@ func TestClientsPageOfUseChat(t *testing.T) {
 		}
 		tab = slower.MustActivate()
 		tab.MustElementR("button", "Deny").MustClick()
-		tab.MustWait(`last => (`+answer+`)().includes(last) && document.querySelector("[role=alert]")?.innerText.includes("answered before: allowed")`, c.last)
+		tab.MustWait(`last => (`+answer+
+			`)().includes(last) && document.querySelector("[role=alert]")?.innerText.includes("answered before: allowed")`, c.last)
 	}
 }
 

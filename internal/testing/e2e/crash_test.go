@@ -205,7 +205,8 @@ func TestTwoHundredReaders(t *testing.T) {
 	w := newWorld(t)
 	servers := []*server{w.serve(t, nil), w.serve(t, nil)}
 	// Adjacent deltas may share a row; tool calls have two rows each.
-	session, _ := w.start(t, servers[0], "@text 600 deltas of 12 bytes at 300/s\n@call"+strings.Repeat(` grep {"pattern":"x"}`, 2500)+"\n@say done")
+	session, _ := w.start(t, servers[0], "@text 600 deltas of 12 bytes at 300/s\n@call"+strings.Repeat(` grep {"pattern":"x"}`,
+		2500)+"\n@say done")
 
 	seen := make([][]frame, 200)
 	var wg sync.WaitGroup
@@ -255,7 +256,8 @@ func TestTwoHundredReaders(t *testing.T) {
 			t.Logf("%d rows, read by %d readers; the listeners were cut %d times", len(want), len(seen), cuts)
 			return
 		case <-cut.C:
-			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
+			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+
+				`'parley listener' AND datname = current_database()`); err != nil {
 				t.Fatal(err)
 			}
 			cuts++
@@ -266,7 +268,8 @@ func TestTwoHundredReaders(t *testing.T) {
 // nodes counts the processes that ran a session's turn.
 func (w *world) nodes(t *testing.T, session string) (n int) {
 	t.Helper()
-	err := w.pool.QueryRow(t.Context(), `SELECT count(DISTINCT data->>'node') FROM events WHERE session_id = $1 AND kind = 'started'`, session).Scan(&n)
+	err := w.pool.QueryRow(t.Context(), `SELECT count(DISTINCT data->>'node') FROM events WHERE session_id = $1 AND kind = 'started'`,
+		session).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}

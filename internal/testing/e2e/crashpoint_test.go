@@ -58,7 +58,8 @@ var crashPoints = map[string]crashPoint{
 		{kind: faultTerminate, at: 2 * time.Second, lasts: 100 * time.Millisecond, n: 1}}},
 	"sse.after_subscribe_before_read": {},
 	"sse.between_rows":                {},
-	"reaper.before_requeue":           {faults: []scheduledFault{{kind: faultKill, replica: 1, at: 900 * time.Millisecond, lasts: 2 * time.Second}}},
+	"reaper.before_requeue": {faults: []scheduledFault{{kind: faultKill, replica: 1, at: 900 * time.Millisecond,
+		lasts: 2 * time.Second}}},
 	"retention.between_batches": {both: true, goesOn: 8 * time.Second, scenario: retention, faults: []scheduledFault{
 		{kind: faultTerm, at: 4 * time.Second, lasts: 100 * time.Millisecond},
 		{kind: faultTerm, replica: 1, at: 6 * time.Second, lasts: 100 * time.Millisecond}}},
@@ -86,7 +87,8 @@ func TestCrashPoints(t *testing.T) {
 		for nth := 1; nth <= *crashTimes && (nth == 1 || !p.once); nth++ {
 			t.Run(fmt.Sprintf("%s/%d", name, nth), func(t *testing.T) {
 				plan := chaosPlan{seed: 1, kinds: []string{name}, faults: p.faults, clients: 7, turns: 4, both: p.both, goesOn: p.goesOn,
-					crash: fmt.Sprintf("%s:%d:kill", cmp.Or(p.point, name), nth), env: append([]string{"PARLEY_TURN_LEASE=2s"}, p.env...), scenario: p.scenario}
+					crash: fmt.Sprintf("%s:%d:kill", cmp.Or(p.point, name), nth), env: append([]string{"PARLEY_TURN_LEASE=2s"}, p.env...),
+					scenario: p.scenario}
 				c := newChaosRun(t, db, plan)
 				c.mustCrash()
 				c.execute()
@@ -102,7 +104,8 @@ func TestCrashPoints(t *testing.T) {
 func (c *chaosRun) mustCrash() {
 	c.checks = append(c.checks, func() {
 		for i := range c.replicas {
-			if text, err := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i))); err == nil && strings.Contains(string(text), "crash point ") {
+			if text, err := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i))); err == nil &&
+				strings.Contains(string(text), "crash point ") {
 				return
 			}
 		}
@@ -117,7 +120,8 @@ func crashMigration(t *testing.T, db *chaosDatabase, nth int) {
 	crashed := make(chan string, 3)
 	start := func(passage int) {
 		cmd := exec.CommandContext(t.Context(), binary, "serve", "--listen", "127.0.0.1:0")
-		cmd.Env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey, fmt.Sprintf("FAULT=migrate.mid:%d:kill", passage))
+		cmd.Env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey,
+			fmt.Sprintf("FAULT=migrate.mid:%d:kill", passage))
 		go func() {
 			out, _ := cmd.CombinedOutput()
 			crashed <- string(out)

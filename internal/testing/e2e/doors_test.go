@@ -42,7 +42,8 @@ func (w *world) tell(t *testing.T, method, url, body string, header ...string) s
 func TestOneTurnThroughEveryDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "all", "--scope", "chat", "--scope", "sessions:read", "--scope", "mcp", "--scope", "a2a")
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "all", "--scope", "chat", "--scope", "sessions:read", "--scope",
+		"mcp", "--scope", "a2a")
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
 	first := w.serve(t, nil)
 	var begun struct {
@@ -51,7 +52,8 @@ func TestOneTurnThroughEveryDoor(t *testing.T) {
 		Choices []struct{ Message struct{ Content string } }
 	}
 	command, _ := json.Marshal("@say I save it.\n@call wiki_write {\"page\":\"trip\",\"content\":\"Trains first.\"}\n@say The end.")
-	text := w.tell(t, "POST", first.url+"/openai/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":`+string(command)+`}]}`, "X-Session-Id", "trip")
+	text := w.tell(t, "POST", first.url+"/openai/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":`+string(command)+
+		`}]}`, "X-Session-Id", "trip")
 	if err := json.Unmarshal([]byte(text), &begun); err != nil || !strings.Contains(begun.Choices[0].Message.Content, "Reply `allow ") {
 		t.Fatalf("%s, %v", text, err)
 	}
@@ -63,7 +65,8 @@ func TestOneTurnThroughEveryDoor(t *testing.T) {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: keyed{w.key, transport}}, MaxRetries: -1}, nil)
+		&mcp.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: keyed{w.key, transport}},
+			MaxRetries: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,19 +87,21 @@ func TestOneTurnThroughEveryDoor(t *testing.T) {
 	}
 	own := func() string { return w.tell(t, "GET", base+"/approvals", "") }
 	for door, shown := range map[string][2]string{
-		"Chat Completions": {w.tell(t, "POST", s.url+"/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":"continue"}]}`, "X-Session-Id", "trip"), "Reply `allow "},
-		"MCP":              {tool("list_pending"), `"tool":"wiki_write"`},
-		"A2A":              {task(), `"state":"TASK_STATE_INPUT_REQUIRED"`},
-		"the AI SDK":       {w.tell(t, "GET", base+"/ui/chat/trip/stream", ""), `"type":"tool-approval-request"`},
-		"AG-UI":            {run(), `"type":"interrupt"`},
-		"the HTTP API":     {own(), `"status":"pending"`},
+		"Chat Completions": {w.tell(t, "POST", s.url+"/v1/chat/completions",
+			`{"model":"w","messages":[{"role":"user","content":"continue"}]}`, "X-Session-Id", "trip"), "Reply `allow "},
+		"MCP":          {tool("list_pending"), `"tool":"wiki_write"`},
+		"A2A":          {task(), `"state":"TASK_STATE_INPUT_REQUIRED"`},
+		"the AI SDK":   {w.tell(t, "GET", base+"/ui/chat/trip/stream", ""), `"type":"tool-approval-request"`},
+		"AG-UI":        {run(), `"type":"interrupt"`},
+		"the HTTP API": {own(), `"status":"pending"`},
 	} {
 		if !strings.Contains(shown[0], shown[1]) {
 			t.Errorf("%s does not show the question: %s", door, shown[0])
 		}
 	}
 	allow := `{"message":{"messageId":"m","role":"ROLE_USER","taskId":"` + turn + `","parts":[{"data":{"decision":"allow"}}]}}`
-	if done := w.tell(t, "POST", s.url+"/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+allow+`}`, "A2A-Version", "1.0"); !strings.Contains(done, "TASK_STATE_COMPLETED") {
+	if done := w.tell(t, "POST", s.url+"/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+allow+`}`, "A2A-Version",
+		"1.0"); !strings.Contains(done, "TASK_STATE_COMPLETED") {
 		t.Errorf("%s", done)
 	}
 	for door, shown := range map[string][2]string{

@@ -31,7 +31,8 @@ func newDrain(t *testing.T, env ...string) *drain {
 	d := &drain{world: newWorld(t), resume: make(chan struct{}), read: make(chan []frame, 1)}
 	usage := &model.Usage{InputTokens: 30, OutputTokens: 4}
 	d.script = &modeltest.Script{Replies: []modeltest.Reply{
-		{Text: []string{"One ", "moment. "}, Calls: []modeltest.Call{{ID: "c1", Tool: "grep", Input: `{"pattern":"x"}`}}, Usage: usage, Hold: 2, Resume: d.resume},
+		{Text: []string{"One ", "moment. "}, Calls: []modeltest.Call{{ID: "c1", Tool: "grep", Input: `{"pattern":"x"}`}}, Usage: usage,
+			Hold: 2, Resume: d.resume},
 		{Text: []string{"Ready."}, Usage: usage},
 	}}
 	provider := modeltest.OpenAI(d.script)

@@ -36,7 +36,8 @@ func TestKilledMidUpload(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		return r
 	}
-	w.call(t, request(first, "POST", "", fmt.Sprintf(`{"filename":"a.txt","mime":"text/plain","size":%d}`, len(content))), http.StatusCreated, &ticket)
+	w.call(t, request(first, "POST", "", fmt.Sprintf(`{"filename":"a.txt","mime":"text/plain","size":%d}`, len(content))),
+		http.StatusCreated, &ticket)
 
 	body, sender := io.Pipe()
 	put, err := http.NewRequestWithContext(t.Context(), "PUT", ticket.Data.Upload.URL, body)
@@ -75,7 +76,8 @@ func TestKilledMidUpload(t *testing.T) {
 	if file.Data.Status != "pending" {
 		t.Errorf("%+v", file)
 	}
-	if res, text := w.do(t, request(second, "POST", "/download", `{"file_id":"`+ticket.Data.FileID+`"}`)); res.StatusCode != http.StatusNotFound {
+	if res, text := w.do(t, request(second, "POST", "/download",
+		`{"file_id":"`+ticket.Data.FileID+`"}`)); res.StatusCode != http.StatusNotFound {
 		t.Errorf("half a file: %d %s", res.StatusCode, text)
 	}
 	address, err := url.Parse(ticket.Data.Upload.URL)

@@ -40,8 +40,10 @@ func TestReverseProxies(t *testing.T) {
 			return exec.Command(program, "-p", dir, "-c", config, "-e", "stderr", "-g", "daemon off;")
 		},
 		func(text, address, upstream, cert, key string) string {
-			text = replace(text, "127.0.0.1:8080", upstream, "listen 443", "listen "+address, "/etc/ssl/parley.crt", cert, "/etc/ssl/parley.key", key)
-			return "pid nginx.pid;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path f;\nuwsgi_temp_path u;\nscgi_temp_path s;\n" + text + "}\n"
+			text = replace(text, "127.0.0.1:8080", upstream, "listen 443", "listen "+address, "/etc/ssl/parley.crt", cert,
+				"/etc/ssl/parley.key", key)
+			return "pid nginx.pid;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path body;\nproxy_temp_path " +
+				"proxy;\nfastcgi_temp_path f;\nuwsgi_temp_path u;\nscgi_temp_path s;\n" + text + "}\n"
 		},
 	}, {
 		"caddy", "Caddyfile",

@@ -122,7 +122,8 @@ func (w *world) run(stdin string, args ...string) (stdout, stderr string, err er
 func environ() []string {
 	env := []string{"PARLEY_E2E=1"}
 	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "PARLEY_") && !strings.HasPrefix(e, "OPENAI_") && !strings.HasPrefix(e, "ANTHROPIC_") && !strings.HasPrefix(e, "DATABASE_URL=") {
+		if !strings.HasPrefix(e, "PARLEY_") && !strings.HasPrefix(e, "OPENAI_") && !strings.HasPrefix(e, "ANTHROPIC_") &&
+			!strings.HasPrefix(e, "DATABASE_URL=") {
 			env = append(env, e)
 		}
 	}

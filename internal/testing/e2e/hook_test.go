@@ -110,7 +110,8 @@ func (h *hook) same(t *testing.T, path string, times int) report {
 func (w *world) hurry(t *testing.T, id string) {
 	t.Helper()
 	wait.For(t, "the next attempt is scheduled", func() bool {
-		tag, err := w.pool.Exec(t.Context(), `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('scheduled', 'available') AND kind = 'callback'
+		tag, err := w.pool.Exec(t.Context(),
+			`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('scheduled', 'available') AND kind = 'callback'
 			AND args->>'delivery_id' = (SELECT id::text FROM callback_deliveries WHERE callback_id = $1)`, id)
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +135,8 @@ func TestReceiversInTrouble(t *testing.T) {
 	h.once("/302", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, h.URL+"/trap", http.StatusFound) })
 	h.once("/410", status(http.StatusGone))
 	h.once("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	for path, failure := range map[string]string{"/500": "bad_status", "/302": "redirected", "/410": "gone", "/slow": "timed_out", "/down": "connection_failed"} {
+	for path, failure := range map[string]string{"/500": "bad_status", "/302": "redirected", "/410": "gone", "/slow": "timed_out",
+		"/down": "connection_failed"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			url, attempts := h.URL+path, 2
@@ -215,7 +217,8 @@ func TestReportSurvivesItsServer(t *testing.T) {
 	})
 	first.kill()
 	// A running attempt counts as lost after a minute: move its time forward.
-	if _, err := w.pool.Exec(t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds' WHERE status = 'pending'`); err != nil {
+	if _, err := w.pool.Exec(t.Context(),
+		`UPDATE callback_deliveries SET next_at = now() - interval '10 seconds' WHERE status = 'pending'`); err != nil {
 		t.Fatal(err)
 	}
 	second := w.serve(t, env)
@@ -252,7 +255,8 @@ func TestRolledBackTurnReportsNothing(t *testing.T) {
 	wait.For(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "[delivered]" })
 	r := h.same(t, "/hook", 1)
 	var tried, dones, seq int64
-	if err := w.pool.QueryRow(t.Context(), `SELECT (SELECT last_value FROM commits), count(*), max(seq) FROM events WHERE kind = 'done'`).Scan(&tried, &dones, &seq); err != nil {
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT (SELECT last_value FROM commits), count(*), max(seq) FROM events WHERE kind = 'done'`).Scan(&tried, &dones, &seq); err != nil {
 		t.Fatal(err)
 	}
 	if tried != 3 || dones != 1 || r.Data.Seq != seq || !r.Data.Success {
@@ -262,7 +266,8 @@ func TestRolledBackTurnReportsNothing(t *testing.T) {
 	session, _ := w.start(t, s, "@wait 1m")
 	res, body := w.do(t, w.messages(s, map[string]any{"command": "too early", "session_id": session, "callback": h.URL + "/refused"}))
 	var callbacks int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callbacks`).Scan(&callbacks); err != nil || res.StatusCode != http.StatusConflict || callbacks != 1 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callbacks`).Scan(&callbacks); err != nil ||
+		res.StatusCode != http.StatusConflict || callbacks != 1 {
 		t.Errorf("%s %s, and %d callbacks, %v", res.Status, body, callbacks, err)
 	}
 	if n := len(h.reports("/refused")); n > 0 {

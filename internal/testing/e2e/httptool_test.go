@@ -52,7 +52,8 @@ func (d *depot) addTools(t *testing.T, w *world) {
 	t.Cleanup(func() { d.release(); h.Close() })
 	address := strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
 	w.env = []string{"PARLEY_EGRESS_ALLOW=" + pinOf(t, address)}
-	for name, more := range map[string]string{"find": "label: read_only", "book": "later: false", "put": "idempotent: true", "later": "later: true", "accept": "later: true"} {
+	for name, more := range map[string]string{"find": "label: read_only", "book": "later: false", "put": "idempotent: true",
+		"later": "later: true", "accept": "later: true"} {
 		file := filepath.Join(t.TempDir(), name+".yaml")
 		text := fmt.Sprintf("description: %s\nmethod: POST\nurl: %s/%s\n%s\n", name, address, name, more)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

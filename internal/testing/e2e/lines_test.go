@@ -56,7 +56,8 @@ func TestLineReaders(t *testing.T) {
 		line []string
 		next func(*bufio.Reader) (map[string]string, error)
 	}{
-		"curl": {[]string{"curl", "-sSN", "-H", "Authorization: Bearer " + w.key, "-H", "Content-Type: application/json", "-d", ask, url}, rawFrame},
+		"curl": {[]string{"curl", "-sSN", "-H", "Authorization: Bearer " + w.key, "-H", "Content-Type: application/json", "-d", ask,
+			url}, rawFrame},
 		"python3": {[]string{"python3", "-c", lines, url, w.key, ask}, func(r *bufio.Reader) (frame map[string]string, err error) {
 			line, err := r.ReadBytes('\n')
 			if err != nil {
@@ -161,9 +162,12 @@ func TestLinesAreWholeAtEveryDoor(t *testing.T) {
 		"/api/v1/workspaces/w/messages": `{"command":` + say + `,"response_schema":{"type":"object"}}`,
 		"/openai/v1/chat/completions":   `{"model":"w","stream":true,"messages":[{"role":"user","content":` + say + `}]}`,
 		"/openai/v1/responses":          `{"model":"w","stream":true,"input":` + say + `}`,
-		"/api/v1/workspaces/w/ui/chat":  `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":` + say + `}]}],"response_schema":{"type":"object"}}`,
-		"/api/v1/workspaces/w/ag-ui":    `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":` + say + `}],"forwardedProps":{"response_schema":{"type":"object"}}}`,
-		"/a2a":                          `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":` + say + `}]}}}`,
+		"/api/v1/workspaces/w/ui/chat": `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":` + say +
+			`}]}],"response_schema":{"type":"object"}}`,
+		"/api/v1/workspaces/w/ag-ui": `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":` + say +
+			`}],"forwardedProps":{"response_schema":{"type":"object"}}}`,
+		"/a2a": `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"1",` +
+			`"role":"ROLE_USER","parts":[{"text":` + say + `}]}}}`,
 	} {
 		t.Run(path, func(t *testing.T) {
 			res, got := w.do(t, s.post(path, json.RawMessage(body)))

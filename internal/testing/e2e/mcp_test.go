@@ -42,12 +42,14 @@ func TestMCPCallSurvivesItsServer(t *testing.T) {
 			}
 		}}
 		cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opt).Connect(t.Context(),
-			&mcp.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: keyed{key, transport}}, MaxRetries: -1}, nil)
+			&mcp.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: keyed{key, transport}},
+				MaxRetries: -1}, nil)
 		if err != nil {
 			return nil, err
 		}
 		defer cs.Close()
-		params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say before\n@wait 1s\n@say after", "idempotency_key": "once"}}
+		params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say before\n@wait 1s\n@say after",
+			"idempotency_key": "once"}}
 		params.SetProgressToken(1)
 		return cs.CallTool(t.Context(), params)
 	}

@@ -37,8 +37,10 @@ func TestMCPPage(t *testing.T) {
 			cmd := exec.Command("node", "--input-type=module", "-e", code)
 			cmd.Dir = "../../../compat/mcp"
 			install(t, cmd.Dir)
-			cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key, "COMMAND=@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is 87.")
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed: wiki_write: ") || !strings.HasSuffix(string(out), "\nIt is 87.\n") {
+			cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key,
+				"COMMAND=@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is 87.")
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed: wiki_write: ") ||
+				!strings.HasSuffix(string(out), "\nIt is 87.\n") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		case strings.HasPrefix(code, "curl "):
@@ -47,7 +49,8 @@ func TestMCPPage(t *testing.T) {
 			if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), `"send_message"`) || !json.Valid(out) {
 				t.Errorf("%v\n%s", err, out)
 			}
-		case !strings.HasPrefix(code, "parley keys create ") && !strings.HasPrefix(code, "claude mcp add ") && !strings.HasPrefix(code, "npx @modelcontextprotocol/inspector"):
+		case !strings.HasPrefix(code, "parley keys create ") && !strings.HasPrefix(code, "claude mcp add ") && !strings.HasPrefix(code,
+			"npx @modelcontextprotocol/inspector"):
 			t.Errorf("no test runs\n%s", code)
 		}
 		ran[language]++
@@ -90,7 +93,8 @@ func configured(t *testing.T, code, key string) {
 				}
 				own := &http.Transport{}
 				t.Cleanup(own.CloseIdleConnections)
-				transport = &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: &http.Client{Transport: keyed{strings.TrimPrefix(h.Headers["Authorization"], "Bearer "), own}}, MaxRetries: -1}
+				transport = &mcp.StreamableClientTransport{Endpoint: h.URL,
+					HTTPClient: &http.Client{Transport: keyed{strings.TrimPrefix(h.Headers["Authorization"], "Bearer "), own}}, MaxRetries: -1}
 			}
 			cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
 			if err != nil {

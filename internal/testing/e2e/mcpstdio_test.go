@@ -107,19 +107,25 @@ func TestMCPOnStdioPassesEverything(t *testing.T) {
 		return got
 	}
 	got := pass(key, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ``, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
-		`{"jsonrpc":"2.0","id":"é","method":"none"}`, `{"jsonrpc":`, `[{"jsonrpc":"2.0","id":"b1","method":"ping"},{"jsonrpc":"2.0","id":"b2","method":"ping"}]`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"é"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
-	for i, want := range []string{`"id":"é"`, `"id":1,`, `"id":9007199254740993,"result":{}`, `"code":-32700`, `"id":"b1","result":{}`, `"id":"b2","result":{}`} {
+		`{"jsonrpc":"2.0","id":"é","method":"none"}`, `{"jsonrpc":`,
+		`[{"jsonrpc":"2.0","id":"b1","method":"ping"},{"jsonrpc":"2.0","id":"b2","method":"ping"}]`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"é"},`+
+			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	for i, want := range []string{`"id":"é"`, `"id":1,`, `"id":9007199254740993,"result":{}`, `"code":-32700`, `"id":"b1","result":{}`,
+		`"id":"b2","result":{}`} {
 		if len(got) != 6 || !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%d: no %s in %q", i, want, got)
 		}
 	}
 	long := strings.Repeat("x", 5<<20)
-	got = pass(key, `{"jsonrpc":"2.0","id":7,"method":"`+long+`"}`, `{"jsonrpc":"2.0","id":8,"method":"`+long[:1<<19]+`"}`, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-	if len(got) != 3 || !strings.Contains(got[0], `"id":null`) || !strings.Contains(got[0], "larger than") || !strings.Contains(got[1], `"id":8,"error":{"code":-32601`) || !strings.Contains(got[2], `"id":9,"result":{}`) {
+	got = pass(key, `{"jsonrpc":"2.0","id":7,"method":"`+long+`"}`, `{"jsonrpc":"2.0","id":8,"method":"`+long[:1<<19]+`"}`,
+		`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
+	if len(got) != 3 || !strings.Contains(got[0], `"id":null`) || !strings.Contains(got[0], "larger than") ||
+		!strings.Contains(got[1], `"id":8,"error":{"code":-32601`) || !strings.Contains(got[2], `"id":9,"result":{}`) {
 		t.Errorf("%.300q", got)
 	}
-	if got := pass("prl_nonsense", `{"jsonrpc":"2.0","id":"a","method":"ping"}`); len(got) != 1 || !strings.Contains(got[0], `"id":"a"`) || !strings.Contains(got[0], `"code":-32000`) || !strings.Contains(got[0], "API key") {
+	if got := pass("prl_nonsense", `{"jsonrpc":"2.0","id":"a","method":"ping"}`); len(got) != 1 || !strings.Contains(got[0], `"id":"a"`) ||
+		!strings.Contains(got[0], `"code":-32000`) || !strings.Contains(got[0], "API key") {
 		t.Errorf("%q", got)
 	}
 }

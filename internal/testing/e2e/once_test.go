@@ -96,7 +96,8 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 		t.Errorf("after its end: %d %s", res.StatusCode, body)
 	}
 	var deliveries int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_deliveries`).Scan(&deliveries); err != nil || deliveries != 1 || len(reports) > 0 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_deliveries`).Scan(&deliveries); err != nil || deliveries != 1 ||
+		len(reports) > 0 {
 		t.Errorf("%d reports, %d more came, %v", deliveries, len(reports), err)
 	}
 }

@@ -31,7 +31,8 @@ func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 			Upload any
 		}
 	}
-	w.call(t, s.post("/api/v1/workspaces/w/files", map[string]string{"filename": "travel.txt", "origin_url": origin.URL + "/travel.txt"}), http.StatusAccepted, &file)
+	w.call(t, s.post("/api/v1/workspaces/w/files", map[string]string{"filename": "travel.txt", "origin_url": origin.URL + "/travel.txt"}),
+		http.StatusAccepted, &file)
 	if file.Data.Status != "fetching" || file.Data.Upload != nil {
 		t.Errorf("%+v", file)
 	}
@@ -63,7 +64,8 @@ func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 	for _, url := range []string{"https://" + inside.Addr + "/x", "http://" + inside.Addr + "/x", "https://localhost:" + inside.Port + "/x"} {
 		res, body := w.do(t, s.post("/api/v1/workspaces/w/files", map[string]string{"filename": "x.txt", "origin_url": url}))
 		var refused struct{ Error struct{ Code string } }
-		if err := json.Unmarshal(body, &refused); err != nil || res.StatusCode != http.StatusBadRequest || refused.Error.Code != "INVALID_ORIGIN_URL" {
+		if err := json.Unmarshal(body, &refused); err != nil || res.StatusCode != http.StatusBadRequest ||
+			refused.Error.Code != "INVALID_ORIGIN_URL" {
 			t.Errorf("%s: %s %s", url, res.Status, body)
 		}
 	}

@@ -32,7 +32,8 @@ func TestReaderThatNeverReads(t *testing.T) {
 		}
 		defer conn.Close()
 		_ = conn.(*net.TCPConn).SetReadBuffer(4096)
-		fmt.Fprintf(conn, "GET /api/v1/workspaces/w/sessions/%s/events HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer %s\r\n\r\n", session, w.key)
+		fmt.Fprintf(conn, "GET /api/v1/workspaces/w/sessions/%s/events HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer %s\r\n\r\n",
+			session, w.key)
 		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 			t.Fatalf("attach: %q, %v", line, err)
 		}

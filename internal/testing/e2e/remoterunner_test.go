@@ -63,7 +63,8 @@ func TestLostRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := outputs(t, frames)
-	if len(got) != 4 || got[0] != "[no output]" || !strings.HasPrefix(got[1], "interrupted, outcome unknown: ") || got[2] != got[1] || got[3] != "kept\nkept\n" {
+	if len(got) != 4 || got[0] != "[no output]" || !strings.HasPrefix(got[1], "interrupted, outcome unknown: ") || got[2] != got[1] ||
+		got[3] != "kept\nkept\n" {
 		t.Errorf("%q", got)
 	}
 	for _, why := range []string{"it has ended the connection", "it gives no answer"} {

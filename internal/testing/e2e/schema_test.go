@@ -32,8 +32,10 @@ func hostile(t *testing.T, inside string) []string {
 		`{"type":"int"}`, `{"nullable":true}`, `{"enum":[]}`, `{"maximum":1e999}`, `{"multipleOf":0.01}`, `{"minLenght":5}`,
 		bomb("allOf"), bomb("anyOf"), bomb("oneOf"),
 	}
-	for _, address := range []string{"http://" + inside + "/s.json", "http://" + inside + "/s.json#/$defs/a", "//" + inside + "/s", "file://" + file, file, "ftp://" + inside + "/s"} {
-		for _, form := range []string{`{"$ref":%q}`, `{"$id":%q,"$ref":"#"}`, `{"$schema":%q}`, `{"properties":{"a":{"items":{"$ref":%q}}}}`, `{"$id":%q,"properties":{"a":{"$ref":"b"}}}`} {
+	for _, address := range []string{"http://" + inside + "/s.json", "http://" + inside + "/s.json#/$defs/a", "//" + inside + "/s",
+		"file://" + file, file, "ftp://" + inside + "/s"} {
+		for _, form := range []string{`{"$ref":%q}`, `{"$id":%q,"$ref":"#"}`, `{"$schema":%q}`,
+			`{"properties":{"a":{"items":{"$ref":%q}}}}`, `{"$id":%q,"properties":{"a":{"$ref":"b"}}}`} {
 			list = append(list, fmt.Sprintf(form, address))
 		}
 	}
@@ -65,7 +67,8 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 		wg.Go(func() {
 			for k := range schemas {
 				schema := schemas[(i+k)%len(schemas)]
-				res, body, err := w.try(w.messages(s, map[string]any{"command": "@say never", "response_schema": json.RawMessage(schema), "stream": i%2 == 0}))
+				res, body, err := w.try(w.messages(s, map[string]any{"command": "@say never", "response_schema": json.RawMessage(schema),
+					"stream": i%2 == 0}))
 				if err != nil {
 					t.Errorf("%.200s: %v", schema, err)
 					return
@@ -73,7 +76,8 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 				var got struct {
 					Error struct{ Code, Param, Message string }
 				}
-				if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != http.StatusBadRequest || got.Error.Code != "INVALID_RESPONSE_SCHEMA" {
+				if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != http.StatusBadRequest ||
+					got.Error.Code != "INVALID_RESPONSE_SCHEMA" {
 					t.Errorf("%.200s: %s %.300s", schema, res.Status, body)
 				}
 			}

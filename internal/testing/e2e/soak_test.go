@@ -70,7 +70,8 @@ func TestSoak(t *testing.T) {
 
 // sample writes a line every ten seconds until ctx ends.
 func (c *chaosRun) sample(ctx context.Context, out *csv.Writer) {
-	_ = out.Write([]string{"seconds", "rss0_mb", "rss1_mb", "threads1", "files1", "connections", "turns", "events", "events_mb", "jobs", "dead_rows", "autovacuums", "database_mb"})
+	_ = out.Write([]string{"seconds", "rss0_mb", "rss1_mb", "threads1", "files1", "connections", "turns", "events", "events_mb", "jobs",
+		"dead_rows", "autovacuums", "database_mb"})
 	began := time.Now()
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

@@ -199,7 +199,8 @@ func text(frames []frame) string {
 // answer returns the stored message of the agent.
 func (w *world) answer(t *testing.T, session string) (content, status string) {
 	t.Helper()
-	err := w.pool.QueryRow(t.Context(), `SELECT coalesce(content, ''), status FROM messages WHERE session_id = $1 AND role = 'assistant'`, session).Scan(&content, &status)
+	err := w.pool.QueryRow(t.Context(), `SELECT coalesce(content, ''), status FROM messages WHERE session_id = $1 AND role = 'assistant'`,
+		session).Scan(&content, &status)
 	if err != nil {
 		t.Fatal(err)
 	}

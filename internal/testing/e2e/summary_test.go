@@ -40,7 +40,8 @@ func TestKilledAfterASummary(t *testing.T) {
 		provider.Close()
 	})
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(prices, []byte("models:\n  - name: openai/small\n    input_usd: 0\n    output_usd: 0\n    context_window: 24000\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices,
+		[]byte("models:\n  - name: openai/small\n    input_usd: 0\n    output_usd: 0\n    context_window: 24000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t)

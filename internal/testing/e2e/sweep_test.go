@@ -57,7 +57,8 @@ func newSpied(t *testing.T) *spied {
 	s.world = newWorldOn(t, s.db.DSN())
 	s.client = &http.Client{Transport: s.answers}
 	t.Cleanup(s.answers.next.CloseIdleConnections)
-	s.key = s.parley(t, "keys", "create", "--workspace", "w", "--name", "all", "--scope", "chat", "--scope", "sessions:read", "--scope", "secret")
+	s.key = s.parley(t, "keys", "create", "--workspace", "w", "--name", "all", "--scope", "chat", "--scope", "sessions:read",
+		"--scope", "secret")
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintln(&s.told, r.Header, string(body))
@@ -126,7 +127,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	s := newSpied(t)
 	input, provided, set := canary.New(), canary.New(), canary.New()
 	dir := t.TempDir()
-	for name, instructions := range map[string]string{"report": "Write the report.", "failing": "@say I try.\n@error content_refused", "slow": "@text 200 deltas of 12 bytes at 100/s"} {
+	for name, instructions := range map[string]string{"report": "Write the report.", "failing": "@say I try.\n@error content_refused",
+		"slow": "@text 200 deltas of 12 bytes at 100/s"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	srv := s.skills(input)
 	s.refused(srv, input)
 	s.secret(srv, provided)
-	for value, what := range map[string]string{input: "input", provided: "provided", set: "set", strings.SplitAfter(vaultKey, ":")[1]: "master key", s.key[12:]: "API key"} {
+	for value, what := range map[string]string{input: "input", provided: "provided", set: "set", strings.SplitAfter(vaultKey,
+		":")[1]: "master key", s.key[12:]: "API key"} {
 		t.Logf("looking for %s", what)
 		canary.Sweep(t, value, s.sources()...)
 	}
@@ -181,12 +184,14 @@ func (s *spied) skills(value string) *server {
 		}
 		return body
 	}
-	if answer := s.send(srv, http.StatusOK, with("report", map[string]any{"caller_id": "anna"})); !strings.Contains(answer, "event: done") || strings.Contains(answer, "event: error") {
+	if answer := s.send(srv, http.StatusOK, with("report", map[string]any{"caller_id": "anna"})); !strings.Contains(answer,
+		"event: done") || strings.Contains(answer, "event: error") {
 		t.Errorf("%s", answer)
 	}
 	s.send(srv, http.StatusAccepted, with("report", map[string]any{"callback": s.hook}))
 	wait.For(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
-	if answer := s.send(srv, http.StatusOK, with("failing", map[string]any{"stream": false})); !strings.Contains(answer, `"error":"content_refused"`) {
+	if answer := s.send(srv, http.StatusOK, with("failing", map[string]any{"stream": false})); !strings.Contains(answer,
+		`"error":"content_refused"`) {
 		t.Errorf("%s", answer)
 	}
 
@@ -215,7 +220,8 @@ func (s *spied) skills(value string) *server {
 	}
 	for _, path := range []string{"sessions", "sessions/" + session + "/messages", "callbacks"} {
 		r, _ := http.NewRequest(http.MethodGet, again.url+"/api/v1/workspaces/w/"+path, nil)
-		if res, body := s.do(t, r); res.StatusCode != http.StatusOK || path != "callbacks" && !strings.Contains(string(body), "/slow (subject, count)") {
+		if res, body := s.do(t, r); res.StatusCode != http.StatusOK || path != "callbacks" && !strings.Contains(string(body),
+			"/slow (subject, count)") {
 			t.Errorf("%s: %s %s", path, res.Status, body)
 		}
 	}
@@ -231,7 +237,8 @@ func (s *spied) refused(srv *server, value string) {
 	s.t.Helper()
 	in := map[string]any{"subject": value}
 	for code, body := range map[string]any{
-		"INVALID_SKILL_INPUT":     map[string]any{"skill": "report", "input": map[string]any{"subject": []string{value}, "count": value, "team": value, "day": value}},
+		"INVALID_SKILL_INPUT": map[string]any{"skill": "report", "input": map[string]any{"subject": []string{value}, "count": value,
+			"team": value, "day": value}},
 		"UNKNOWN_SKILL":           map[string]any{"skill": "reprot", "input": in},
 		"UNKNOWN_SECRET":          map[string]any{"skill": "report", "input": in, "secret_input": []string{"NO_KEY"}},
 		"INVALID_RESPONSE_SCHEMA": map[string]any{"skill": "report", "input": in, "response_schema": map[string]any{"$ref": "#"}},
@@ -243,7 +250,8 @@ func (s *spied) refused(srv *server, value string) {
 		}
 	}
 	text, _ := json.Marshal(in)
-	for _, body := range []string{`{"skill":"report","input":` + string(text), `{"skill":"report","input":` + string(text) + `,"input":` + string(text) + `}`, string(text) + string(text)} {
+	for _, body := range []string{`{"skill":"report","input":` + string(text), `{"skill":"report","input":` + string(text) + `,"input":` +
+		string(text) + `}`, string(text) + string(text)} {
 		r := s.messages(srv, nil)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		if res, answer := s.do(s.t, r); !strings.Contains(string(answer), "INVALID_JSON") {
@@ -260,7 +268,9 @@ func (s *spied) secret(srv *server, value string) {
 		URL string `json:"secret_url"`
 	}
 	var session, cursor string
-	err := s.stream(t.Context(), s.messages(srv, map[string]any{"command": `@call request_secret {"key_name":"ASKED_KEY","reason":"to look"}` + "\n@say Done.", "secret_input": []string{"SET_KEY"}}), func(f frame) bool {
+	err := s.stream(t.Context(), s.messages(srv, map[string]any{
+		"command":      `@call request_secret {"key_name":"ASKED_KEY","reason":"to look"}` + "\n@say Done.",
+		"secret_input": []string{"SET_KEY"}}), func(f frame) bool {
 		var open struct {
 			SessionID string `json:"session_id"`
 		}
@@ -313,7 +323,8 @@ func (s *spied) secret(srv *server, value string) {
 		t.Errorf("%v, %v", rest, err)
 	}
 	var version int
-	if err := s.pool.QueryRow(t.Context(), `SELECT version FROM credentials WHERE name = 'ASKED_KEY' AND value IS NOT NULL`).Scan(&version); err != nil || version != 2 {
+	if err := s.pool.QueryRow(t.Context(), `SELECT version FROM credentials WHERE name = 'ASKED_KEY' AND value IS NOT NULL`).Scan(
+		&version); err != nil || version != 2 {
 		t.Errorf("version %d, %v", version, err)
 	}
 }

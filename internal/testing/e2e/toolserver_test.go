@@ -43,8 +43,10 @@ func TestToolServersOfTheOfficialSDKs(t *testing.T) {
 			w.parley(t, "tools", "label", name, reads, "read_only", "--workspace", "w")
 		}
 	}
-	got := w.callTools(t, s, `@call node__find {"id":"7"} python__rename {"id":"7","name":"Grace"} python__find {"id":"7"} node__picture python__picture`)
-	for i, want := range []string{`"{\"id\":\"7\",\"name\":\"Ada\"}"`, "renamed 1 times", `\"name\": \"Grace\"`, "[image, image/png: all of it is in /workspace/", "[image, image/png: all of it is in /workspace/"} {
+	got := w.callTools(t, s,
+		`@call node__find {"id":"7"} python__rename {"id":"7","name":"Grace"} python__find {"id":"7"} node__picture python__picture`)
+	for i, want := range []string{`"{\"id\":\"7\",\"name\":\"Ada\"}"`, "renamed 1 times", `\"name\": \"Grace\"`,
+		"[image, image/png: all of it is in /workspace/", "[image, image/png: all of it is in /workspace/"} {
 		if !strings.Contains(got[i], `"ok":true`) || !strings.Contains(got[i], want) {
 			t.Errorf("result %d: %s, want %s", i+1, got[i], want)
 		}
@@ -54,7 +56,8 @@ func TestToolServersOfTheOfficialSDKs(t *testing.T) {
 		if !strings.Contains(got[0], "described") {
 			t.Errorf("%s: %s", name, got)
 		}
-		if out := w.parley(t, "tools", "refresh", name, "--workspace", "w"); !strings.Contains(out, "Now another one.") || !strings.Contains(out, "- Find a customer by id.") {
+		if out := w.parley(t, "tools", "refresh", name, "--workspace", "w"); !strings.Contains(out, "Now another one.") ||
+			!strings.Contains(out, "- Find a customer by id.") {
 			t.Errorf("%s: refresh printed %s", name, out)
 		}
 		if got := w.callTools(t, s, `@call `+name+`__find {"id":"7"}`); strings.Contains(got[0], `"ok":true`) {
@@ -166,7 +169,8 @@ func TestKilledInACallOfAToolServer(t *testing.T) {
 		if name == "book" {
 			want = `"ok":false,"output":"interrupted, outcome unknown"`
 		}
-		if len(uses) != 1 || len(results) != 1 || !strings.Contains(results[0], want) || !strings.Contains(uses[0], ids[name]) || text(frames) != "Done." {
+		if len(uses) != 1 || len(results) != 1 || !strings.Contains(results[0], want) || !strings.Contains(uses[0], ids[name]) ||
+			text(frames) != "Done." {
 			t.Errorf("%s: %v %v, text %q", name, uses, results, text(frames))
 		}
 	}

@@ -17,7 +17,8 @@ func TestTypeScriptClient(t *testing.T) {
 	w := newWorld(t)
 	// Without wiki:write the guide needs an approval to write a page.
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
-	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "example", "--scope", "chat", "--scope", "sessions:read", "--scope", "secret", "--scope", "wiki:write")
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "example", "--scope", "chat", "--scope", "sessions:read", "--scope",
+		"secret", "--scope", "wiki:write")
 	w.parley(t, "secrets", "set", "EXAMPLE_TOKEN", "--workspace", "w", "--host", "example.com", "--no-value")
 	s := w.serve(t, nil)
 	cmd := exec.Command(npm, "test")

@@ -30,7 +30,8 @@ func NewAuthority(t testing.TB) *Authority {
 		t.Fatal(err)
 	}
 	a := &Authority{key: key}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "Test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "Test"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	if a.cert, err = x509.ParseCertificate(a.sign(t, template, template, key)); err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,8 @@ func conversation(t *testing.T, file, head string, rows Section) Conversation {
 			t.Fatalf("%s: %v", line, err)
 		}
 		seq := int64(len(c.Rows) + 1)
-		c.Rows = append(c.Rows, Row{event.Event{Seq: seq, Session: Session, Turn: Turn, At: time.Unix(1_760_000_000+seq, 0).UTC(), Kind: event.Kind(kind), Data: []byte(data)}, body, leaves})
+		c.Rows = append(c.Rows, Row{event.Event{Seq: seq, Session: Session, Turn: Turn, At: time.Unix(1_760_000_000+seq, 0).UTC(),
+			Kind: event.Kind(kind), Data: []byte(data)}, body, leaves})
 	}
 	return c
 }

@@ -65,7 +65,8 @@ func Embeddings(e *Embedding) *httptest.Server {
 			data = append(data, object{"object": "embedding", "index": i, "embedding": e.vector(text)})
 			tokens += len(strings.Fields(text))
 		}
-		_ = json.NewEncoder(w).Encode(object{"object": "list", "model": asked.Model, "data": data, "usage": object{"prompt_tokens": tokens, "total_tokens": tokens}})
+		_ = json.NewEncoder(w).Encode(object{"object": "list", "model": asked.Model, "data": data, "usage": object{"prompt_tokens": tokens,
+			"total_tokens": tokens}})
 	})
 	return httptest.NewServer(mux)
 }

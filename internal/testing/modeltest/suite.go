@@ -51,7 +51,8 @@ func ResponsesSuite(create func(base string, client *http.Client) model.Model) S
 		Serve: Responses, New: create, Frames: responsesFrames,
 		Garbage: "event: response.output_text.delta\ndata: {\"type\":\"response.output_te " + Key + "\n\n",
 		Failure: func(kind string) string {
-			return Named("response.failed", object{"type": "response.failed", "response": object{"status": "failed", "error": object{"code": kind, "message": "because of " + Key}}})
+			return Named("response.failed", object{"type": "response.failed", "response": object{"status": "failed",
+				"error": object{"code": kind, "message": "because of " + Key}}})
 		},
 		Asked: responsesAsked, Reasons: true,
 	}
@@ -172,7 +173,8 @@ func (s Suite) testReasoning(t *testing.T) {
 	if !s.Reasons {
 		return
 	}
-	script := &Script{Replies: []Reply{{Reasoning: []string{"hm ü", "ah"}, Text: []string{"I look."}, Calls: []Call{{"call_a", "clock", "{}"}}}, {Text: []string{"Noon."}}}}
+	script := &Script{Replies: []Reply{{Reasoning: []string{"hm ü", "ah"}, Text: []string{"I look."},
+		Calls: []Call{{"call_a", "clock", "{}"}}}, {Text: []string{"Noon."}}}}
 	m := s.startModel(t, script)
 	got, err := Read(m.Generate(t.Context(), askText("hello")))
 	if err != nil || len(got.Reasoning) != 2 || got.Text != "I look." {
@@ -180,7 +182,8 @@ func (s Suite) testReasoning(t *testing.T) {
 	}
 	req := askText("hello")
 	req.Messages = append(req.Messages,
-		model.Message{Role: model.Assistant, Text: got.Text, Calls: got.Calls, Reasoning: append(got.Reasoning, model.Reasoning{Provider: "another/model", Data: got.Reasoning[0].Data})},
+		model.Message{Role: model.Assistant, Text: got.Text, Calls: got.Calls, Reasoning: append(got.Reasoning,
+			model.Reasoning{Provider: "another/model", Data: got.Reasoning[0].Data})},
 		model.Message{Role: model.ToolRole, CallID: "call_a", Text: "noon"})
 	if _, err := Read(m.Generate(t.Context(), req)); err != nil {
 		t.Fatal(err)

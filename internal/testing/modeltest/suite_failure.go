@@ -77,11 +77,13 @@ func (s Suite) testLargeReplies(t *testing.T) {
 // regular end of the body.
 func (s Suite) testCutConnections(t *testing.T) {
 	t.Parallel()
-	whole := Reply{Text: []string{"one ", "two ", "three"}, Calls: []Call{{"call_a", "read", `{"path":"a"}`}}, Usage: &model.Usage{InputTokens: 1, OutputTokens: 1}}
+	whole := Reply{Text: []string{"one ", "two ", "three"}, Calls: []Call{{"call_a", "read", `{"path":"a"}`}},
+		Usage: &model.Usage{InputTokens: 1, OutputTokens: 1}}
 	all := s.Frames(Request{Body: []byte(`{"stream_options":{"include_usage":true}}`)}, whole)
 	const text = "one two three"
 	ended := slices.IndexFunc(all, func(f string) bool {
-		return strings.Contains(f, `"finish_reason":"tool_calls"`) || strings.Contains(f, `"message_stop"`) || strings.Contains(f, `"response.completed"`)
+		return strings.Contains(f, `"finish_reason":"tool_calls"`) || strings.Contains(f, `"message_stop"`) ||
+			strings.Contains(f, `"response.completed"`)
 	})
 	for n := range ended + 1 {
 		for _, reset := range []bool{false, true} {
@@ -99,7 +101,8 @@ func (s Suite) testCutConnections(t *testing.T) {
 		}
 	}
 	m := s.startModel(t, &Script{Replies: []Reply{{Frames: all[:ended+1]}}})
-	if got, err := Read(m.Generate(t.Context(), askText("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 || got.Stop != model.StopTools {
+	if got, err := Read(m.Generate(t.Context(), askText("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 ||
+		got.Stop != model.StopTools {
 		t.Errorf("ended after the last text: %+v, %v", got, err)
 	}
 }
@@ -178,13 +181,16 @@ func (s Suite) testStatuses(t *testing.T) {
 		{404, `404 page not found`, event.ModelError, false, "_BASE_URL"},
 		{402, ``, event.ModelError, false, "billing"},
 		{429, `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, event.ModelError, false, "billing"},
-		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, event.ModelError, false, "billing"},
+		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`,
+			event.ModelError, false, "billing"},
 		{400, `{"error":{"code":"context_length_exceeded"}}`, event.ModelError, false, "longer"},
-		{400, `{"error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`, event.ModelError, false, "longer"},
+		{400, `{"error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`, event.ModelError,
+			false, "longer"},
 		{413, ``, event.ModelError, false, "longer"},
 		{400, `{"error":{"code":"content_filter","message":"` + Key + `"}}`, event.ContentRefused, false, "refused"},
 	} {
-		script := &Script{Replies: []Reply{{Status: c.status, Body: c.body, Header: http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_42"}}}}}
+		script := &Script{Replies: []Reply{{Status: c.status, Body: c.body, Header: http.Header{"Retry-After": {"7"},
+			"X-Request-Id": {"req_42"}}}}}
 		_, err := Read(s.startModel(t, script).Generate(t.Context(), askText("hello")))
 		what := fmt.Sprintf("%d %s", c.status, c.body)
 		e := checkFailure(t, what, err, c.code, c.retryable)

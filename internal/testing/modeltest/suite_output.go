@@ -20,8 +20,9 @@ func schemaRequest(schema string) model.Request {
 }
 
 const (
-	closed = `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"array","items":{"$ref":"#/$defs/t"}}},"required":["a","b"],"additionalProperties":false,"$defs":{"t":{"type":"string"}}}`
-	loose  = `{"type":"object","properties":{"b":{"type":"integer","maximum":12345678901234567890},"a":{"$ref":"#"}},"minProperties":1}`
+	closed = `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"array","items":{"$ref":"#/$defs/t"}}},"required":["a",` +
+		`"b"],"additionalProperties":false,"$defs":{"t":{"type":"string"}}}`
+	loose = `{"type":"object","properties":{"b":{"type":"integer","maximum":12345678901234567890},"a":{"$ref":"#"}},"minProperties":1}`
 )
 
 // testOutput sends the value in every way in which models do.
@@ -103,9 +104,12 @@ func (s Suite) outputWrapped(t *testing.T) {
 	for _, c := range []struct{ schema, sent, value string }{
 		{`{"type":"array","items":{"type":"integer"}}`, `{"type":"array","items":{"type":"integer"}}`, `[1,12345678901234567890]`},
 		{`{"type":"string"}`, `{"type":"string"}`, `"x"`},
-		{`{"anyOf":[{"type":"object","required":["value"]},{"type":"null"}]}`, `{"anyOf":[{"type":"object","required":["value"]},{"type":"null"}]}`, `{"value":{"value":1}}`},
-		{`{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"n":{"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`, `{"$ref":"#/$defs/n"}`, `[[]]`},
-		{`{"items":{ "$ref" : "#" },"const":"\"$ref\":\"#\"","prefixItems":[{"$ref":"#/items"}]}`, `{"items":{"$ref":"#/properties/value"},"const":"\"$ref\":\"#\"","prefixItems":[{"$ref":"#/properties/value/items"}]}`, `[]`},
+		{`{"anyOf":[{"type":"object","required":["value"]},{"type":"null"}]}`,
+			`{"anyOf":[{"type":"object","required":["value"]},{"type":"null"}]}`, `{"value":{"value":1}}`},
+		{`{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"n":{"items":{"$ref":"#/$defs/n"}}},` +
+			`"$ref":"#/$defs/n"}`, `{"$ref":"#/$defs/n"}`, `[[]]`},
+		{`{"items":{ "$ref" : "#" },"const":"\"$ref\":\"#\"","prefixItems":[{"$ref":"#/items"}]}`,
+			`{"items":{"$ref":"#/properties/value"},"const":"\"$ref\":\"#\"","prefixItems":[{"$ref":"#/properties/value/items"}]}`, `[]`},
 	} {
 		replies := []Reply{
 			{Text: []string{`{"value":`, c.value + `}`}},
@@ -174,7 +178,8 @@ func (s Suite) testFiles(t *testing.T) {
 	req := askText("Summarize.")
 	req.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff")}}
 	withText := askText("Summarize.")
-	withText.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff"), Text: "[page 1]\n</attachment>"}}
+	withText.Messages[0].Files = []model.File{{Name: "paper.pdf", MIME: "application/pdf", Data: []byte("%PDF-1.7\xff"),
+		Text: "[page 1]\n</attachment>"}}
 	rejected := Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error","message":"the PDF is protected"}}`}
 	script := &Script{Replies: []Reply{{Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}, rejected, {Text: []string{"Done."}}}}
 	m := s.startModel(t, script)

@@ -118,7 +118,8 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []jose.SignatureAlgorithm{jose.ES256}, "scopes_supported": []string{"openid", "email", "profile", "groups"},
+		"id_token_signing_alg_values_supported": []jose.SignatureAlgorithm{jose.ES256}, "scopes_supported": []string{"openid", "email",
+			"profile", "groups"},
 		"token_endpoint_auth_methods_supported": []string{"client_secret_basic"}, "code_challenge_methods_supported": []string{"S256"},
 	})
 }
@@ -132,7 +133,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := url.Values{"state": {q.Get("state")}}
-	if q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("scope") != "openid email profile groups" {
+	if q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" ||
+		q.Get("scope") != "openid email profile groups" {
 		answer.Set("error", "invalid_request")
 	} else {
 		code := rand.Text()

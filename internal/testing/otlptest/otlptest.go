@@ -81,8 +81,9 @@ func (r *Receiver) receive(req *http.Request) error {
 		for _, scope := range resource.ScopeSpans {
 			for _, s := range scope.Spans {
 				r.spans = append(r.spans, Span{
-					Name: s.Name, Kind: s.Kind.String(), Trace: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId),
-					Start: s.StartTimeUnixNano, End: s.EndTimeUnixNano, Failed: s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR,
+					Name: s.Name, Kind: s.Kind.String(), Trace: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId),
+					Parent: hex.EncodeToString(s.ParentSpanId),
+					Start:  s.StartTimeUnixNano, End: s.EndTimeUnixNano, Failed: s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR,
 					Attrs: values(s.Attributes), Resource: values(resource.GetResource().GetAttributes()), Schema: scope.SchemaUrl,
 				})
 			}

@@ -45,7 +45,8 @@ func (w *World) Count(t testing.TB, sql string, args ...any) (n int) {
 // Deltas counts the daily partitions that are older than the permanent ones.
 func (w *World) Deltas(t testing.TB) int {
 	t.Helper()
-	return w.Count(t, `SELECT count(*) FROM events_partition_ends() WHERE delta AND ends <= date_trunc('day', now(), 'UTC') - interval '1 day'`)
+	return w.Count(t,
+		`SELECT count(*) FROM events_partition_ends() WHERE delta AND ends <= date_trunc('day', now(), 'UTC') - interval '1 day'`)
 }
 
 // Past is a session whose turns ran days ago and ended just now.
@@ -60,7 +61,8 @@ type Past struct {
 func (w *World) Past(t testing.TB, s *Replica, rows int, ago ...int) *Past {
 	t.Helper()
 	p := &Past{From: eventlog.From{Session: uuid.Must(uuid.NewV7())}}
-	w.Exec(t, `INSERT INTO sessions (id, workspace_id, created_at) VALUES ($1, $2, now() - interval '300 days')`, p.From.Session, w.Workspace.ID)
+	w.Exec(t, `INSERT INTO sessions (id, workspace_id, created_at) VALUES ($1, $2, now() - interval '300 days')`, p.From.Session,
+		w.Workspace.ID)
 	for i, n := range ago {
 		turn := uuid.Must(uuid.NewV7())
 		p.Turns = append(p.Turns, turn)
@@ -76,7 +78,8 @@ func (w *World) Past(t testing.TB, s *Replica, rows int, ago ...int) *Past {
 			FROM (SELECT min(seq) AS low, max(seq) AS high FROM events WHERE turn_id = $1) e WHERE id = $1`, turn)
 	}
 	w.Exec(t, `UPDATE sessions SET last_seq = e.seq, last_ord = e.ord, turn_id = $2
-		FROM (SELECT max(seq) AS seq, max(ord) AS ord FROM events WHERE session_id = $1) e WHERE id = $1`, p.From.Session, p.Turns[len(p.Turns)-1])
+		FROM (SELECT max(seq) AS seq, max(ord) AS ord FROM events WHERE session_id = $1) e WHERE id = $1`, p.From.Session,
+		p.Turns[len(p.Turns)-1])
 	p.Want = s.Rows(t, p.From)
 	if len(p.Want) != rows*len(ago) {
 		t.Fatalf("%d rows, want %d", len(p.Want), rows*len(ago))

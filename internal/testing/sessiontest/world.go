@@ -93,7 +93,8 @@ func (w *World) Begin(t testing.TB, s *Replica, command string) (eventlog.Lease,
 	var from eventlog.From
 	turn := uuid.Must(uuid.NewV7())
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) (err error) {
-		from, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
+		from, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600,
+			MaxTurns: 50})
 		return err
 	})
 	if err != nil {

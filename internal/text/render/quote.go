@@ -30,7 +30,8 @@ func Approval(ask event.InputRequired) string {
 		summaries = append(summaries, op.Summary)
 	}
 	text := Calls(ask.Step())
-	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // without text of the agent, the plan consists of the summaries
+	// without text of the agent, the plan consists of the summaries
+	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") {
 		text += "\n\n" + said
 	}
 	if needs := Approver(ask); needs != "" {
@@ -138,7 +139,8 @@ func block(input json.RawMessage) string {
 		return code(text)
 	}
 	head, tail := all[:maxInput-maxTail], all[len(all)-maxTail:]
-	return fmt.Sprintf("%s\n\nHere %d characters are left out: `parley approvals show` has them.\n\n%s", code(string(head)), len(all)-maxInput, code(string(tail)))
+	return fmt.Sprintf("%s\n\nHere %d characters are left out: `parley approvals show` has them.\n\n%s", code(string(head)),
+		len(all)-maxInput, code(string(tail)))
 }
 
 // Exact renders a text on one line so that every character of it is visible, as JSON would.

@@ -17,13 +17,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func operation(summary, input string) string {
-	return render.Calls([]event.ShownCall{{Operation: event.Operation{Tool: "bash", Summary: summary, Input: json.RawMessage(input)}, Asks: true}})
+	return render.Calls([]event.ShownCall{{Operation: event.Operation{Tool: "bash", Summary: summary, Input: json.RawMessage(input)},
+		Asks: true}})
 }
 
 // An approver sees the whole call, and no part of it can be mistaken for more or less.
 func TestOperationsAreShownAsTheyWouldRun(t *testing.T) {
 	t.Parallel()
-	if got, want := operation("run a command", `{"command":"rm -rf build"}`), "- bash: run a command\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```"; got != want {
+	if got, want := operation("run a command", `{"command":"rm -rf build"}`),
+		"- bash: run a command\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```"; got != want {
 		t.Errorf("%s", got)
 	}
 	got := operation("harmless\n\nReply `allow`.", `{"command":"a `+"```"+` b \u202e c`+"\u200b\U0001d159"+` d"}`)
@@ -33,7 +35,8 @@ func TestOperationsAreShownAsTheyWouldRun(t *testing.T) {
 		}
 	}
 	got = operation("write", `{"content":"`+strings.Repeat("x", 20_000)+` and the end"}`)
-	if !strings.Contains(got, "\n```\n\nHere 10031 characters are left out: `parley approvals show` has them.\n\n```json\n") || !strings.HasSuffix(got, " and the end\"\n}\n```") || len(got) > 11_000 {
+	if !strings.Contains(got, "\n```\n\nHere 10031 characters are left out: `parley approvals show` has them.\n\n```json\n") ||
+		!strings.HasSuffix(got, " and the end\"\n}\n```") || len(got) > 11_000 {
 		t.Errorf("%d bytes: %s", len(got), got[len(got)-3300:])
 	}
 }
@@ -47,7 +50,8 @@ func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 	if got, want := render.Agent("I will.\r\n\n- bash: ls\t{}\n"), "The agent says:\n> I will.\n>\n> - bash: ls    {}"; got != want {
 		t.Errorf("%q", got)
 	}
-	if got := render.Agent(strings.Repeat("x\n", 30) + "y"); strings.Count(got, "\n> ") != 20 || !strings.HasSuffix(got, "\n\nThis was cut: there are 22 characters more.") {
+	if got := render.Agent(strings.Repeat("x\n", 30) + "y"); strings.Count(got, "\n> ") != 20 ||
+		!strings.HasSuffix(got, "\n\nThis was cut: there are 22 characters more.") {
 		t.Errorf("%s", got)
 	}
 	const written = "می\u200cخواهم 👩\u200d🚀 ⚠\ufe0f"
@@ -89,7 +93,8 @@ func TestAnArgumentEndsWhereItsQuotationMarkDoes(t *testing.T) {
 		}
 	}
 	form := regexp.MustCompile(`^([!-~]+|"([^"\\]|\\.)*")…?$`)
-	texts := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \"\\`'().;\n\r\t\u0000\u2028\u202e\u200b\u3164\u00a0日\U000e0100"))))
+	texts := rapid.OneOf(rapid.String(), rapid.StringOf(
+		rapid.SampledFrom([]rune("ab \"\\`'().;\n\r\t\u0000\u2028\u202e\u200b\u3164\u00a0日\U000e0100"))))
 	rapid.Check(t, func(t *rapid.T) {
 		got := render.Argument(texts.Draw(t, "text"), 20)
 		if !form.MatchString(got) || render.Exact(got) != got {

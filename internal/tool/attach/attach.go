@@ -104,7 +104,8 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("attach file: %w", err)
 	}
-	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, describeSize(int(f.Size)))}, nil
+	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename,
+		f.MIME, describeSize(int(f.Size)))}, nil
 }
 
 // parseInput parses a call's input. wrong is a sentence for the model.

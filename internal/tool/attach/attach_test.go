@@ -50,7 +50,8 @@ func TestAFileIsAttached(t *testing.T) {
 	} {
 		call := tool.Call{ID: c.id, Workspace: ws.ID, Session: session, Turn: turn, Input: json.RawMessage(c.input)}
 		res, err := tl.Call(t.Context(), call)
-		if err != nil || !res.OK || !strings.Contains(res.Output, "Attached "+c.filename+" ("+c.mime) || strings.Contains(res.Output, "signature") {
+		if err != nil || !res.OK || !strings.Contains(res.Output, "Attached "+c.filename+" ("+c.mime) || strings.Contains(res.Output,
+			"signature") {
 			t.Errorf("%s: %+v, %v", c.input, res, err)
 		}
 	}
@@ -89,13 +90,15 @@ func TestWhatTheModelGetsWrong(t *testing.T) {
 		`{"filename":"a.txt","content":"` + strings.Repeat("x", 1<<20+1) + `"}`: "too large",
 		`{"filename":"a.txt","content":"` + strings.Repeat("x", 2<<20) + `"}`:   "too large",
 	} {
-		res, err := tl.Call(t.Context(), tool.Call{ID: "1", Workspace: ws.ID, Session: uuid.New(), Turn: uuid.New(), Input: json.RawMessage(input)})
+		res, err := tl.Call(t.Context(), tool.Call{ID: "1", Workspace: ws.ID, Session: uuid.New(), Turn: uuid.New(),
+			Input: json.RawMessage(input)})
 		if err != nil || res.OK || !strings.Contains(res.Output, want) {
 			t.Errorf("%.60s: %+v, %v", input, res, err)
 		}
 	}
 	pool.Close()
-	if res, err := tl.Call(t.Context(), tool.Call{ID: "1", Workspace: ws.ID, Input: json.RawMessage(`{"filename":"a.txt","content":"x"}`)}); err == nil {
+	if res, err := tl.Call(t.Context(), tool.Call{ID: "1", Workspace: ws.ID,
+		Input: json.RawMessage(`{"filename":"a.txt","content":"x"}`)}); err == nil {
 		t.Errorf("without a database: %+v", res)
 	}
 }

@@ -55,16 +55,19 @@ func TestToolsOfARealAPI(t *testing.T) {
 			_, _ = rw.Write([]byte(`{"error":"no such customer"}`))
 			return
 		}
-		fmt.Fprintf(rw, `%s %s %s id=%s auth=%s`, r.Method, r.URL.EscapedPath(), r.URL.RawQuery+string(body), r.Header.Get("Webhook-Id"), r.Header.Get("Authorization"))
+		fmt.Fprintf(rw, `%s %s %s id=%s auth=%s`, r.Method, r.URL.EscapedPath(), r.URL.RawQuery+string(body), r.Header.Get("Webhook-Id"),
+			r.Header.Get("Authorization"))
 	}))
 	secret.Store(w.secret)
 	whole := define("whole", "POST", "/orders", `{"body":{"type":"array"},"dry":{"type":"boolean"}}`, "body")
 	whole.HTTP.In = map[string]toolset.Place{"body": toolset.WholeBody, "dry": toolset.InQuery}
 	tools := w.tools(t, erp,
-		define("find", "GET", "/customers/{id}", `{"id":{"type":["string","integer"]},"tag":{"type":"array"},"q":{"type":["string","null"]}}`, "id"),
+		define("find", "GET", "/customers/{id}",
+			`{"id":{"type":["string","integer"]},"tag":{"type":"array"},"q":{"type":["string","null"]}}`, "id"),
 		define("rename", "PUT", "/customers/{id}", `{"id":{"type":"string"},"name":{"type":"string"}}`, "id", "name"),
 		define("delete", "DELETE", "/customers/{id}", `{"id":{"type":"string"},"force":{"type":"boolean"}}`, "id"),
-		whole, define("big", "GET", "/big", `{}`), define("image", "GET", "/image", `{}`), define("empty", "POST", "/empty", `{}`), define("none", "POST", "/none", `{}`))
+		whole, define("big", "GET", "/big", `{}`), define("image", "GET", "/image", `{}`), define("empty", "POST", "/empty", `{}`),
+		define("none", "POST", "/none", `{}`))
 	for _, c := range []struct{ tool, input, want string }{
 		{"find", `{"id":"a b","tag":["x","y&z"],"q":null}`, "GET /v1/customers/a%20b tag=x&tag=y%26z id=call_1 auth=Bearer [secret:ERP_TOKEN]"},
 		{"find", `{"id":7,"q":"{id}"}`, "GET /v1/customers/7 q=%7Bid%7D id=call_1 auth=Bearer [secret:ERP_TOKEN]"},
@@ -88,7 +91,8 @@ func TestToolsOfARealAPI(t *testing.T) {
 	if res := w.must(t, tools["big"], `{}`); len(res.Output) <= tool.MaxOutput { // the agent shortens it
 		t.Errorf("a long result: %d bytes, %.200s", len(res.Output), res.Output)
 	}
-	if res := w.must(t, tools["image"], `{}`); !strings.Contains(res.Output, "[response, image/png: all of it is in /workspace/tool-results/erp__image-1.png]") {
+	if res := w.must(t, tools["image"], `{}`); !strings.Contains(res.Output,
+		"[response, image/png: all of it is in /workspace/tool-results/erp__image-1.png]") {
 		t.Errorf("an image: %s", res.Output)
 	}
 	if list, err := w.store.List(t.Context(), w.workspace); err != nil || list[0].LastUsedAt == nil {
@@ -117,7 +121,10 @@ func TestLaterResults(t *testing.T) {
 	if !tools["order"].Spec().Later || tools["plain"].Spec().Later {
 		t.Error("the wrong tools may answer later")
 	}
-	call := tool.Call{ID: "call_1", Workspace: w.workspace, Input: []byte(`{}`), Await: func(context.Context) error { awaited.Store(true); return nil }}
+	call := tool.Call{ID: "call_1", Workspace: w.workspace, Input: []byte(`{}`), Await: func(context.Context) error {
+		awaited.Store(true)
+		return nil
+	}}
 	if _, err := tools["order"].Call(t.Context(), call); !errors.As(err, new(tool.Later)) {
 		t.Errorf("%v", err)
 	}
@@ -175,7 +182,8 @@ func TestCallsAreRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 		} else if kind == "once" {
 			want, prefix = 1, "interrupted, outcome unknown: "
 		}
-		text := map[string]string{"busy": "answers HTTP 429", "error": "answers HTTP 502", "slow": "gave no result within 1 seconds", "broken": "could not be reached"}[fails]
+		text := map[string]string{"busy": "answers HTTP 429", "error": "answers HTTP 502", "slow": "gave no result within 1 seconds",
+			"broken": "could not be reached"}[fails]
 		if res.OK || !strings.Contains(res.Output, text) || strings.HasPrefix(res.Output, "interrupted") != (prefix != "") {
 			t.Errorf("%s: %+v", d.Name, res)
 		}

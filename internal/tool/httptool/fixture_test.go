@@ -73,7 +73,8 @@ func newWorld(t *testing.T, h http.Handler) *world {
 		t.Fatal(err)
 	}
 	authority := egresstest.NewAuthority(t)
-	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"erp.example:443=" + authority.Site(t, h, "erp.example")}})
+	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"erp.example:443=" + authority.Site(t, h,
+		"erp.example")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +107,10 @@ func (w *world) run(t *testing.T) *toolenv.Run {
 
 // define returns a tool of the API.
 func define(name, method, path, properties string, required ...string) toolset.HTTPTool {
-	schema, _ := json.Marshal(map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": append([]string{}, required...)})
-	return toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: name, Schema: schema, HTTP: &toolset.Request{Method: method, Path: path}}}
+	schema, _ := json.Marshal(map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": append([]string{},
+		required...)})
+	return toolset.HTTPTool{Name: name, Definition: toolset.Definition{Description: name, Schema: schema,
+		HTTP: &toolset.Request{Method: method, Path: path}}}
 }
 
 // tools registers the API with tools, and returns them in a run, by their own names.

@@ -53,8 +53,9 @@ func TestHostileReceiversFailTheirCalls(t *testing.T) {
 	}))
 	want := map[string]string{
 		"large": unknown + "The answer of the tool is larger than 10 MiB.", "endless": unknown + "The answer of the tool is larger than 10 MiB.",
-		"trickle": unknown + "The tool erp__trickle gave no result within 1 seconds.", "redirect": "The tool erp__redirect answers HTTP 307 Temporary Redirect. Redirects are not followed.",
-		"echo": "The tool erp__echo answers HTTP 400 Bad Request.\nBearer [secret:ERP_TOKEN]", "header": "[secret:ERP_TOKEN]",
+		"trickle":  unknown + "The tool erp__trickle gave no result within 1 seconds.",
+		"redirect": "The tool erp__redirect answers HTTP 307 Temporary Redirect. Redirects are not followed.",
+		"echo":     "The tool erp__echo answers HTTP 400 Bad Request.\nBearer [secret:ERP_TOKEN]", "header": "[secret:ERP_TOKEN]",
 	}
 	for name, out := range want {
 		d := define(name, "POST", "/"+name, `{}`)
@@ -71,7 +72,8 @@ func TestHostileReceiversFailTheirCalls(t *testing.T) {
 	}
 	accepted := define("accepted", "POST", "/accepted", `{}`)
 	accepted.HTTP.Later = true
-	if _, err := w.call(t, t.Context(), w.tools(t, erp, accepted)["accepted"], "call_1", `{}`); err == nil || !strings.Contains(err.Error(), "later") {
+	if _, err := w.call(t, t.Context(), w.tools(t, erp, accepted)["accepted"], "call_1", `{}`); err == nil ||
+		!strings.Contains(err.Error(), "later") {
 		t.Errorf("%v", err)
 	}
 	list, err := w.store.List(t.Context(), w.workspace)

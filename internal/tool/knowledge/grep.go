@@ -33,10 +33,11 @@ var grepSchema = tool.SchemaOf[grepInput]()
 
 func (grep) Spec() tool.Spec {
 	return tool.Spec{
-		Name:        "grep",
-		Description: "Find the lines that match a regular expression (RE2; begin with (?i) to ignore case) in the workspace's wiki and files. Prints path:line: text.",
-		Schema:      grepSchema,
-		Idempotent:  true,
+		Name: "grep",
+		Description: "Find the lines that match a regular expression (RE2; begin with (?i) to ignore case) in the workspace's wiki and " +
+			"files. Prints path:line: text.",
+		Schema:     grepSchema,
+		Idempotent: true,
 	}
 }
 

@@ -47,7 +47,8 @@ type Knowledge interface {
 	Search(ctx context.Context, workspace uuid.UUID, query, prefix string, limit int) ([]search.Hit, error)
 	// Grep calls each with the lines that match, at most limit of them, and reports whether more
 	// lines match.
-	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error)
+	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int,
+		text string)) (more bool, err error)
 }
 
 // Folder holds the files that a session works on.

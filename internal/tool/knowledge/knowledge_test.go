@@ -81,20 +81,27 @@ func TestToolsAnswerAndSayWhatTheyRead(t *testing.T) {
 		{"wiki_read", `{"page":"wiki/onboarding.md"}`, office["wiki/onboarding.md"], ref("wiki_read", "onboarding")},
 		{"wiki_read", `{"page":"team/sales"}`, office["wiki/team/sales.md"], ref("wiki_read", "team/sales")},
 		{"read", `{"path":"policies/travel.txt"}`, "one\ntwo\nthree badge\nfour", ref("read", "policies/travel.txt")},
-		{"read", `{"path":"policies/travel.txt","offset":2,"limit":2}`, "two\nthree badge\n[lines 2 to 3 of 4]", ref("read", "policies/travel.txt")},
+		{"read", `{"path":"policies/travel.txt","offset":2,"limit":2}`, "two\nthree badge\n[lines 2 to 3 of 4]",
+			ref("read", "policies/travel.txt")},
 		{"read", `{"path":"policies/travel.txt","offset":4}`, "four\n[lines 4 to 4 of 4]", ref("read", "policies/travel.txt")},
 		{"read", `{"path":"wiki/team/sales.md"}`, "Sales meets on Mondays.", ref("read", "wiki/team/sales.md")},
 		{"read", `{"path":"empty.txt"}`, "", ref("read", "empty.txt")},
-		{"grep", `{"pattern":"badge"}`, "policies/travel.txt:3: three badge\nwiki/onboarding.md:3: Get your badge at the desk.", ref("grep", "policies/travel.txt", "wiki/onboarding.md")},
+		{"grep", `{"pattern":"badge"}`, "policies/travel.txt:3: three badge\nwiki/onboarding.md:3: Get your badge at the desk.",
+			ref("grep", "policies/travel.txt", "wiki/onboarding.md")},
 		{"grep", `{"pattern":"(?i)MONDAYS","path":"wiki/"}`, "wiki/team/sales.md:1: Sales meets on Mondays.", ref("grep", "wiki/team/sales.md")},
-		{"grep", `{"pattern":"t"}`, "policies/travel.txt:2: two\npolicies/travel.txt:3: three badge\nwiki/onboarding.md:3: Get your badge at the desk.\nwiki/team/sales.md:1: Sales meets on Mondays.",
+		{"grep", `{"pattern":"t"}`, "policies/travel.txt:2: two\npolicies/travel.txt:3: three badge\nwiki/onboarding.md:3: Get your " +
+			"badge at the desk.\nwiki/team/sales.md:1: Sales meets on Mondays.",
 			ref("grep", "policies/travel.txt", "wiki/onboarding.md", "wiki/team/sales.md")},
 		{"grep", `{"pattern":"nobody"}`, "No line matches.", nil},
-		{"search", `{"query":"Who has badges?"}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the desk.\npolicies/travel.txt:1: travel.txt | one two three badge four",
+		{"search", `{"query":"Who has badges?"}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the " +
+			"desk.\npolicies/travel.txt:1: travel.txt | one two three badge four",
 			ref("search", "wiki/onboarding.md", "policies/travel.txt")},
-		{"search", `{"query":"badge","path":"policies/"}`, "policies/travel.txt:1: travel.txt | one two three badge four", ref("search", "policies/travel.txt")},
-		{"search", `{"query":"badge -desk"}`, "policies/travel.txt:1: travel.txt | one two three badge four", ref("search", "policies/travel.txt")},
-		{"search", `{"query":"\"badge at the desk\""}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the desk.", ref("search", "wiki/onboarding.md")},
+		{"search", `{"query":"badge","path":"policies/"}`, "policies/travel.txt:1: travel.txt | one two three badge four",
+			ref("search", "policies/travel.txt")},
+		{"search", `{"query":"badge -desk"}`, "policies/travel.txt:1: travel.txt | one two three badge four",
+			ref("search", "policies/travel.txt")},
+		{"search", `{"query":"\"badge at the desk\""}`, "wiki/onboarding.md:1: Onboarding | Get your badge at the desk.",
+			ref("search", "wiki/onboarding.md")},
 		{"search", `{"query":"sales team"}`, "wiki/team/sales.md:1: sales.md | Sales meets on Mondays.", ref("search", "wiki/team/sales.md")},
 		{"search", `{"query":"zebra"}`, "Nothing was found. Try other words, or grep.", nil},
 		{"search", `{"query":"?"}`, "Nothing was found. Try other words, or grep.", nil},
@@ -153,7 +160,8 @@ func TestLongDocumentsAreCutAndSaySo(t *testing.T) {
 		{"grep", `{"pattern":"needle"}`, "…"},
 	} {
 		res := l.call(t, c.tool, c.input)
-		if !res.OK || c.tool == "read" && len(res.Output) > tool.MaxOutput || !utf8.ValidString(res.Output) || !strings.HasSuffix(res.Output, c.end) {
+		if !res.OK || c.tool == "read" && len(res.Output) > tool.MaxOutput || !utf8.ValidString(res.Output) ||
+			!strings.HasSuffix(res.Output, c.end) {
 			t.Errorf("%s %s: %d bytes, ending in %q", c.tool, c.input, len(res.Output), res.Output[max(0, len(res.Output)-80):])
 		}
 	}
@@ -185,7 +193,8 @@ func TestHostileInputIsRefused(t *testing.T) {
 	hostile := rapid.OneOf(
 		rapid.SampledFrom([]string{
 			``, `null`, `[]`, `"page"`, `7`, `{`, `{"page":null}`, `{"page":["a"]}`, `{"path":{}}`, `{"pattern":true}`, `{"path":"a\u0000b"}`,
-			`{"page":"a\u0000"}`, `{"pattern":"\u0000","path":"\u0000"}`, `{"pattern":"(((((((((("}`, `{"path":"empty.txt","offset":9223372036854775807,"limit":9223372036854775807}`,
+			`{"page":"a\u0000"}`, `{"pattern":"\u0000","path":"\u0000"}`, `{"pattern":"(((((((((("}`,
+			`{"path":"empty.txt","offset":9223372036854775807,"limit":9223372036854775807}`,
 			`{"path":"empty.txt","offset":1e400}`, `{"_malformed":"page"}`, `{"page":"\ud800"}`, `{"pattern":"(?s).*","path":"../"}`,
 			strings.Repeat("[", 9000), strings.Repeat(`{"page":`, 2000), `{"page":"` + strings.Repeat("x", 1<<20) + `"}`,
 		}),
@@ -202,7 +211,8 @@ func TestHostileInputIsRefused(t *testing.T) {
 			if !res.OK && (res.Output == "" || len(res.Output) > 4000 || len(res.References) > 0) {
 				r.Fatalf("%s %.80q = %+v", name, input, res)
 			}
-			if summary := tl.(tool.Summarizer).Summary(json.RawMessage(input)); summary == "" || utf8.RuneCountInString(summary) > 2000 || strings.ContainsAny(summary, "\n\x00") {
+			if summary := tl.(tool.Summarizer).Summary(json.RawMessage(input)); summary == "" || utf8.RuneCountInString(summary) > 2000 ||
+				strings.ContainsAny(summary, "\n\x00") {
 				r.Fatalf("summary of %s %.80q: %q", name, input, summary)
 			}
 		}

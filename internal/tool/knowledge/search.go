@@ -33,7 +33,8 @@ var findSchema = tool.SchemaOf[findInput]()
 func (find) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "search",
-		Description: "Find the passages of the workspace's wiki and files that answer a question, best first. Prints path:line: heading | text. " +
+		Description: "Find the passages of the workspace's wiki and files that answer a question, best first. Prints path:line: " +
+			"heading | text. " +
 			"Use it before grep, which finds exact text.",
 		Schema:     findSchema,
 		Idempotent: true,

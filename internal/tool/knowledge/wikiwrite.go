@@ -24,7 +24,8 @@ var wikiWriteSchema = tool.SchemaOf[wikiWriteInput](tool.AtLeast("expected_versi
 func (wikiWrite) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "wiki_write",
-		Description: `Write a page of the workspace's wiki, for all its users. To change a page, read it with wiki_read and "version":true first, ` +
+		Description: `Write a page of the workspace's wiki, for all its users. To change a page, read it with wiki_read and ` +
+			`"version":true first, ` +
 			`then write the whole page and give that version as expected_version.`,
 		Schema: wikiWriteSchema,
 		// When the same call runs again, it finds its own page and changes nothing.
@@ -67,9 +68,12 @@ func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	case version == 0:
 		return tool.Reject(fmt.Sprintf("Wiki page %q does not exist. Leave expected_version out to make it.", shortName(page))), nil
 	case in.Expected == 0:
-		return tool.Reject(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", shortName(page), version, version)), nil
+		return tool.Reject(
+			fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.",
+				shortName(page), version, version)), nil
 	}
-	return tool.Reject(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", shortName(page), version, in.Expected, version)), nil
+	return tool.Reject(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.",
+		shortName(page), version, in.Expected, version)), nil
 }
 
 // describeSize formats a number of bytes for users.

@@ -22,12 +22,15 @@ func TestPagesAreWrittenOverWhatWasRead(t *testing.T) {
 	}{
 		{"wiki_write", `{"page":"news","content":"one"}`, true, `The wiki page "news" is written; it is at version 1.`},
 		{"wiki_write", `{"page":"news","content":"one"}`, true, `at version 1.`},
-		{"wiki_write", `{"page":"news","content":"two"}`, false, `There is a wiki page "news", at version 1. To replace it, read it, then write with expected_version 1.`},
+		{"wiki_write", `{"page":"news","content":"two"}`, false,
+			`There is a wiki page "news", at version 1. To replace it, read it, then write with expected_version 1.`},
 		{"wiki_read", `{"page":"news","version":true}`, true, "[version 1]\none"},
 		{"wiki_write", `{"page":"wiki/news.md","content":"two","expected_version":1}`, true, `at version 2.`},
 		{"wiki_write", `{"page":"news","content":"two","expected_version":1}`, true, `at version 2.`}, // after a crash
-		{"wiki_write", `{"page":"news","content":"three","expected_version":1}`, false, `The wiki page "news" is at version 2, not 1. Read it again, then write with expected_version 2.`},
-		{"wiki_write", `{"page":"none","content":"x","expected_version":3}`, false, `Wiki page "none" does not exist. Leave expected_version out to make it.`},
+		{"wiki_write", `{"page":"news","content":"three","expected_version":1}`, false,
+			`The wiki page "news" is at version 2, not 1. Read it again, then write with expected_version 2.`},
+		{"wiki_write", `{"page":"none","content":"x","expected_version":3}`, false,
+			`Wiki page "none" does not exist. Leave expected_version out to make it.`},
 		{"wiki_read", `{"page":"news"}`, true, "two"},
 		{"grep", `{"pattern":"^two$"}`, true, "wiki/news.md:1: two"},
 		{"wiki_write", `{"page":"empty","content":""}`, true, `at version 1.`},
@@ -115,7 +118,8 @@ func TestAPatternCoversThePageThatIsWritten(t *testing.T) {
 		t.Error("no call was covered")
 	}
 	for _, input := range []string{`{"page":"handbook/a","content":"x"}`, `{"page":"wiki/handbook/a.md","content":"x"}`} {
-		if !pattern.Matches("wiki_write", json.RawMessage(input)) || !strings.HasPrefix(l.call(t, "wiki_write", input).Output, `The wiki page "handbook/a"`) {
+		if !pattern.Matches("wiki_write", json.RawMessage(input)) || !strings.HasPrefix(l.call(t, "wiki_write", input).Output,
+			`The wiki page "handbook/a"`) {
 			t.Errorf("%s: covered %t", input, pattern.Matches("wiki_write", json.RawMessage(input)))
 		}
 	}

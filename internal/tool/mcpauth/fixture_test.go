@@ -73,10 +73,13 @@ func newWorld(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) 
 		t.Fatal(err)
 	}
 	served := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
-	mcp.AddTool(served, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(served, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult,
+		any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "with " + r.Extra.Header.Get("Authorization")}}}, nil, nil
 	})
-	protected := w.auth.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
+	protected := w.auth.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return served
+	}, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
 	all := map[string]http.Handler{"auth.example": w.auth, "crm.example": http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if answer == nil || !answer(out, r) {
 			protected.ServeHTTP(out, r)
@@ -98,7 +101,8 @@ func newWorld(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) 
 	}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), w.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	start := func(pool *pgxpool.Pool) (*toolenv.Runner, *mcpauth.Service) {
-		runner := toolenv.New(toolenv.Config{Pool: pool, Guard: guard, Vault: vault.New(pool, keys), Files: filestore.New(pool, keys, filestore.Options{}),
+		runner := toolenv.New(toolenv.Config{Pool: pool, Guard: guard, Vault: vault.New(pool, keys), Files: filestore.New(pool, keys,
+			filestore.Options{}),
 			Folders: workdir.New(pool, workdir.Options{}), Dir: t.TempDir(), Log: log})
 		return runner, &mcpauth.Service{Store: toolset.NewStore(pool), Keys: keys, Base: "https://parley.example", Log: log,
 			Open: func(workspace uuid.UUID) mcpauth.Env { return runner.OpenProbe(workspace) }}
@@ -114,7 +118,9 @@ func newWorld(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) 
 		return new(net.Dialer).DialContext(ctx, network, at[host])
 	}, TLSClientConfig: authority.Client()}
 	t.Cleanup(transport.CloseIdleConnections)
-	w.browser = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	w.browser = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	return w
 }
 
@@ -149,7 +155,8 @@ func (w *world) add(t *testing.T, e toolset.Entry) toolset.Server {
 // link makes a link for a caller.
 func (w *world) link(t *testing.T, caller string) toolset.Link {
 	t.Helper()
-	_, code, err := w.store.CreateLink(t.Context(), toolset.NewLink{Workspace: w.workspace, Server: crm.Name, Caller: caller, Life: toolset.LinkLife})
+	_, code, err := w.store.CreateLink(t.Context(), toolset.NewLink{Workspace: w.workspace, Server: crm.Name, Caller: caller,
+		Life: toolset.LinkLife})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +229,9 @@ func (w *world) whoami(t *testing.T, caller string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	probe := mcptool.Probe{Open: func(ws uuid.UUID) mcptool.ClosingEnv { return w.runner.OpenProbe(ws) }, Grants: w.service.OfCaller}.As(caller)
+	probe := mcptool.Probe{Open: func(ws uuid.UUID) mcptool.ClosingEnv {
+		return w.runner.OpenProbe(ws)
+	}, Grants: w.service.OfCaller}.As(caller)
 	if _, _, err := probe.List(t.Context(), w.workspace, server); err != nil {
 		return "", err
 	}

@@ -65,7 +65,8 @@ func TestTokensAreObtainedAndRefreshed(t *testing.T) {
 		if !strings.HasPrefix(secret, "oauthtest-") {
 			t.Fatalf("%q", secret)
 		}
-		canary.Sweep(t, secret, canary.Bytes("results", []byte(said)), canary.Bytes("log", append(w.log.Bytes(), "log"...)), canary.Bytes("tables", dump(t, w)))
+		canary.Sweep(t, secret, canary.Bytes("results", []byte(said)), canary.Bytes("log", append(w.log.Bytes(), "log"...)),
+			canary.Bytes("tables", dump(t, w)))
 	}
 }
 
@@ -170,17 +171,23 @@ func TestMetadataReachNothingElse(t *testing.T) {
 			}
 			return false
 		}, nil, "no valid metadata"},
-		"another resource":               {metadata(`{"resource":"https://other.example/mcp","authorization_servers":["https://auth.example"]}`), nil, "no valid metadata"},
-		"a private authorization server": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://localhost:` + private.Port + `"]}`), nil, "not a public name"},
-		"an address":                     {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://127.0.0.1:` + private.Port + `"]}`), nil, "IP addresses"},
-		"no authorization server":        {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":[]}`), nil, "name no authorization server"},
-		"another issuer":                 {nil, map[string]any{"issuer": "https://evil.example"}, "its issuer must be that address"},
-		"no PKCE":                        {nil, map[string]any{"code_challenge_methods_supported": []string{"plain"}}, "does not support PKCE"},
-		"tokens without TLS":             {nil, map[string]any{"token_endpoint": "http://auth.example/token"}, "no valid metadata"},
-		"a page without TLS":             {nil, map[string]any{"authorization_endpoint": "http://auth.example/authorize"}, "no valid metadata"},
-		"a script":                       {nil, map[string]any{"authorization_endpoint": "javascript:alert(1)"}, "no valid metadata"},
-		"registration at a private host": {nil, map[string]any{"registration_endpoint": "https://localhost:" + private.Port}, "not a public name"},
-		"no registration":                {nil, map[string]any{"registration_endpoint": nil}, "Register Parley there with the redirect address https://parley.example/connect/callback"},
+		"another resource": {metadata(
+			`{"resource":"https://other.example/mcp","authorization_servers":["https://auth.example"]}`), nil, "no valid metadata"},
+		"a private authorization server": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://localhost:` +
+			private.Port + `"]}`), nil, "not a public name"},
+		"an address": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":["https://127.0.0.1:` +
+			private.Port + `"]}`), nil, "IP addresses"},
+		"no authorization server": {metadata(`{"resource":"https://crm.example/mcp","authorization_servers":[]}`), nil,
+			"name no authorization server"},
+		"another issuer":     {nil, map[string]any{"issuer": "https://evil.example"}, "its issuer must be that address"},
+		"no PKCE":            {nil, map[string]any{"code_challenge_methods_supported": []string{"plain"}}, "does not support PKCE"},
+		"tokens without TLS": {nil, map[string]any{"token_endpoint": "http://auth.example/token"}, "no valid metadata"},
+		"a page without TLS": {nil, map[string]any{"authorization_endpoint": "http://auth.example/authorize"}, "no valid metadata"},
+		"a script":           {nil, map[string]any{"authorization_endpoint": "javascript:alert(1)"}, "no valid metadata"},
+		"registration at a private host": {nil, map[string]any{"registration_endpoint": "https://localhost:" + private.Port},
+			"not a public name"},
+		"no registration": {nil, map[string]any{"registration_endpoint": nil},
+			"Register Parley there with the redirect address https://parley.example/connect/callback"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +233,8 @@ func TestClientSecretGoesToItsHostAlone(t *testing.T) {
 	})
 	w := newWorld(t, nil, map[string]http.Handler{"evil.example": evil})
 	w.auth.AddClient("parley-crm", secret)
-	if _, err := w.vault.Register(t.Context(), w.workspace, vault.Registration{Name: "CRM_CLIENT", Hosts: []string{"auth.example"}, Value: vault.NewValue([]byte(secret))}, "test"); err != nil {
+	if _, err := w.vault.Register(t.Context(), w.workspace, vault.Registration{Name: "CRM_CLIENT", Hosts: []string{"auth.example"},
+		Value: vault.NewValue([]byte(secret))}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	e := crm

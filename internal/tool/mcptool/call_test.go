@@ -58,7 +58,8 @@ func TestToolsOfARealServer(t *testing.T) {
 		server.ServeHTTP(rw, r)
 	}))
 	added := w.add(t, crm)
-	if len(added.Tools) != 4 || added.Protocol == "" || !added.Tools[1].Definition.Annotations.ReadOnly || added.Tools[1].Label != toolset.Changes {
+	if len(added.Tools) != 4 || added.Protocol == "" || !added.Tools[1].Definition.Annotations.ReadOnly ||
+		added.Tools[1].Label != toolset.Changes {
 		t.Fatalf("%+v", added)
 	}
 	run := w.run(t)
@@ -74,7 +75,8 @@ func TestToolsOfARealServer(t *testing.T) {
 		t.Errorf("invalid input: %+v", got)
 	}
 	media := call(t, t.Context(), tools["crm__media"], `{"name":"x"}`)
-	if want := "See:\n[image, image/png: all of it is in /workspace/tool-results/crm__media-1.png]\n[resource \"seven\": crm://7]\n[resource crm://8]\neight"; media.Output != want {
+	if want := "See:\n[image, image/png: all of it is in /workspace/tool-results/crm__media-1.png]\n[resource \"seven\": " +
+		"crm://7]\n[resource crm://8]\neight"; media.Output != want {
 		t.Errorf("%q", media.Output)
 	}
 	long := call(t, t.Context(), tools["crm__long"], `{"name":"x"}`)
@@ -82,7 +84,9 @@ func TestToolsOfARealServer(t *testing.T) {
 		t.Errorf("%d bytes: %.100q", len(long.Output), long.Output)
 	}
 	var calls int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM egress_requests WHERE call_id = 'toolu_1' AND 'CRM_TOKEN@1' = ANY(credentials)`).Scan(&calls); err != nil || calls < 5 {
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM egress_requests WHERE call_id = 'toolu_1' AND 'CRM_TOKEN@1' = ANY(credentials)`).Scan(&calls); err != nil ||
+		calls < 5 {
 		t.Errorf("%d requests on record, %v", calls, err)
 	}
 	run.Close() // the answers are recorded beside the calls
@@ -112,7 +116,8 @@ func TestTimeoutAndCancelReachTheServer(t *testing.T) {
 	e.Timeout = time.Second
 	w.add(t, e)
 	tools := w.tools(t, w.run(t))
-	if got := call(t, t.Context(), tools["crm__find"], `{"name":"x"}`); got.OK || got.Output != "interrupted, outcome unknown: The tool server crm gave no result within 1 seconds." {
+	if got := call(t, t.Context(), tools["crm__find"], `{"name":"x"}`); got.OK ||
+		got.Output != "interrupted, outcome unknown: The tool server crm gave no result within 1 seconds." {
 		t.Errorf("%+v", got)
 	}
 	wait.Receive(t, "the first call", begun)

@@ -70,7 +70,8 @@ func newWorld(t *testing.T, h http.Handler) *world {
 		t.Fatal(err)
 	}
 	authority := egresstest.NewAuthority(t)
-	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"crm.example:443=" + authority.Site(t, h, "crm.example")}})
+	guard, err := egress.New(egress.Config{Roots: authority.Roots(), Allow: []string{"crm.example:443=" + authority.Site(t, h,
+		"crm.example")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,5 +159,7 @@ func call(t *testing.T, ctx context.Context, x tool.Tool, input string) tool.Res
 func served(add func(*mcp.Server)) http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{Name: "crm", Version: "1"}, nil)
 	add(s)
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return s
+	}, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 }

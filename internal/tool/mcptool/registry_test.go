@@ -17,7 +17,8 @@ func TestACallerDecidesForItselfAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, http.NotFoundHandler())
 	offer := func(name, description string) toolset.Offer {
-		return toolset.Offer{OwnName: name, Definition: toolset.Definition{Description: description, Schema: json.RawMessage(`{"type": "object"}`)}}
+		return toolset.Offer{OwnName: name, Definition: toolset.Definition{Description: description,
+			Schema: json.RawMessage(`{"type": "object"}`)}}
 	}
 	e := toolset.Entry{Name: "crm", URL: "https://crm.example/mcp", Auth: toolset.Auth{OAuth: true, PerCaller: true}}
 	all := []toolset.Offer{offer("find", "Find <a>."), offer("book", "Book."), offer("rename", "Rename.")}
@@ -29,7 +30,8 @@ func TestACallerDecidesForItselfAlone(t *testing.T) {
 		t.Fatalf("%+v, %v", servers, err)
 	}
 	record := mcptool.Record{Store: w.store, Workspace: w.workspace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	usable, ok := record.Refresh(t.Context(), servers[0], "2025-11-25", []toolset.Offer{offer("find", "Find <a>."), offer("rename", "Delete.")})
+	usable, ok := record.Refresh(t.Context(), servers[0], "2025-11-25", []toolset.Offer{offer("find", "Find <a>."),
+		offer("rename", "Delete.")})
 	if !ok || !slices.Equal(usable, []string{"crm__find"}) {
 		t.Errorf("usable for the caller: %q, %t", usable, ok)
 	}

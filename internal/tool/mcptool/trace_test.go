@@ -25,7 +25,8 @@ func TestTraceGoesToTheToolServer(t *testing.T) {
 	t.Cleanup(func() { _ = tracer.Shutdown(context.Background()) })
 	w := newWorld(t, served(func(s *mcp.Server) {
 		mcp.AddTool(s, &mcp.Tool{Name: "find"}, func(_ context.Context, req *mcp.CallToolRequest, _ question) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("trace=%v", req.Params.Meta["traceparent"])}}}, nil, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("trace=%v",
+				req.Params.Meta["traceparent"])}}}, nil, nil
 		})
 	}))
 	w.add(t, crm)

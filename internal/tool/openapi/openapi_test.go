@@ -69,15 +69,20 @@ func TestOperationsBecomeTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if doc.Server() != "https://erp.example/v1" || !slices.Equal(doc.Operations(), []string{"clash", "cookie", "deep", "form", "get", "header", "pipes", "put", "tree"}) {
+	if doc.Server() != "https://erp.example/v1" || !slices.Equal(doc.Operations(), []string{"clash", "cookie", "deep", "form", "get",
+		"header", "pipes", "put", "tree"}) {
 		t.Errorf("%s %q", doc.Server(), doc.Operations())
 	}
-	const id, node = `"id":{"exclusiveMinimum":0,"type":"integer"}`, `"Node":{"properties":{"label":{"type":"string"},"nodes":{"items":{"$ref":"#/$defs/Node"},"type":"array"}},"type":"object"}`
+	const id, node = `"id":{"exclusiveMinimum":0,"type":"integer"}`,
+		`"Node":{"properties":{"label":{"type":"string"},"nodes":{"items":{"$ref":"#/$defs/Node"},"type":"array"}},"type":"object"}`
 	for name, want := range map[string]string{
-		"get":   `{"additionalProperties":false,"properties":{"fields":{"description":"Which","items":{"type":"string"},"type":"array"},` + id + `},"required":["id"],"type":"object"}`,
-		"put":   `{"$defs":{` + node + `},"additionalProperties":false,"properties":{` + id + `,"name":{"type":["string","null"]},"parent":{"$ref":"#/$defs/Node"}},"required":["id","name"],"type":"object"}`,
-		"clash": `{"additionalProperties":false,"properties":{"body":{"properties":{"id":{"type":"string"}},"type":"object"},` + id + `},"required":["body","id"],"type":"object"}`,
-		"tree":  `{"$defs":{` + node + `},"additionalProperties":false,"properties":{"body":{"$ref":"#/$defs/Node"}},"type":"object"}`,
+		"get": `{"additionalProperties":false,"properties":{"fields":{"description":"Which","items":{"type":"string"},"type":"array"},` +
+			id + `},"required":["id"],"type":"object"}`,
+		"put": `{"$defs":{` + node + `},"additionalProperties":false,"properties":{` + id +
+			`,"name":{"type":["string","null"]},"parent":{"$ref":"#/$defs/Node"}},"required":["id","name"],"type":"object"}`,
+		"clash": `{"additionalProperties":false,"properties":{"body":{"properties":{"id":{"type":"string"}},"type":"object"},` + id +
+			`},"required":["body","id"],"type":"object"}`,
+		"tree": `{"$defs":{` + node + `},"additionalProperties":false,"properties":{"body":{"$ref":"#/$defs/Node"}},"type":"object"}`,
 	} {
 		tool, err := doc.Tool(name, nil)
 		if err != nil || string(tool.Schema) != want {
@@ -85,7 +90,8 @@ func TestOperationsBecomeTools(t *testing.T) {
 		}
 	}
 	put, err := doc.Tool("put", nil)
-	if err != nil || put.HTTP.Method != "PUT" || put.HTTP.Path != "/customers/{id}" || put.HTTP.In["id"] != toolset.InPath || put.HTTP.In["name"] != toolset.InBody || put.HTTP.Later {
+	if err != nil || put.HTTP.Method != "PUT" || put.HTTP.Path != "/customers/{id}" || put.HTTP.In["id"] != toolset.InPath ||
+		put.HTTP.In["name"] != toolset.InBody || put.HTTP.Later {
 		t.Errorf("%+v, %v", put.HTTP, err)
 	}
 	if clash, _ := doc.Tool("clash", nil); clash.HTTP.In["body"] != toolset.WholeBody || clash.Description != "POST /customers/{id}" {
@@ -100,13 +106,18 @@ func TestOperationsBecomeTools(t *testing.T) {
 func TestBrokenReferencesAreNamed(t *testing.T) {
 	t.Parallel()
 	const head = "openapi: 3.0.3\ninfo: {title: x, version: '1'}\n"
-	const body = "paths: {'/x/{id}': {post: {operationId: a, requestBody: {content: {application/json: {schema: {$ref: '%s'}}}}, responses: {'200': {description: x}}}}}\n"
+	const body = "paths: {'/x/{id}': {post: {operationId: a, requestBody: {content: {application/json: {schema: {$ref: '%s'}}}}, " +
+		"responses: {'200': {description: x}}}}}\n"
 	const at = " at /paths/~1x~1{id}/post/requestBody/content/application~1json/schema "
 	for text, want := range map[string]string{
-		strings.ReplaceAll(body, "%s", "#/components/schemas/Costumer") + "components: {schemas: {Customer: {type: object}}}": `The $ref "#/components/schemas/Costumer"` + at + `is broken: the document has no "Costumer" there.`,
-		strings.ReplaceAll(body, "%s", "#/components/schemas/Customer"):                                                       `The $ref "#/components/schemas/Customer"` + at + `is broken: the document has no "components" there.`,
-		strings.ReplaceAll(body, "%s", "common.yaml#/Customer"):                                                               `The $ref "common.yaml#/Customer"` + at + `leads to another document`,
-		"components: {schemas: {A: {type: array, items: {$ref: '#/components/schemas/B~1C'}}}}\npaths: {}":                    `The $ref "#/components/schemas/B~1C" at /components/schemas/A/items is broken: the document has no "B/C" there.`,
+		strings.ReplaceAll(body, "%s", "#/components/schemas/Costumer") +
+			"components: {schemas: {Customer: {type: object}}}": `The $ref "#/components/schemas/Costumer"` + at +
+			`is broken: the document has no "Costumer" there.`,
+		strings.ReplaceAll(body, "%s",
+			"#/components/schemas/Customer"): `The $ref "#/components/schemas/Customer"` + at + `is broken: the document has no "components" there.`,
+		strings.ReplaceAll(body, "%s",
+			"common.yaml#/Customer"): `The $ref "common.yaml#/Customer"` + at + `leads to another document`,
+		"components: {schemas: {A: {type: array, items: {$ref: '#/components/schemas/B~1C'}}}}\npaths: {}": `The $ref "#/components/schemas/B~1C" at /components/schemas/A/items is broken: the document has no "B/C" there.`,
 	} {
 		if _, err := openapi.Parse([]byte(head + text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -121,7 +132,8 @@ func TestOperationsAreRefusedWithAReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"form": "not described as JSON", "deep": "is an object", "header": `header "X-Tenant"`, "cookie": `cookie "sid"`, "pipes": "style", "none": "no operation"} {
+	for name, want := range map[string]string{"form": "not described as JSON", "deep": "is an object", "header": `header "X-Tenant"`,
+		"cookie": `cookie "sid"`, "pipes": "style", "none": "no operation"} {
 		if _, err := doc.Tool(name, nil); !errors.As(err, new(openapi.Refusal)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -129,11 +141,15 @@ func TestOperationsAreRefusedWithAReason(t *testing.T) {
 	const head = "openapi: 3.0.3\ninfo: {title: x, version: '1'}\n"
 	for name, text := range map[string]string{
 		"empty": "", "not YAML": "{", "swagger": "swagger: '2.0'\ninfo: {title: x, version: '1'}\npaths: {}", "a list": "[]",
-		"a file":    head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: '/etc/passwd'}], responses: {'200': {description: x}}}}}",
-		"a host":    head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: 'http://127.0.0.1/x.yaml'}], responses: {'200': {description: x}}}}}",
-		"a dangler": head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: '#/components/parameters/x'}], responses: {'200': {description: x}}}}}",
-		"aliases":   head + "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nx-g: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\npaths: {}",
-		"large":     strings.Repeat("#", openapi.MaxDocument+1),
+		"a file": head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: '/etc/passwd'}], responses: {'200': {description: x}}}}}",
+		"a host": head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: 'http://127.0.0.1/x.yaml'}], responses: {'200': " +
+			"{description: x}}}}}",
+		"a dangler": head + "paths: {/x: {get: {operationId: a, parameters: [{$ref: '#/components/parameters/x'}], responses: {'200': " +
+			"{description: x}}}}}",
+		"aliases": head + "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d " +
+			"[*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nx-g: " +
+			"[*f,*f,*f,*f,*f,*f,*f,*f,*f]\npaths: {}",
+		"large": strings.Repeat("#", openapi.MaxDocument+1),
 	} {
 		if _, err := openapi.Parse([]byte(text)); !errors.As(err, new(openapi.Refusal)) {
 			t.Errorf("%s: %v", name, err)

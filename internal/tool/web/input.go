@@ -71,7 +71,10 @@ func parseInput(raw json.RawMessage) (in input, wrong string) {
 	}
 	for name, value := range in.Headers {
 		if !headerName.MatchString(name) || strings.ContainsFunc(value, unicode.IsControl) {
-			return in, fmt.Sprintf("The header %s is not one that can be sent: its name has only letters, digits and -, and its value is one line.", render.Argument(name, maxShown))
+			return in,
+				fmt.Sprintf(
+					"The header %s is not one that can be sent: its name has only letters, digits and -, and its value "+
+						"is one line.", render.Argument(name, maxShown))
 		}
 		if strings.EqualFold(name, "Host") {
 			return in, "The header Host follows from the address; leave it out."

@@ -49,7 +49,8 @@ type request struct{ web Web }
 func (request) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "http_request",
-		Description: "Make one HTTP request to a host that the workspace allows, and read the answer. Redirects are not followed: the answer says where they lead. " +
+		Description: "Make one HTTP request to a host that the workspace allows, and read the answer. Redirects are not followed: the " +
+			"answer says where they lead. " +
 			"Where a credential of this run belongs, write ${NAME}: its value is put in on the way, for its own hosts only, and you never see it.",
 		Schema: inputSchema,
 	}
@@ -152,7 +153,8 @@ func describe(res *http.Response) (string, error) {
 	case !textual(res.Header.Get("Content-Type"), body.text):
 		fmt.Fprintf(&b, "\n[the body is no text; it is not shown]")
 	case body.cut:
-		fmt.Fprintf(&b, "\n%s\n[cut here: the answer is longer than %d bytes; fetch it with curl in bash to work on all of it]", body.text, maxAnswer)
+		fmt.Fprintf(&b, "\n%s\n[cut here: the answer is longer than %d bytes; fetch it with curl in bash to work on all of it]",
+			body.text, maxAnswer)
 	default:
 		fmt.Fprintf(&b, "\n%s", body.text)
 	}

@@ -94,7 +94,8 @@ func TestTheCutDoesNotDependOnMarks(t *testing.T) {
 			out, err := web.Describe(res)
 			_, body, _ := strings.Cut(out, "\n\n")
 			want := min(after, 1<<20-length)
-			if err != nil || !strings.HasPrefix(body, "[secret:PIN]x") || strings.Count(body, "x") != want || strings.Contains(out, "[cut here") != (want < after) {
+			if err != nil || !strings.HasPrefix(body, "[secret:PIN]x") || strings.Count(body, "x") != want ||
+				strings.Contains(out, "[cut here") != (want < after) {
 				t.Errorf("%d and %d bytes: %v, %d bytes, want %d", length, after, err, strings.Count(body, "x"), want)
 			}
 		}

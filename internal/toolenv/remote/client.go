@@ -73,7 +73,8 @@ func CheckAddress(address string, plain bool) string {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
 		return "it takes https://host:port, http://host:port or unix:///path"
 	case u.Scheme == "http" && !plain && !loopback.IsHost(u.Hostname()):
-		return "the token and the files of sessions would cross the network without encryption. Use https://, or set PARLEY_RUNNER_PLAIN=true if the network encrypts"
+		return "the token and the files of sessions would cross the network without encryption. Use https://, or set " +
+			"PARLEY_RUNNER_PLAIN=true if the network encrypts"
 	}
 	return ""
 }
@@ -195,7 +196,8 @@ func (c *Client) explainRefusal(res *http.Response) error {
 	case res.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("the runner at %s does not accept the token. PARLEY_RUNNER_TOKEN must be the same on both sides", c.cfg.Address)
 	case res.StatusCode == http.StatusUpgradeRequired:
-		return fmt.Errorf("the runner at %s is parley %.40q and uses protocol %d of runners, this server is %s and uses %d. Run the same release on both sides",
+		return fmt.Errorf(
+			"the runner at %s is parley %.40q and uses protocol %d of runners, this server is %s and uses %d. Run the same release on both sides",
 			c.cfg.Address, version, protocolOf(res.Header.Get("Upgrade")), c.cfg.Version, Protocol)
 	case res.StatusCode == http.StatusServiceUnavailable:
 		return fmt.Errorf("%w at %s: it is stopping", errUnreachable, c.cfg.Address)

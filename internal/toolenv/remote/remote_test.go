@@ -189,7 +189,8 @@ func TestHostileRunner(t *testing.T) {
 			done := make(chan error, 1)
 			var out bytes.Buffer
 			go func() {
-				_, err := client.Run(t.Context(), uuid.New(), sandbox.Command{Argv: []string{"x"}, Folder: dir, Output: &out, Limits: sandbox.Limits{Output: 100}})
+				_, err := client.Run(t.Context(), uuid.New(), sandbox.Command{Argv: []string{"x"}, Folder: dir, Output: &out,
+					Limits: sandbox.Limits{Output: 100}})
 				done <- err
 			}()
 			if err := wait.Receive(t, "the end", done); !errors.Is(err, ErrLost) || out.Len() > 100 {
@@ -224,12 +225,14 @@ func TestUnconfirmedCancel(t *testing.T) {
 // TestAddresses checks which addresses a server accepts.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	for address, plain := range map[string]bool{"https://runner:8090": false, "unix:///run/s": false, "http://127.0.0.1:8090": false, "http://[::1]:1/": false, "http://runner:8090": true} {
+	for address, plain := range map[string]bool{"https://runner:8090": false, "unix:///run/s": false, "http://127.0.0.1:8090": false,
+		"http://[::1]:1/": false, "http://runner:8090": true} {
 		if why := CheckAddress(address, plain); why != "" {
 			t.Errorf("%s: %s", address, why)
 		}
 	}
-	for _, address := range []string{"", "runner:8090", "http://runner:8090", "unix://s", "unix://host/s", "ftp://x", "https://", "https://x/path", "https://me@x", "https://x?y", "http://127.0.0.1.example.com"} {
+	for _, address := range []string{"", "runner:8090", "http://runner:8090", "unix://s", "unix://host/s", "ftp://x", "https://",
+		"https://x/path", "https://me@x", "https://x?y", "http://127.0.0.1.example.com"} {
 		if why := CheckAddress(address, false); why == "" {
 			t.Errorf("%q is accepted", address)
 		}

@@ -83,7 +83,8 @@ func (r *Runner) admit(w http.ResponseWriter, req *http.Request) bool {
 		return false
 	}
 	if n := protocolOf(req.Header.Get("Upgrade")); n != Protocol {
-		r.log.WarnContext(req.Context(), "request rejected: another protocol", "protocol", n, "own", Protocol, "version", req.Header.Get(versionHeader))
+		r.log.WarnContext(req.Context(), "request rejected: another protocol", "protocol", n, "own", Protocol, "version",
+			req.Header.Get(versionHeader))
 		w.Header().Set("Upgrade", upgradeName+strconv.Itoa(Protocol))
 		http.Error(w, "The server and the runner are of different releases.", http.StatusUpgradeRequired)
 		return false

@@ -157,7 +157,8 @@ func (w *work) runOrder(ctx context.Context, folder, sent received) (sandbox.Res
 			w.cancel(errCanceled)
 		}
 	})
-	c := sandbox.Command{Argv: o.Argv, Env: o.Env, CA: o.CA, Folder: folder.dir, Attachments: sent.dir, Output: pieces{w.frames, outputFrame}, Limits: o.Limits}
+	c := sandbox.Command{Argv: o.Argv, Env: o.Env, CA: o.CA, Folder: folder.dir, Attachments: sent.dir,
+		Output: pieces{w.frames, outputFrame}, Limits: o.Limits}
 	(&forwarder{w.mux, make(chan struct{}, maxForwarded)}).serveCommand(o, &c)
 	res, err := w.r.cfg.Sandbox.Run(ctx, c)
 	if ctx.Err() != nil {

@@ -18,7 +18,8 @@ const (
 
 // small are files that every command needs.
 var small = []struct{ path, text string }{
-	{"/etc/passwd", "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/workspace:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
+	{"/etc/passwd",
+		"root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/workspace:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
 	{"/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
 	{"/etc/hosts", "127.0.0.1 localhost sandbox\n"},
 	{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},

@@ -10,8 +10,9 @@ import (
 func TestOwnCgroup(t *testing.T) {
 	t.Parallel()
 	const (
-		unified   = "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
-		hybrid    = "31 24 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n40 24 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+		unified = "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+		hybrid  = "31 24 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n40 24 0:30 / /sys/fs/cgroup/unified rw - cgroup2 " +
+			"cgroup2 rw\n"
 		container = "900 880 0:22 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
 	)
 	for name, c := range map[string]struct{ self, mounts, want string }{

@@ -66,7 +66,8 @@ func TestProgramsWithoutAProxyAreServed(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{Transparent: true})
 	var ended atomic.Int32
-	r, out := run(t, s, sandbox.Command{Argv: bash(dials + "cat /proc/1/status /proc/self/status | grep '^Cap[^B]' | sort -u"), Direct: spoken(&ended)})
+	r, out := run(t, s, sandbox.Command{Argv: bash(dials + "cat /proc/1/status /proc/self/status | grep '^Cap[^B]' | sort -u"),
+		Direct: spoken(&ended)})
 	want := "plain 127.0.0.1:80\ntls 127.1.2.3:443\nplain 127.255.1.1:80\nConnection refused\nConnection refused\ndns who\nnobody\n" +
 		"CapAmb:\t0000000000000000\nCapEff:\t0000000000000000\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n"
 	if r.Exit != 0 || strings.ReplaceAll(out, "bash: ", "") != want {
@@ -84,7 +85,8 @@ func TestNobodyIsServedWithoutAWord(t *testing.T) {
 	s := open(t, sandbox.Config{})
 	var ended atomic.Int32
 	_, out := run(t, s, sandbox.Command{Argv: bash(dials), Direct: spoken(&ended)})
-	if strings.Contains(out, "tls") || strings.Contains(out, "plain") || strings.Contains(out, "dns") || !strings.Contains(out, "refused") || ended.Load() != 0 {
+	if strings.Contains(out, "tls") || strings.Contains(out, "plain") || strings.Contains(out, "dns") ||
+		!strings.Contains(out, "refused") || ended.Load() != 0 {
 		t.Errorf("%s", out)
 	}
 }
@@ -99,7 +101,8 @@ func TestPortsOfTheHostAreNotOpened(t *testing.T) {
 	}
 	dir := passable(t)
 	forgets := program(t, filepath.Join(dir, "bwrap"), `test $1 = --version && exec echo bubblewrap 0.8.0
-exec /bin/bash -c 'f=$(mktemp) && sed -z /^--unshare-net$/d /proc/self/fd/$2 >$f && eval "exec $2<$f" && rm $f && exec `+real+` "$@"' bash "$@"`)
+exec /bin/bash -c 'f=$(mktemp) && sed -z /^--unshare-net$/d /proc/self/fd/$2 >$f && eval "exec $2<$f" && rm $f && exec `+real+
+		` "$@"' bash "$@"`)
 	s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: forgets, Users: commandUsers, Dir: dir, Transparent: true})
 	if err == nil {
 		s.Close()

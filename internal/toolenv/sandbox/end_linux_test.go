@@ -84,8 +84,9 @@ func TestNothingOutlivesRun(t *testing.T) {
 		"normal end": {stubborn, sandbox.Limits{}, false, sandbox.Result{}},
 		"failure":    {stubborn + "exit 3", sandbox.Limits{}, false, sandbox.Result{Exit: 3}},
 		"own death":  {stubborn + "kill -9 $$", sandbox.Limits{}, false, sandbox.Result{Exit: 137}},
-		"timeout":    {stubborn + "sleep 1000", sandbox.Limits{Time: 10 * time.Second}, false, sandbox.Result{Exit: 137, Killed: "killed after 10 s"}},
-		"cancel":     {stubborn + "sleep 1000", sandbox.Limits{}, true, sandbox.Result{}},
+		"timeout": {stubborn + "sleep 1000", sandbox.Limits{Time: 10 * time.Second}, false,
+			sandbox.Result{Exit: 137, Killed: "killed after 10 s"}},
+		"cancel": {stubborn + "sleep 1000", sandbox.Limits{}, true, sandbox.Result{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +101,8 @@ func TestNothingOutlivesRun(t *testing.T) {
 					cancel(changed)
 				}
 			}()
-			got, err := s.Run(ctx, sandbox.Command{Argv: bash(c.script), Folder: folder(t, s), Env: []string{mark}, Serve: held, Output: out, Limits: c.limits})
+			got, err := s.Run(ctx, sandbox.Command{Argv: bash(c.script), Folder: folder(t, s), Env: []string{mark}, Serve: held,
+				Output: out, Limits: c.limits})
 			left := marked(mark)
 			cancel(nil)
 			if c.cancel && err != changed || !c.cancel && err != nil {

@@ -124,7 +124,8 @@ func TestNothingButTheFolderCanBeWritten(t *testing.T) {
 	} {
 		argv = append(argv, "write:"+file)
 	}
-	argv = append(argv, "read:/proc/kcore", "read:/proc/kmsg", "device:/workspace", "device:/tmp", "device:/dev/shm", "time:/dev/null", "time:/run/init", "time:/usr/bin/bash")
+	argv = append(argv, "read:/proc/kcore", "read:/proc/kmsg", "device:/workspace", "device:/tmp", "device:/dev/shm", "time:/dev/null",
+		"time:/run/init", "time:/usr/bin/bash")
 	_, out := run(t, s, sandbox.Command{Argv: with("open", argv...), Folder: where, Attachments: given, CA: []byte("none\n")})
 	if n := strings.Count(out, "\n"); n != len(argv) {
 		t.Fatalf("%d of %d were tried: %s", n, len(argv), out)
@@ -134,7 +135,8 @@ func TestNothingButTheFolderCanBeWritten(t *testing.T) {
 			t.Error(line)
 		}
 	}
-	_, out = run(t, s, sandbox.Command{Argv: bash("cat attachments/*; for d in . /tmp /dev/shm; do echo x > $d/mine && echo made; done"), Folder: where, Attachments: given})
+	_, out = run(t, s, sandbox.Command{Argv: bash("cat attachments/*; for d in . /tmp /dev/shm; do echo x > $d/mine && echo made; done"),
+		Folder: where, Attachments: given})
 	if out != "givenmade\nmade\nmade\n" {
 		t.Errorf("capabilities: %q", out)
 	}

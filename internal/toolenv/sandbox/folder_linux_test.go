@@ -35,7 +35,8 @@ func TestFolders(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if r, out := run(t, s, sandbox.Command{Argv: bash("cat a/b/file && echo more >> a/b/file && rm -r a"), Folder: where}); r.Exit != 0 || out != "restored" {
+	if r, out := run(t, s, sandbox.Command{Argv: bash("cat a/b/file && echo more >> a/b/file && rm -r a"), Folder: where}); r.Exit != 0 ||
+		out != "restored" {
 		t.Errorf("%+v, %s", r, out)
 	}
 	if info, err := os.Stat(outside); err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
@@ -73,7 +74,8 @@ func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 		close(stop)
 	}()
 	wait.Receive(t, "the output", out.came)
-	_, seen := run(t, s, sandbox.Command{Argv: bash("cat /proc/*/environ /tmp/* /workspace/* /dev/shm/* /proc/*/cwd/mine; ls " + stay + "; kill -9 -1; ps ax")})
+	_, seen := run(t, s, sandbox.Command{Argv: bash("cat /proc/*/environ /tmp/* /workspace/* /dev/shm/* /proc/*/cwd/mine; ls " + stay +
+		"; kill -9 -1; ps ax")})
 	if strings.Contains(seen, "canary") || strings.Contains(seen, secret) {
 		t.Errorf("it saw %s", seen)
 	}

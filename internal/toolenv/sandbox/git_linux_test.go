@@ -27,8 +27,9 @@ func TestFilesAreNoRepository(t *testing.T) {
 	for _, command := range []string{"git diff", "git status", "cd deep/er && git diff", "git diff HEAD refs"} {
 		where := folder(t, s)
 		for name, content := range map[string]string{
-			"HEAD":      "ref: refs/heads/main\n",
-			"config":    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = /workspace\n\tfsmonitor = \"touch /workspace/obeyed; false\"\n",
+			"HEAD": "ref: refs/heads/main\n",
+			"config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = /workspace\n\tfsmonitor = \"touch " +
+				"/workspace/obeyed; false\"\n",
 			"objects/x": "",
 			"refs/x":    "",
 			"deep/er/x": "",

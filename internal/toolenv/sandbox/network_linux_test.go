@@ -67,7 +67,8 @@ func TestNoAddressCanBeReached(t *testing.T) {
 			argv = append(argv, "udp|"+net.JoinHostPort(host, udpPort))
 		}
 	}
-	argv = append(argv, "tcp|169.254.169.254:80", "udp|8.8.8.8:53", "tcp|1.1.1.1:443", "udp|255.255.255.255:9", "tcp|[2001:4860:4860::8888]:443", "tcp|10.0.0.1:22")
+	argv = append(argv, "tcp|169.254.169.254:80", "udp|8.8.8.8:53", "tcp|1.1.1.1:443", "udp|255.255.255.255:9",
+		"tcp|[2001:4860:4860::8888]:443", "tcp|10.0.0.1:22")
 	for address, end := range attempt(t, s, with("connect", argv...)) {
 		if end == "done" {
 			t.Errorf("%s can be reached", address)

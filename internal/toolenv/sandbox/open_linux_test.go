@@ -26,11 +26,14 @@ func TestWithoutBubblewrapThereIsNoSandbox(t *testing.T) {
 	t.Parallel()
 	dir := passable(t)
 	for name, c := range map[string]struct{ bwrap, reason, remedy string }{
-		"missing":      {filepath.Join(dir, "none"), "was not found", "apt install bubblewrap"},
-		"not it":       {"/bin/false", "is not bubblewrap 0.8 or newer", "apt install bubblewrap"},
-		"old":          {program(t, filepath.Join(dir, "old"), "echo bubblewrap 0.7.0"), "0.7.0", "apt install bubblewrap"},
-		"refuses":      {program(t, filepath.Join(dir, "refuses"), `test $1 = --version && exec echo bubblewrap 0.8.0; echo "bwrap: Can't mount proc on /newroot/proc: Operation not permitted" >&2; exit 1`), "Can't mount proc", "systempaths=unconfined"},
-		"does nothing": {program(t, filepath.Join(dir, "nothing"), `test $1 = --version && exec echo bubblewrap 0.8.0; exit 0`), "did not begin", "by hand"},
+		"missing": {filepath.Join(dir, "none"), "was not found", "apt install bubblewrap"},
+		"not it":  {"/bin/false", "is not bubblewrap 0.8 or newer", "apt install bubblewrap"},
+		"old":     {program(t, filepath.Join(dir, "old"), "echo bubblewrap 0.7.0"), "0.7.0", "apt install bubblewrap"},
+		"refuses": {program(t, filepath.Join(dir, "refuses"),
+			`test $1 = --version && exec echo bubblewrap 0.8.0; echo "bwrap: Can't mount proc on /newroot/proc: Operation not `+
+				`permitted" >&2; exit 1`), "Can't mount proc", "systempaths=unconfined"},
+		"does nothing": {program(t, filepath.Join(dir, "nothing"), `test $1 = --version && exec echo bubblewrap 0.8.0; exit 0`),
+			"did not begin", "by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

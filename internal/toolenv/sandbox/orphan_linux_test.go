@@ -33,7 +33,8 @@ func TestOrphansAreSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(args, strings.Join([]string{"--unshare-user", "--unshare-pid", "--ro-bind", "/usr", "/usr", "--info-fd", "4", "--userns-block-fd", "5", ""}, "\x00"))
+	fmt.Fprint(args, strings.Join([]string{"--unshare-user", "--unshare-pid", "--ro-bind", "/usr", "/usr", "--info-fd", "4",
+		"--userns-block-fd", "5", ""}, "\x00"))
 	if _, err := args.Seek(0, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ func TestProcess1IsBoundToo(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
 	}
-	for _, line := range []string{"Max processes 128 128", "Max file size 67108864 67108864", "Max data size 1073741824 1073741824", "Max core file size 0 0"} {
+	for _, line := range []string{"Max processes 128 128", "Max file size 67108864 67108864", "Max data size 1073741824 1073741824",
+		"Max core file size 0 0"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), line) {
 			t.Errorf("%q is missing in %s", line, out)
 		}
@@ -37,7 +38,8 @@ func TestNamespacesAreItsOwn(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
 	names := []string{"user", "pid", "net", "ipc", "uts", "cgroup", "mnt"}
-	_, out := run(t, s, sandbox.Command{Argv: bash("cd /proc/self/ns; readlink " + strings.Join(names, " ") + "; cat /proc/self/oom_score_adj; cut -d ' ' -f 6 /proc/self/stat")})
+	_, out := run(t, s, sandbox.Command{Argv: bash("cd /proc/self/ns; readlink " + strings.Join(names,
+		" ") + "; cat /proc/self/oom_score_adj; cut -d ' ' -f 6 /proc/self/stat")})
 	lines := strings.Fields(out)
 	if len(lines) != len(names)+2 {
 		t.Fatalf("the command printed %q", out)

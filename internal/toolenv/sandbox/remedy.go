@@ -32,7 +32,8 @@ func bwrapOld(path, version string) *Unavailable {
 func unavailableRoot(root, how string) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("PARLEY_SANDBOX_ROOT is %s, which %s.", root, how),
-		Remedy: "Set PARLEY_SANDBOX_ROOT to a directory with a prepared system, whose programs are in its usr or bin, or leave it empty: commands then have the programs of the host.",
+		Remedy: "Set PARLEY_SANDBOX_ROOT to a directory with a prepared system, whose programs are in its usr or bin, or leave it " +
+			"empty: commands then have the programs of the host.",
 	}
 }
 
@@ -54,7 +55,8 @@ func unavailablePath(users UserRange, path string) *Unavailable {
 func unavailableCgroups(err error) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("The kernel does not limit the memory of a command as a whole: %v.", err),
-		Remedy: "Run the service in a systemd unit with Delegate=yes, or in a container with a cgroup namespace and a writable /sys/fs/cgroup, on a machine whose controllers are all in cgroup v2 (systemd.unified_cgroup_hierarchy=1).",
+		Remedy: "Run the service in a systemd unit with Delegate=yes, or in a container with a cgroup namespace and a writable " +
+			"/sys/fs/cgroup, on a machine whose controllers are all in cgroup v2 (systemd.unified_cgroup_hierarchy=1).",
 	}
 }
 
@@ -73,8 +75,9 @@ func unavailableSandbox(f facts, words string) *Unavailable {
 
 func remedyFor(f facts, words string) string {
 	const (
-		container = "Run the container with --security-opt seccomp=FILE, where FILE is Docker's default profile that also allows clone, unshare, mount, umount2, pivot_root and sethostname, and with --security-opt systempaths=unconfined"
-		apparmor  = "where the host has AppArmor, also with --security-opt apparmor=unconfined or a profile that allows mount"
+		container = "Run the container with --security-opt seccomp=FILE, where FILE is Docker's default profile that also allows clone, " +
+			"unshare, mount, umount2, pivot_root and sethostname, and with --security-opt systempaths=unconfined"
+		apparmor = "where the host has AppArmor, also with --security-opt apparmor=unconfined or a profile that allows mount"
 	)
 	says := func(texts ...string) bool {
 		for _, text := range texts {
@@ -98,9 +101,11 @@ func remedyFor(f facts, words string) string {
 	case f.Container && says("namespace", "uid map"):
 		return container + "."
 	case f.AppArmorRestricts == "1" && says("namespace", "uid map", "RTM_NEWADDR"):
-		return "Load the AppArmor profile for bubblewrap: apt install apparmor-profiles, copy /usr/share/apparmor/extra-profiles/bwrap-userns-restrict to /etc/apparmor.d and run apparmor_parser -r on the copy."
+		return "Load the AppArmor profile for bubblewrap: apt install apparmor-profiles, " +
+			"copy /usr/share/apparmor/extra-profiles/bwrap-userns-restrict to /etc/apparmor.d and run apparmor_parser -r on the copy."
 	case says("bind port"):
-		return "Set PARLEY_SANDBOX_TRANSPARENT=false, and programs reach the network through their proxy alone; or give the service, which is root, the capability CAP_NET_BIND_SERVICE."
+		return "Set PARLEY_SANDBOX_TRANSPARENT=false, and programs reach the network through their proxy alone; or give the service, " +
+			"which is root, the capability CAP_NET_BIND_SERVICE."
 	case says("Unexpected capabilities"):
 		return "Start the service without capabilities of its own: as root with PARLEY_SANDBOX_UID, or as a user without them."
 	case says("namespace"):

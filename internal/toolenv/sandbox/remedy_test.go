@@ -9,8 +9,9 @@ import (
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	const (
-		refused = "it did not begin: bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces."
-		uidMap  = "it did not begin: bwrap: setting up uid map: Permission denied"
+		refused = "it did not begin: bwrap: No permissions to create new namespace, likely because the kernel does not allow " +
+			"non-privileged user namespaces."
+		uidMap = "it did not begin: bwrap: setting up uid map: Permission denied"
 	)
 	docker := facts{MaxUserNamespaces: "100", Container: true}
 	for name, c := range map[string]struct {
@@ -18,22 +19,30 @@ func TestRemedies(t *testing.T) {
 		words string
 		want  string
 	}{
-		"no user namespaces":              {facts{MaxUserNamespaces: "0"}, refused, "sysctl -w user.max_user_namespaces="},
-		"no user namespaces, container":   {facts{MaxUserNamespaces: "0", Container: true}, refused, "sysctl -w user.max_user_namespaces="},
-		"too many":                        {facts{MaxUserNamespaces: "9"}, "bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)", "raise the values in /proc/sys/user"},
-		"Debian":                          {facts{MaxUserNamespaces: "9", UnprivilegedClone: "0"}, refused, "sysctl -w kernel.unprivileged_userns_clone=1"},
-		"Ubuntu":                          {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1"}, uidMap, "bwrap-userns-restrict"},
-		"Ubuntu, network":                 {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1"}, "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "bwrap-userns-restrict"},
-		"Ubuntu that permits":             {facts{MaxUserNamespaces: "9", AppArmorRestricts: "0"}, uidMap, "by hand"},
-		"Docker":                          {docker, refused, "seccomp=FILE"},
-		"Docker on Ubuntu":                {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1", Container: true}, refused, "seccomp=FILE"},
-		"Docker, masked /proc":            {docker, "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"},
-		"Docker, read-only /proc/sys":     {docker, "bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system", "systempaths=unconfined"},
+		"no user namespaces":            {facts{MaxUserNamespaces: "0"}, refused, "sysctl -w user.max_user_namespaces="},
+		"no user namespaces, container": {facts{MaxUserNamespaces: "0", Container: true}, refused, "sysctl -w user.max_user_namespaces="},
+		"too many": {facts{MaxUserNamespaces: "9"},
+			"bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
+			"raise the values in /proc/sys/user"},
+		"Debian": {facts{MaxUserNamespaces: "9", UnprivilegedClone: "0"}, refused,
+			"sysctl -w kernel.unprivileged_userns_clone=1"},
+		"Ubuntu": {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1"}, uidMap, "bwrap-userns-restrict"},
+		"Ubuntu, network": {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1"},
+			"bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "bwrap-userns-restrict"},
+		"Ubuntu that permits": {facts{MaxUserNamespaces: "9", AppArmorRestricts: "0"}, uidMap, "by hand"},
+		"Docker":              {docker, refused, "seccomp=FILE"},
+		"Docker on Ubuntu":    {facts{MaxUserNamespaces: "9", AppArmorRestricts: "1", Container: true}, refused, "seccomp=FILE"},
+		"Docker, masked /proc": {docker, "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+			"systempaths=unconfined"},
+		"Docker, read-only /proc/sys": {docker, "bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system",
+			"systempaths=unconfined"},
 		"Docker, mounts refused":          {docker, "bwrap: pivot_root: Operation not permitted", "apparmor=unconfined"},
 		"Docker, AppArmor refuses mounts": {docker, "bwrap: Failed to make / slave: Permission denied", "apparmor=unconfined"},
-		"capabilities":                    {facts{MaxUserNamespaces: "9"}, "bwrap: Unexpected capabilities but not setuid, old file caps config?", "PARLEY_SANDBOX_UID"},
-		"kernel without":                  {facts{}, "bwrap: Creating new namespace failed, likely because the kernel does not support user namespaces.", "CONFIG_USER_NS"},
-		"anything else":                   {facts{MaxUserNamespaces: "9"}, "bwrap: execvp /run/init: Input/output error", "by hand"},
+		"capabilities": {facts{MaxUserNamespaces: "9"},
+			"bwrap: Unexpected capabilities but not setuid, old file caps config?", "PARLEY_SANDBOX_UID"},
+		"kernel without": {facts{},
+			"bwrap: Creating new namespace failed, likely because the kernel does not support user namespaces.", "CONFIG_USER_NS"},
+		"anything else": {facts{MaxUserNamespaces: "9"}, "bwrap: execvp /run/init: Input/output error", "by hand"},
 	} {
 		u := unavailableSandbox(c.facts, c.words)
 		if !strings.Contains(u.Remedy, c.want) || !strings.Contains(u.Reason, c.words) {
@@ -43,7 +52,8 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%s has no sentences: %v", name, u)
 		}
 	}
-	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unavailablePath(UserRange{1, 1}, "/x"), unavailableLeak("x")} {
+	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""),
+		unavailablePath(UserRange{1, 1}, "/x"), unavailableLeak("x")} {
 		if !strings.HasSuffix(u.Reason, ".") || !strings.HasSuffix(u.Remedy, ".") {
 			t.Errorf("not sentences: %v", u)
 		}
@@ -95,7 +105,8 @@ func TestVersions(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{30 * time.Second: "30 s", time.Second / 2: "0.5 s", 90 * time.Second: "1 min 30 s", 10 * time.Minute: "10 min"} {
+	for d, want := range map[time.Duration]string{30 * time.Second: "30 s", time.Second / 2: "0.5 s", 90 * time.Second: "1 min 30 s",
+		10 * time.Minute: "10 min"} {
 		if got := describeDuration(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}

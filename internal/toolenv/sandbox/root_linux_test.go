@@ -43,7 +43,9 @@ func TestPreparedRoot(t *testing.T) {
 	if err := s.Give(root); err != nil { // so that only the mount protects it
 		t.Fatal(err)
 	}
-	if _, out := run(t, s, sandbox.Command{Argv: bash("echo > /usr/bin/planted && echo done; echo > /usr/bin/bash && echo done")}); strings.Contains(out, "done") {
+	if _,
+		out := run(t, s, sandbox.Command{Argv: bash(
+		"echo > /usr/bin/planted && echo done; echo > /usr/bin/bash && echo done")}); strings.Contains(out, "done") {
 		t.Errorf("it is writable: %s", out)
 	}
 	r, out := run(t, s, sandbox.Command{Argv: bash("for f in /usr/bin/* /opt/*; do echo $f; done; echo $PWD; test -e /bin/ls")})
@@ -68,7 +70,8 @@ func TestPreparedRootMustBeOne(t *testing.T) {
 			t.Fatalf("%s: the sandbox opened", name)
 		}
 		u, ok := errors.AsType[*sandbox.Unavailable](err)
-		if !ok || !strings.Contains(u.Reason, "PARLEY_SANDBOX_ROOT is "+c.root+", "+c.reason) || !strings.Contains(u.Remedy, "PARLEY_SANDBOX_ROOT") {
+		if !ok || !strings.Contains(u.Reason, "PARLEY_SANDBOX_ROOT is "+c.root+", "+c.reason) ||
+			!strings.Contains(u.Remedy, "PARLEY_SANDBOX_ROOT") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

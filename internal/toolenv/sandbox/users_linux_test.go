@@ -41,7 +41,8 @@ func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 	out := &signal{on: "ready", came: make(chan struct{})}
 	ended := make(chan error)
 	go func() {
-		_, err := s.Run(t.Context(), sandbox.Command{Argv: bash("echo ready; until test -e stop; do sleep 0.01; done"), Folder: first, Output: out})
+		_, err := s.Run(t.Context(), sandbox.Command{Argv: bash("echo ready; until test -e stop; do sleep 0.01; done"), Folder: first,
+			Output: out})
 		ended <- err
 	}()
 	wait.Receive(t, "the output", out.came)

@@ -227,7 +227,8 @@ func TestErasingAFolder(t *testing.T) {
 	erase(w.ws) // again, without effect
 	equal(t, other.stored(t), tree(t, there))
 	w.exec(t, `DELETE FROM workspaces WHERE id = $1`, w.ws)
-	if n := w.count(t, `SELECT (SELECT count(*) FROM work_blobs) + (SELECT count(*) FROM work_files) + (SELECT count(*) FROM workdirs)`); n != 0 {
+	if n := w.count(t,
+		`SELECT (SELECT count(*) FROM work_blobs) + (SELECT count(*) FROM work_files) + (SELECT count(*) FROM workdirs)`); n != 0 {
 		t.Errorf("%d rows of the workspace are left", n)
 	}
 }

@@ -175,7 +175,8 @@ func (w *world) stored(t testing.TB) string {
 	}
 	var lines []string
 	for _, e := range list {
-		mode := map[workdir.Kind]fs.FileMode{workdir.File: 0o644, workdir.Dir: fs.ModeDir | 0o755, workdir.Symlink: fs.ModeSymlink | 0o777}[e.Kind]
+		mode := map[workdir.Kind]fs.FileMode{workdir.File: 0o644, workdir.Dir: fs.ModeDir | 0o755,
+			workdir.Symlink: fs.ModeSymlink | 0o777}[e.Kind]
 		if e.Executable {
 			mode |= 0o111
 		}

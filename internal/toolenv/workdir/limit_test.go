@@ -36,7 +36,8 @@ func TestLimits(t *testing.T) {
 			hole(t, dir, "data/a", 1<<20)
 			hole(t, dir, "data/b", 3<<19)
 			hole(t, dir, "data/c", 4)
-		}, `together they have 10.6 MiB, and 10 MiB is the most. Remove what is not needed. The largest: "data/raw.bin" (8 MiB), "data/b" (1.5 MiB), "data/a" (1 MiB).`,
+		}, `together they have 10.6 MiB, and 10 MiB is the most. Remove what is not needed. The largest: "data/raw.bin" (8 MiB), ` +
+			`"data/b" (1.5 MiB), "data/a" (1 MiB).`,
 			func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "data/a"))) }},
 		"one file": {workdir.Options{}, func(t *testing.T, dir string) {
 			hole(t, dir, "sparse", 50<<30)
@@ -50,11 +51,13 @@ func TestLimits(t *testing.T) {
 			for n := range 299 { // 301 with the folder and the existing names
 				write(t, dir, fmt.Sprint("d/", n), "")
 			}
-		}, `there are more than 300 files and folders, and that is the most. Remove what is not needed (du --inodes shows where they are), or put many small files into one archive.`,
+		}, `there are more than 300 files and folders, and that is the most. Remove what is not needed (du --inodes shows where they ` +
+			`are), or put many small files into one archive.`,
 			func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "d/0"))) }},
 		"depth": {workdir.Options{}, func(t *testing.T, dir string) {
 			must(t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", workdir.MaxDepth)+"e"), 0o755))
-		}, `a path has at most 4096 bytes and 128 folders, and there is a longer one: "d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/…d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/e". Move or remove it.`,
+		}, `a path has at most 4096 bytes and 128 folders, and there is a longer one: ` +
+			`"d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/…d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/e". Move or remove it.`,
 			func(t *testing.T, dir string) {
 				must(t, os.Remove(filepath.Join(dir, strings.Repeat("d/", workdir.MaxDepth)+"e")))
 			}},
@@ -63,7 +66,8 @@ func TestLimits(t *testing.T) {
 			must(t, err)
 			defer root.Close()
 			must(t, root.MkdirAll(strings.Repeat(strings.Repeat("n", 250)+"/", 16)+strings.Repeat("n", 81), 0o755))
-		}, `a path has at most 4096 bytes and 128 folders, and there is a longer one: "` + strings.Repeat("n", 60) + `…` + strings.Repeat("n", 37) + `". Move or remove it.`,
+		}, `a path has at most 4096 bytes and 128 folders, and there is a longer one: "` + strings.Repeat("n",
+			60) + `…` + strings.Repeat("n", 37) + `". Move or remove it.`,
 			func(t *testing.T, dir string) {
 				root, err := os.OpenRoot(dir)
 				must(t, err)
@@ -163,7 +167,9 @@ func TestTheQuotaOfAWorkspace(t *testing.T) {
 	save(t, f)
 	hole(t, dir, "b", 1<<20)
 	_, err := f.Save(t.Context())
-	if refusal, ok := errors.AsType[*workdir.Refusal](err); !ok || !strings.Contains(refusal.Reason, "The workspace has 3 MiB in files, folders and documents, and this folder has 1 MiB more. Its storage quota is 3 MiB. Remove here what is not needed, or ask an administrator") {
+	if refusal, ok := errors.AsType[*workdir.Refusal](err); !ok || !strings.Contains(refusal.Reason,
+		"The workspace has 3 MiB in files, folders and documents, and this folder has 1 MiB more. Its storage quota is 3 MiB. "+
+			"Remove here what is not needed, or ask an administrator") {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, "a")))

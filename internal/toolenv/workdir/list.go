@@ -36,7 +36,8 @@ func (s *Store) List(ctx context.Context, workspace, session uuid.UUID) ([]Entry
 }
 
 func entryOf(r db.WorkFilesRow) Entry {
-	return Entry{Path: string(r.Path), Kind: Kind(r.Kind), Executable: r.Executable, Size: r.Size, SHA256: hex.EncodeToString(r.Sha256), Target: string(r.Target)}
+	return Entry{Path: string(r.Path), Kind: Kind(r.Kind), Executable: r.Executable, Size: r.Size, SHA256: hex.EncodeToString(r.Sha256),
+		Target: string(r.Target)}
 }
 
 // Content is a readable file.

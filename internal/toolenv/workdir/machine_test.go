@@ -27,8 +27,9 @@ type machine struct {
 
 var (
 	names    = []string{"a", "b", "a/b", "a/b/c", "d/e/f", "a.txt", "odd\xff\n", "odd\xff\n/ ", "link", "d/link", "large", "d/large"}
-	contents = []string{"", "x", "y", "hello", strings.Repeat("chunk", 256<<10/5+1)[:256<<10], strings.Repeat("more", 70_000), strings.Repeat("most", 200_000)}
-	targets  = []string{"a", "../..", "/etc/passwd", "link", "no\xff"}
+	contents = []string{"", "x", "y", "hello", strings.Repeat("chunk", 256<<10/5+1)[:256<<10], strings.Repeat("more", 70_000),
+		strings.Repeat("most", 200_000)}
+	targets = []string{"a", "../..", "/etc/passwd", "link", "no\xff"}
 )
 
 // free returns an unused path, with folders above it.
@@ -170,7 +171,9 @@ func TestAFolderSurvivesEverything(t *testing.T) {
 		m := &machine{world: w, t: t, blade: blade, dir: filepath.Join(t.TempDir(), "0")}
 		w.session, w.epoch = w.begin(t, w.ws), 0
 		m.move(r)
-		r.Repeat(map[string]func(*rapid.T){"change": m.change, "change more": m.change, "save": m.save, "die": m.die, "move": m.move, "stay": m.stay, "sweep": m.sweep})
+		r.Repeat(map[string]func(*rapid.T){
+			"change": m.change, "change more": m.change, "save": m.save, "die": m.die, "move": m.move, "stay": m.stay, "sweep": m.sweep,
+		})
 	})
 	if blade.cuts == 0 {
 		t.Error("no save was cut off")
@@ -182,7 +185,8 @@ func TestAFolderSurvivesEverything(t *testing.T) {
 	if n := w.count(t, `SELECT (SELECT count(*) FROM work_blobs) - (SELECT count(DISTINCT sha256) FROM work_files)`); n != 0 {
 		t.Errorf("%d blobs too many are left", n)
 	}
-	if n := w.count(t, `SELECT count(*) FROM work_blobs b WHERE size <> (SELECT coalesce(sum(octet_length(data)), 0) FROM work_chunks WHERE blob_id = b.id)`); n != 0 {
+	if n := w.count(t, `SELECT count(*) FROM work_blobs b WHERE size <> (SELECT coalesce(sum(octet_length(data)), 0) FROM work_chunks `+
+		`WHERE blob_id = b.id)`); n != 0 {
 		t.Errorf("%d blobs differ from their recorded size", n)
 	}
 }

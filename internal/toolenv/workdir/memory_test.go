@@ -75,7 +75,9 @@ func TestMemoryIsFlat(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	var log bytes.Buffer
 	var told []workdir.Progress
-	w := newWorld(t, workdir.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Progress: func(p workdir.Progress) { told = append(told, p) }})
+	w := newWorld(t, workdir.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Progress: func(p workdir.Progress) {
+		told = append(told, p)
+	}})
 	f, dir := w.restore(t)
 	sums := map[string][sha256.Size]byte{}
 	var total int64
@@ -115,12 +117,14 @@ func TestMemoryIsFlat(t *testing.T) {
 			t.Errorf("%s was restored with other content", name)
 		}
 	}
-	for _, want := range []string{`msg="save files"`, `msg="restore files"`, "session=" + w.session.String(), fmt.Sprint("bytes=", total), "state=done"} {
+	for _, want := range []string{`msg="save files"`, `msg="restore files"`, "session=" + w.session.String(), fmt.Sprint("bytes=", total),
+		"state=done"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%s is not in the log: %s", want, log.String())
 		}
 	}
-	if len(told) < 2 || told[0].OfBytes != total || !told[0].Saving || told[len(told)-1] != (workdir.Progress{Session: w.session, Files: 163, OfFiles: 163, Bytes: total, OfBytes: total}) {
+	if len(told) < 2 || told[0].OfBytes != total || !told[0].Saving || told[len(told)-1] != (workdir.Progress{Session: w.session,
+		Files: 163, OfFiles: 163, Bytes: total, OfBytes: total}) {
 		t.Errorf("%+v", told)
 	}
 }
@@ -151,7 +155,9 @@ func TestALongRestoreTellsHowFarItIs(t *testing.T) {
 		}
 		end()
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 11 || !strings.Contains(lines[2], fmt.Sprintf(`state="under way" files=0 of_files=1 bytes=%d of_bytes=%d duration=15s`, 30<<20, 100<<20)) || !strings.Contains(lines[10], "state=done") {
+		if len(lines) != 11 || !strings.Contains(lines[2],
+			fmt.Sprintf(`state="under way" files=0 of_files=1 bytes=%d of_bytes=%d duration=15s`, 30<<20, 100<<20)) ||
+			!strings.Contains(lines[10], "state=done") {
 			t.Errorf("%s", log.String())
 		}
 	})

@@ -62,12 +62,16 @@ func TestHostileArchives(t *testing.T) {
 	file := func(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1} }
 	large := tar.Header{Name: "large", Typeflag: tar.TypeReg, Size: workdir.MaxFile + 1}
 	for _, h := range []tar.Header{
-		file("../outside"), file(parent + "/outside"), file("a/../../outside"), file("./x"), file(""), file("."), file("attachments/x"), file("up/outside"), file("root/tmp/x"), file("full"), large,
+		file("../outside"), file(parent + "/outside"), file("a/../../outside"), file("./x"), file(""), file("."), file("attachments/x"),
+		file("up/outside"), file("root/tmp/x"), file("full"), large,
 		file(strings.Repeat("x/", workdir.MaxDepth) + "x"), file(strings.Repeat("x", workdir.MaxPath+1)),
 		{Name: "../outside", Typeflag: tar.TypeChar}, {Name: "up/outside", Typeflag: tar.TypeChar}, {Name: ".", Typeflag: tar.TypeChar},
-		{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, {Name: "block", Typeflag: tar.TypeBlock}, {Name: "pipe", Typeflag: tar.TypeFifo},
-		{Name: "hard", Typeflag: tar.TypeLink, Linkname: "../outside"}, {Name: "link", Typeflag: tar.TypeSymlink, Linkname: strings.Repeat("x", workdir.MaxPath+1)},
-		{Name: "up/new", Typeflag: tar.TypeDir}, {Name: "up/link", Typeflag: tar.TypeSymlink, Linkname: "x"}, {Name: "attachments", Typeflag: tar.TypeSymlink, Linkname: "/"},
+		{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, {Name: "block", Typeflag: tar.TypeBlock},
+		{Name: "pipe", Typeflag: tar.TypeFifo},
+		{Name: "hard", Typeflag: tar.TypeLink, Linkname: "../outside"}, {Name: "link", Typeflag: tar.TypeSymlink,
+			Linkname: strings.Repeat("x", workdir.MaxPath+1)},
+		{Name: "up/new", Typeflag: tar.TypeDir}, {Name: "up/link", Typeflag: tar.TypeSymlink, Linkname: "x"},
+		{Name: "attachments", Typeflag: tar.TypeSymlink, Linkname: "/"},
 	} {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)

@@ -32,17 +32,21 @@ func tooLarge(files []sized) error {
 
 // tooMuch rejects files that together exceed the limit.
 func tooMuch(bytes, most int64, largest []sized) error {
-	return newRefusal("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", describeSize(bytes), describeSize(most), namesOf(largest))
+	return newRefusal("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", describeSize(bytes),
+		describeSize(most), namesOf(largest))
 }
 
 // storageFull rejects a folder that exceeds the storage quota of its workspace.
 func storageFull(why string) error {
-	return newRefusal("the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a larger quota.", why)
+	return newRefusal(
+		"the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a "+
+			"larger quota.", why)
 }
 
 // tooFar rejects a path that is too long or too deep.
 func tooFar(path string) error {
-	return newRefusal("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, quotePath(path))
+	return newRefusal("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth,
+		quotePath(path))
 }
 
 // sized is a file and its size.

@@ -78,8 +78,9 @@ func (f *Folder) checkLimits(ctx context.Context, w *walk) error {
 		return fmt.Errorf("read what a workspace has stored: %w", err)
 	}
 	if used := now.Files + now.Folders + now.Documents; now.Quota > 0 && used+more > now.Quota {
-		return storageFull(fmt.Sprintf("The workspace has %s in files, folders and documents, and this folder has %s more. Its storage quota is %s.",
-			describeSize(used), describeSize(more), describeSize(now.Quota)))
+		return storageFull(
+			fmt.Sprintf("The workspace has %s in files, folders and documents, and this folder has %s more. Its storage quota is %s.",
+				describeSize(used), describeSize(more), describeSize(now.Quota)))
 	}
 	return nil
 }

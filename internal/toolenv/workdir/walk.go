@@ -114,7 +114,8 @@ func (w *walk) visitName(dir *os.Root, in, name string) error {
 		return tooMany(w.files)
 	}
 	if w.pathLen += len(path); w.pathLen > maxNames {
-		return newRefusal("the names of files and folders have more than %s together. Remove what is not needed, or give shorter names.", describeSize(maxNames))
+		return newRefusal("the names of files and folders have more than %s together. Remove what is not needed, or give shorter names.",
+			describeSize(maxNames))
 	}
 	if len(path) > MaxPath || strings.Count(path, "/") >= MaxDepth {
 		return tooFar(path)

@@ -142,7 +142,8 @@ func snippet(source, query string) (pieces []Piece) {
 // firstSentence returns the first sentence of a page's text.
 func firstSentence(source []byte) string {
 	for block := range strings.SplitSeq(string(source), "\n\n") {
-		if block = strings.TrimSpace(block); block == "" || strings.HasPrefix(block, "#") || strings.HasPrefix(block, "<!--") || strings.HasPrefix(block, "|") {
+		if block = strings.TrimSpace(block); block == "" || strings.HasPrefix(block, "#") || strings.HasPrefix(block, "<!--") ||
+			strings.HasPrefix(block, "|") {
 			continue
 		}
 		text := plainText(block)

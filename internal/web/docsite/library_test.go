@@ -56,9 +56,12 @@ func TestMarkdownIsRendered(t *testing.T) {
 	t.Parallel()
 	l, err := docsite.NewLibrary(fstest.MapFS{
 		"README.md": {Data: []byte("# Index\n\n## Guides\n\n| page | content |\n|---|---|\n| [One](guides/one.md) | the *first* page |\n")},
-		"guides/one.md": {Data: []byte("# One\n\nText with `code` & <b>markup</b>. See [two](two.md#a-part) and [code](../../internal/x.go).\n\n" +
-			"## A part: `x_y`, twice\n\n| a | b |\n|--:|:--|\n| 1 | <script>alert(1)</script> |\n\n## A part: `x_y`, twice\n\n```json\n{\"a\": \"<b>\"}\n```\n")},
-		"guides/two.md": {Data: []byte("# Two\n\n## A part\n\n[back](one.md), [up](../README.md), [out](https://example.com/), [evil](javascript:alert(1))\n")},
+		"guides/one.md": {Data: []byte(
+			"# One\n\nText with `code` & <b>markup</b>. See [two](two.md#a-part) and [code](../../internal/x.go).\n\n" +
+				"## A part: `x_y`, twice\n\n| a | b |\n|--:|:--|\n| 1 | <script>alert(1)</script> |\n\n## A part: `x_y`, " +
+				"twice\n\n```json\n{\"a\": \"<b>\"}\n```\n")},
+		"guides/two.md": {
+			Data: []byte("# Two\n\n## A part\n\n[back](one.md), [up](../README.md), [out](https://example.com/), [evil](javascript:alert(1))\n")},
 	}, "/docs")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +96,8 @@ func TestMarkdownIsRendered(t *testing.T) {
 			t.Errorf("%s is in\n%s%s", text, one.HTML, two.HTML)
 		}
 	}
-	if !strings.Contains(string(one.Markdown), "(two.md#a-part)") || !strings.Contains(string(one.Markdown), "(https://github.com/parley-server/parley/blob/main/internal/x.go)") {
+	if !strings.Contains(string(one.Markdown), "(two.md#a-part)") || !strings.Contains(string(one.Markdown),
+		"(https://github.com/parley-server/parley/blob/main/internal/x.go)") {
 		t.Errorf("Markdown:\n%s", one.Markdown)
 	}
 }

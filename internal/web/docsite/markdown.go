@@ -234,8 +234,10 @@ func Code(language, code string) template.HTML {
 	if language != "" {
 		label = "Code, " + language
 	}
-	return template.HTML(fmt.Sprintf("<div class=\"codeblock\"><pre tabindex=\"0\" role=\"group\" aria-label=\"%s\" data-lang=\"%s\"><code>%s</code></pre></div>\n",
-		template.HTMLEscapeString(label), template.HTMLEscapeString(language), colored(language, strings.TrimRight(code, "\n"))))
+	return template.HTML(
+		fmt.Sprintf(
+			"<div class=\"codeblock\"><pre tabindex=\"0\" role=\"group\" aria-label=\"%s\" data-lang=\"%s\"><code>%s</code></pre></div>\n",
+			template.HTMLEscapeString(label), template.HTMLEscapeString(language), colored(language, strings.TrimRight(code, "\n"))))
 }
 
 func (r *nodeRenderer) table(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -247,7 +249,8 @@ func (r *nodeRenderer) table(w util.BufWriter, source []byte, node ast.Node, ent
 				break
 			}
 		}
-		fmt.Fprintf(w, "<div class=\"frame\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table>\n", template.HTMLEscapeString("Table: "+label))
+		fmt.Fprintf(w, "<div class=\"frame\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table>\n",
+			template.HTMLEscapeString("Table: "+label))
 	} else {
 		fmt.Fprint(w, "</table></div>\n")
 	}

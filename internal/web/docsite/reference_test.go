@@ -183,7 +183,8 @@ func TestExampleBodiesFitTheirSchemas(t *testing.T) {
 			var value any
 			if err := json.Unmarshal([]byte(text), &value); err != nil {
 				t.Errorf("%s: %v in %s", path, err, text)
-			} else if err := op.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+			} else if err := op.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(value,
+				openapi3.EnableJSONSchema2020()); err != nil {
 				t.Errorf("%s: %s: %v", path, text, err)
 			}
 		}

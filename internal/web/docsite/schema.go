@@ -90,7 +90,9 @@ func describe(n *node, within ...string) Schema {
 	s.Fields = fields(n, within)
 	if items := n.get("items"); items != nil {
 		item := describe(n.members["items"], within...)
-		s.Type = joinTypes(append([]string{"array of " + plural(item.Type)}, slices.DeleteFunc(types, func(t string) bool { return t == "array" })...))
+		s.Type = joinTypes(append([]string{"array of " + plural(item.Type)}, slices.DeleteFunc(types, func(t string) bool {
+			return t == "array"
+		})...))
 		s.Fields, s.Variants = item.Fields, item.Variants
 		if s.Description == "" {
 			s.Description = item.Description

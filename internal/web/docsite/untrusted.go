@@ -24,7 +24,8 @@ func Untrusted(source string, resolve func(link string) string) (template.HTML, 
 		resolve = func(string) string { return "" }
 	}
 	m := goldmark.New(
-		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough),
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+			extension.Strikethrough),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&untrustedRenderer{resolve}, 100))),
 	)
 	var out bytes.Buffer
@@ -66,7 +67,8 @@ func (r *untrustedRenderer) heading(w util.BufWriter, _ []byte, node ast.Node, e
 
 func (r *untrustedRenderer) code(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
-		fmt.Fprintf(w, "<pre class=\"code\" tabindex=\"0\" role=\"group\" aria-label=\"Code\">%s</pre>\n", template.HTMLEscapeString(linesOf(node, source)))
+		fmt.Fprintf(w, "<pre class=\"code\" tabindex=\"0\" role=\"group\" aria-label=\"Code\">%s</pre>\n",
+			template.HTMLEscapeString(linesOf(node, source)))
 	}
 	return ast.WalkSkipChildren, nil
 }

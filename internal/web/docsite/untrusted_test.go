@@ -12,11 +12,12 @@ func TestUntrustedTexts(t *testing.T) {
 	t.Parallel()
 	resolve := func(link string) string { return "/doc?path=" + link }
 	for source, want := range map[string]string{
-		"# Title\n\n### Part\n":                         "<h3>Title</h3>\n<h4>Part</h4>\n",
-		"[a](javascript:x) [b](release.md#part)":        `<p><span>a</span> <a href="/doc?path=release.md" rel="noopener noreferrer nofollow">b</a></p>` + "\n",
-		"[a](//evil.example/x) [b](#part)":              "<p><span>a</span> <span>b</span></p>\n",
-		"[a](JAVASCRIPT:x) [b](data:text/html,x)":       "<p><span>a</span> <span>b</span></p>\n",
-		"<javascript:x> <https://example.com/?a=1&b>":   `<p>javascript:x <a href="https://example.com/?a=1&amp;b" rel="noopener noreferrer nofollow">https://example.com/?a=1&amp;b</a></p>` + "\n",
+		"# Title\n\n### Part\n":                   "<h3>Title</h3>\n<h4>Part</h4>\n",
+		"[a](javascript:x) [b](release.md#part)":  `<p><span>a</span> <a href="/doc?path=release.md" rel="noopener noreferrer nofollow">b</a></p>` + "\n",
+		"[a](//evil.example/x) [b](#part)":        "<p><span>a</span> <span>b</span></p>\n",
+		"[a](JAVASCRIPT:x) [b](data:text/html,x)": "<p><span>a</span> <span>b</span></p>\n",
+		"<javascript:x> <https://example.com/?a=1&b>": `<p>javascript:x <a href="https://example.com/?a=1&amp;b" rel="noopener ` +
+			`noreferrer nofollow">https://example.com/?a=1&amp;b</a></p>` + "\n",
 		"<anna@example.com>":                            `<p><a href="mailto:anna@example.com" rel="noopener noreferrer nofollow">anna@example.com</a></p>` + "\n",
 		"![a <b>](https://example.com/x.png)":           `<p><a href="https://example.com/x.png" rel="noopener noreferrer nofollow">image: a </a></p>` + "\n",
 		"a <img src=x onerror=x> b":                     "<p>a &lt;img src=x onerror=x&gt; b</p>\n",

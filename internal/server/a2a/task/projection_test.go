@@ -27,7 +27,8 @@ func TestTranscripts(t *testing.T) {
 			if strings.HasPrefix(c.Says, "in a schema") {
 				_, texts := tell(t, c, v, task.Modes{Text: true})
 				_, data := tell(t, c, v, task.Modes{JSON: true})
-				made = append(made, golden.Section{Name: name + " task in texts", Text: texts}, golden.Section{Name: name + " task in JSON", Text: data})
+				made = append(made, golden.Section{Name: name + " task in texts", Text: texts}, golden.Section{Name: name + " task in JSON",
+					Text: data})
 			}
 		}
 		return made
@@ -49,7 +50,8 @@ func tell(t *testing.T, c golden.Conversation, v version, m task.Modes) (stream,
 	if err := json.Unmarshal(evs[0].Data, &asked); err != nil {
 		t.Fatal(err)
 	}
-	of := session.View{Turn: session.Turn{ID: golden.Turn, SessionID: golden.Session}, Asked: session.Message{Named: "the client's own", Content: &asked.Content}}
+	of := session.View{Turn: session.Turn{ID: golden.Turn, SessionID: golden.Session}, Asked: session.Message{Named: "the client's own",
+		Content: &asked.Content}}
 	p := task.NewProjection(base, m, golden.Session.String(), golden.Turn, task.History(base, of, c.Attached, -1))
 	var out bytes.Buffer
 	for i, ev := range evs {

@@ -33,7 +33,8 @@ func faultResult(f *fault.Error) *mcp.CallToolResult {
 		text.WriteString("\n" + hint)
 	}
 	value, _ := json.Marshal(map[string]server.Failure{"fault": server.FailureOf(f)}) // every protocol can encode it
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value),
+		IsError: true}
 }
 
 // hints are remedies that are tools.

@@ -56,13 +56,16 @@ func (s *Server) For(caller server.Caller) *mcp.Server {
 // instructions explains to a model how to use the tools of a key together.
 func instructions(names []string) string {
 	if !slices.Contains(names, "send_message") {
-		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show what was said, ` +
+		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show ` +
+			`what was said, ` +
 			`list_pending what waits for a person, wiki_search and wiki_read what the workspace knows. A refused call says why in fault.`
 	}
 	return `Parley holds conversations with the agent of one workspace, who has its own tools, wiki and skills. ` +
 		`send_message asks it and waits for the answer, which can take minutes; keep session_id to continue. ` +
-		`Give each message an idempotency_key of its own, a fresh random UUID: if a call is lost or times out, the same call again waits for the same answer, and without a key it would be sent twice. ` +
-		`Where error is "input_required", ask the person you work for: approvals are answered with decide_approval (wait: true brings the answer), secrets only at secret_url. ` +
+		`Give each message an idempotency_key of its own, a fresh random UUID: if a call is lost or times out, the same call again ` +
+		`waits for the same answer, and without a key it would be sent twice. ` +
+		`Where error is "input_required", ask the person you work for: approvals are answered with decide_approval (wait: true brings ` +
+		`the answer), secrets only at secret_url. ` +
 		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
 }
 

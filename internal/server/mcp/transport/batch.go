@@ -19,9 +19,11 @@ func (s *Handler) serveBatch(w http.ResponseWriter, v Visit, list []message) err
 	v.message = &message{}
 	switch again := repeatedID(list); {
 	case v.revision != batches:
-		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
+		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest,
+			"The revision %s knows no batches. Send each message in a request of its own.", v.revision))
 	case len(list) == 0 || len(list) > maxBatch:
-		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
+		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch,
+			len(list)))
 	case again != nil:
 		return v.writeResponse(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}

@@ -118,6 +118,7 @@ func withoutNullContent(result json.RawMessage) json.RawMessage {
 
 // internalError logs and returns the error for an exchange that the SDK should not have failed.
 func (s *Handler) internalError(ctx context.Context, v *Visit, err error) *jsonrpc.Error {
-	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace", v.Caller.Workspace.ID, "key", v.Caller.Key)
+	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace",
+		v.Caller.Workspace.ID, "key", v.Caller.Key)
 	return jsonrpc.Errorf(jsonrpc.InternalError, "%s", f.Message)
 }

@@ -47,7 +47,8 @@ func (s *Handler) checkMessage(m *message, revision string, h http.Header) *json
 	case m.ID == nil: // a notification: none has an effect here
 		return nil
 	case !known:
-		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "Unknown method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methodsOf(revision), ", "))
+		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "Unknown method %q in the revision %s. There are %s.", request.Short(m.Method),
+			revision, strings.Join(methodsOf(revision), ", "))
 	}
 	if bad := m.parseMeta(); bad != nil {
 		return bad
@@ -108,7 +109,8 @@ func (m *message) parseMeta() *jsonrpc.Error {
 		m.token = f.Value
 	}
 	text, _ := json.Marshal(own) // it was parsed from JSON
-	m.Params = append(slices.DeleteFunc(m.Params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta", Value: text})
+	m.Params = append(slices.DeleteFunc(m.Params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta",
+		Value: text})
 	return nil
 }
 
@@ -135,7 +137,8 @@ func (s *Handler) parseToolCall(m *message) *jsonrpc.Error {
 	case answers != nil && answers[0] != '{':
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses must be an object.")
 	case answers != nil && m.state == "":
-		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must be sent with it.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams,
+			"params.inputResponses answers a question: params.requestState, which came with the question, must be sent with it.")
 	}
 	if answers != nil {
 		m.answers = request.Members(answers)

@@ -36,7 +36,8 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	case r == "":
 		return batches, nil
 	case !slices.Contains(all, r):
-		bad := jsonrpc.Errorf(mcp.CodeUnsupportedProtocolVersion, "The header %s names the revision %q. There are %s.", revisionHeader, request.Short(r), strings.Join(all, ", "))
+		bad := jsonrpc.Errorf(mcp.CodeUnsupportedProtocolVersion, "The header %s names the revision %q. There are %s.", revisionHeader,
+			request.Short(r), strings.Join(all, ", "))
 		bad.Data = mcp.UnsupportedProtocolVersionData{Supported: all, Requested: request.Short(r)}
 		return r, bad
 	}
@@ -67,13 +68,16 @@ func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	}
 	switch {
 	case h.Get(revisionHeader) == "":
-		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion, revisionHeader)
+		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion,
+			revisionHeader)
 	case own != revision:
-		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision, request.Short(own))
+		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision,
+			request.Short(own))
 	case revision < RoundTrips:
 		return nil
 	}
-	for name, shape := range map[string]any{mcp.MetaKeyClientCapabilities: new(mcp.ClientCapabilities), mcp.MetaKeyClientInfo: new(mcp.Implementation)} {
+	for name, shape := range map[string]any{mcp.MetaKeyClientCapabilities: new(mcp.ClientCapabilities),
+		mcp.MetaKeyClientInfo: new(mcp.Implementation)} {
 		raw := meta[name]
 		switch {
 		case raw == nil && name == mcp.MetaKeyClientCapabilities:
@@ -99,7 +103,8 @@ func (m *message) checkHeaders(h http.Header) *jsonrpc.Error {
 		case header == "":
 			return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is missing. It must be %q, as in the body.", name, request.Short(body))
 		default:
-			return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and the body says %q.", name, request.Short(header), request.Short(body))
+			return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and the body says %q.", name, request.Short(header),
+				request.Short(body))
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func (s Tools) decideApproval(ctx context.Context, c *tools.Call) (tools.Result,
 	if err != nil {
 		return tools.Result{}, err
 	}
-	out := decided{ApprovalID: d.ApprovalID, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy, Pattern: d.Pattern, SessionID: d.SessionID, Already: d.Already}
+	out := decided{ApprovalID: d.ApprovalID, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy, Pattern: d.Pattern,
+		SessionID: d.SessionID, Already: d.Already}
 	if !stay {
 		return tools.Result{Value: out}, nil
 	}
@@ -77,14 +78,17 @@ func (s Tools) applyDecision(ctx context.Context, c *tools.Call, a turn.Answer) 
 		return d, f
 	}
 	if q, err := parseQuestion(withAbsoluteURLs(c.Base, other.Request)); err == nil { // otherwise the session is erased
-		f.Message = fmt.Sprintf("This is no approval but a request for the secret %s, and no tool answers it: a person gives its value with POST %s .", q.KeyName, q.SecretURL)
+		f.Message = fmt.Sprintf(
+			"This is no approval but a request for the secret %s, and no tool answers it: a person gives its value with POST %s .",
+			q.KeyName, q.SecretURL)
 	}
 	return d, f
 }
 
 // awaitResumedTurn waits for the turn that an answer resumes, and reports its progress.
 func (s Tools) awaitResumedTurn(ctx context.Context, c *tools.Call, d turn.Decided) (tools.Result, error) {
-	w := &wait{Tools: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
+	w := &wait{Tools: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID,
+		Turn: d.TurnID}}
 	brief, cancel := s.Brief(ctx)
 	h, err := s.Sessions.Head(brief, c.Caller.Workspace.ID, d.SessionID)
 	cancel()

@@ -31,13 +31,15 @@ func canElicit(c *tools.Call) bool {
 // elicitationResult returns an approval as a form, with a notice.
 func elicitationResult(q event.InputRequired, seq int64, notice string) tools.Result {
 	return tools.Result{ID: q.ApprovalID.String(), State: strconv.FormatInt(seq, 10), Ask: &mcp.ElicitParams{
-		Mode:    "form",
-		Message: joinParagraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
+		Mode: "form",
+		Message: joinParagraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.",
+			render.Approval(q)),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
 				"decision": map[string]any{"type": "string", "title": "Decision", "enum": []string{"allow", "deny"}},
-				"reason":   map[string]any{"type": "string", "title": "Reason", "description": "With deny: the reason that the agent gets.", "maxLength": request.MaxReason},
+				"reason": map[string]any{"type": "string", "title": "Reason", "description": "With deny: the reason that the agent gets.",
+					"maxLength": request.MaxReason},
 			},
 			"required": []string{"decision"},
 		},

@@ -72,7 +72,8 @@ var waysOut = map[event.Code]string{
 	event.BudgetExceeded:          "It would cost more than it may. Ask for less, or ask a person to raise the limit.",
 	event.RunnerLost:              "Where its programs run was lost. Send the message again.",
 	event.AgentsStopped:           "An administrator has stopped the agents. Send the message again when a person says that they run.",
-	event.InternalError:           "Something went wrong in the service. Send the message again; if that does not help, a person has to look at its log.",
+	event.InternalError: "Something went wrong in the service. Send the message again; " +
+		"if that does not help, a person has to look at its log.",
 }
 
 // withAbsoluteURLs makes the URLs in a question absolute: an MCP client has no base address.
@@ -108,9 +109,12 @@ func questionTexts(o turn.Outcome) (texts []string) {
 	if err != nil {
 		return nil
 	}
-	text := joinParagraphs("The agent waits until "+formatClock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
+	text := joinParagraphs("The agent waits until "+formatClock(q.ExpiresAt)+
+		" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
 	if q.What == event.InputSecret {
-		text = joinParagraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
+		text = joinParagraphs(
+			fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .",
+				formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
 	}
 	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
 }
@@ -122,7 +126,9 @@ func callTexts(o turn.Outcome) []string {
 	if json.Unmarshal(o.ToolRequired, &q) != nil {
 		return nil
 	}
-	text := fmt.Sprintf("The agent waits until %s for results of tools of the program that sent the message. That program posts them to %s . Call get_messages later.",
+	text := fmt.Sprintf(
+		"The agent waits until %s for results of tools of the program that sent the message. That program posts them to %s . "+
+			"Call get_messages later.",
 		formatClock(q.ExpiresAt), q.ReplyURL)
 	return []string{text, fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
@@ -133,7 +139,8 @@ func connectTexts(o turn.Outcome) []string {
 	if json.Unmarshal(o.ConnectRequired, &q) != nil {
 		return nil
 	}
-	return []string{render.Connect(q, q.ConnectURL) + " . Show the link to the person you work for, and call get_messages later.", fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	return []string{render.Connect(q, q.ConnectURL) + " . Show the link to the person you work for, and call get_messages later.",
+		fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
 
 // formatClock formats a time of the current day.

@@ -15,7 +15,8 @@ import (
 func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 	t.Parallel()
 	own := []string{"The agent says:", "The agent uses a tool:", "The tool is done:", "The tool has failed:", "This was cut: "}
-	word := rapid.SampledFrom([]string{"The agent waits for a person.", "The tool is done:", "[session_id: 1]", "> ", "a", " ", "\n", "\r", "\t", "\v", "\u0085", "\u2028", "\u202e", "日"})
+	word := rapid.SampledFrom([]string{"The agent waits for a person.", "The tool is done:", "[session_id: 1]", "> ", "a", " ", "\n", "\r",
+		"\t", "\v", "\u0085", "\u2028", "\u202e", "日"})
 	texts := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 60).Draw(t, "words"), "") })
 	rapid.Check(t, func(t *rapid.T) {
 		p := &progress{notify: func(message string) error {

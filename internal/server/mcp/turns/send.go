@@ -105,7 +105,8 @@ func parseState(state string) (int64, error) {
 
 func wrongStateError() *fault.Error {
 	return &fault.Error{Code: fault.InvalidCursor, Param: "requestState",
-		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
+		Message: "requestState is not what came with a question to this very message. Send the message without requestState and " +
+			"inputResponses to send it anew."}
 }
 
 // startTurn stores the message. After it returns, the message will be answered.
@@ -118,7 +119,8 @@ func (s Tools) startTurn(ctx context.Context, c *tools.Call, req turn.Request) (
 	case f.Code == fault.InvalidCursor:
 		return started, wrongStateError()
 	case f.Code == fault.TurnInProgress:
-		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
+		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, " +
+			"stop it with cancel_session, " +
 			"or send this message with the multitask_strategy enqueue or interrupt."
 	}
 	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending.IsForUser() {

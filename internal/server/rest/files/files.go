@@ -145,7 +145,8 @@ type downloadQuery struct {
 func parseDownload(c *request.Checks, body []request.Member) (q downloadQuery, err error) {
 	request.ParseMembers(c, "", body, &q, downloadFields, nil)
 	if c.Err() == nil && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
-		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
+		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one",
+			Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
 	}
 	return q, c.Err()
 }

@@ -41,7 +41,8 @@ func approvalID(r *call.Request) (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s. A tool_use_id is not one: "+
-			"the approval that a call waits for is in input_required, and results of your own tools are posted to the reply_url of tool_required.", uuid.Nil)
+			"the approval that a call waits for is in input_required, and results of your own tools are posted to the reply_url of "+
+			"tool_required.", uuid.Nil)
 	}
 	return id, nil
 }
@@ -53,7 +54,8 @@ func (s *api) listApprovals(w http.ResponseWriter, r *call.Request) error {
 	}
 	p := r.Query()
 	q := session.ApprovalQuery{Limit: p.Limit(20), Cursor: p.Cursor(), Session: p.ID("session_id"),
-		Status: p.Enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped), string(event.Expired), "canceled")}
+		Status: p.Enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped),
+			string(event.Expired), "canceled")}
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -152,6 +154,7 @@ func (s *api) decided(r *call.Request, d turn.Decided) decided {
 	_ = json.Unmarshal(d.Request, &ask) // empty for an erased session
 	at := session.ActiveTurn{SessionID: d.SessionID}
 	r.Link(s.Server, &at)
-	return decided{ApprovalID: d.ApprovalID, Kind: d.Kind, KeyName: ask.KeyName, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy,
-		Pattern: d.Pattern, SessionID: d.SessionID, EventsURL: at.EventsURL, Already: d.Already}
+	return decided{ApprovalID: d.ApprovalID, Kind: d.Kind, KeyName: ask.KeyName, Status: d.Status, DecidedAt: d.DecidedAt,
+		DecidedBy: d.DecidedBy,
+		Pattern:   d.Pattern, SessionID: d.SessionID, EventsURL: at.EventsURL, Already: d.Already}
 }

@@ -38,7 +38,8 @@ func (s *api) rateAnswer(w http.ResponseWriter, r *call.Request) error {
 	}
 	turn, ok := request.ID(r.PathValue("turnId"))
 	if !ok {
-		return &fault.Error{Code: fault.SessionNotFound, Param: "turn_id", Message: "The turn id in the address is not valid. The list of messages has those that exist."}
+		return &fault.Error{Code: fault.SessionNotFound, Param: "turn_id",
+			Message: "The turn id in the address is not valid. The list of messages has those that exist."}
 	}
 	f.Key = r.Caller.Key
 	return call.Once(s.Server, w, r, key, []any{id, turn, f}, func(ctx context.Context) (any, error) {

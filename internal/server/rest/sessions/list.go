@@ -56,7 +56,8 @@ func (s *api) listMessages(w http.ResponseWriter, r *call.Request) error {
 	}
 	asOf, given, err := server.ParseCursor("as_of_seq", p.Values["as_of_seq"])
 	if err != nil {
-		return server.InvalidCursor("as_of_seq", fmt.Sprintf("as_of_seq %.40q is not the id of an event. Send the id of one frame of the session, such as 1042, without sign, blank or leading zero.",
+		return server.InvalidCursor("as_of_seq", fmt.Sprintf(
+			"as_of_seq %.40q is not the id of an event. Send the id of one frame of the session, such as 1042, without sign, blank or leading zero.",
 			strings.Join(p.Values["as_of_seq"], ",")))
 	}
 	if given {

@@ -21,11 +21,13 @@ type tokenRequest struct {
 	life  time.Duration
 }
 
-var lifeField = request.Field[tokenRequest]{Name: "expires_in", Parse: func(c *request.Checks, at string, raw json.RawMessage, t *tokenRequest) {
+var lifeField = request.Field[tokenRequest]{Name: "expires_in", Parse: func(c *request.Checks, at string, raw json.RawMessage,
+	t *tokenRequest) {
 	t.life = time.Duration(c.Integer(at, raw, 1, int(apikey.MaxTokenLife/time.Second))) * time.Second
 }}
 
-var agentField = request.Field[tokenRequest]{Name: "agent", Parse: func(c *request.Checks, at string, raw json.RawMessage, t *tokenRequest) {
+var agentField = request.Field[tokenRequest]{Name: "agent", Parse: func(c *request.Checks, at string, raw json.RawMessage,
+	t *tokenRequest) {
 	t.limit.Agent = c.Word(at, raw, request.MaxName)
 }}
 
@@ -117,7 +119,8 @@ func (s *api) listTokens(w http.ResponseWriter, r *call.Request) error {
 		return err
 	}
 	p := r.Query()
-	q := apikey.TokenQuery{By: makerFilter(r.Caller), Limit: p.Limit(20), Cursor: p.Cursor(), Session: p.ID("session_id"), User: p.OptionalText("user")}
+	q := apikey.TokenQuery{By: makerFilter(r.Caller), Limit: p.Limit(20), Cursor: p.Cursor(), Session: p.ID("session_id"),
+		User: p.OptionalText("user")}
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -152,7 +155,8 @@ func (s *api) revokeToken(w http.ResponseWriter, r *call.Request) error {
 	id := r.PathValue("tokenId")
 	t, err := s.Keys.RevokeToken(actor.With(ctx, s.Actor(w, r.Request, r.Caller)), r.Caller.Workspace.ID, id, makerFilter(r.Caller))
 	if errors.Is(err, apikey.ErrNotFound) {
-		return fault.New(fault.ObjectNotFound, "No browser token %.40q that can be used now. GET …/tokens lists those that your key has made.", id)
+		return fault.New(fault.ObjectNotFound,
+			"No browser token %.40q that can be used now. GET …/tokens lists those that your key has made.", id)
 	}
 	if err != nil {
 		return err

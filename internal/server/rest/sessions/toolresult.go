@@ -68,7 +68,8 @@ func (s *api) postResults(w http.ResponseWriter, r *call.Request, parse func(*re
 		}
 		at := session.ActiveTurn{SessionID: p.Session}
 		r.Link(s.Server, &at)
-		return postedResults{SessionID: p.Session, TurnID: p.Turn, Accepted: orEmpty(p.Stored), Pending: orEmpty(p.Open), EventsURL: at.EventsURL}, nil
+		return postedResults{SessionID: p.Session, TurnID: p.Turn, Accepted: orEmpty(p.Stored), Pending: orEmpty(p.Open),
+			EventsURL: at.EventsURL}, nil
 	})
 }
 

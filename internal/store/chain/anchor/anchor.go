@@ -53,7 +53,9 @@ func parse(address string, opt Options) (chain.HeadStore, error) {
 	case err != nil || u.Host == "":
 		return nil, fmt.Errorf("an address with %s:// is invalid", scheme)
 	case u.User != nil:
-		return nil, fmt.Errorf("the address of %s has a user or a password. Use PARLEY_AUDIT_HEADS_SECRET or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Host)
+		return nil,
+			fmt.Errorf(
+				"the address of %s has a user or a password. Use PARLEY_AUDIT_HEADS_SECRET or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Host)
 	}
 	switch scheme {
 	case "http", "https":

@@ -25,7 +25,8 @@ import (
 
 // head returns a head with a hash of its own.
 func head(number int64) chain.Head {
-	h := chain.Head{Number: number, Hash: make([]byte, 32), At: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), Key: "k1", Signature: make([]byte, 64)}
+	h := chain.Head{Number: number, Hash: make([]byte, 32), At: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), Key: "k1",
+		Signature: make([]byte, 64)}
 	_, _ = rand.Read(h.Hash)
 	return h
 }
@@ -42,7 +43,8 @@ func parseOne(t *testing.T, address string, opt anchor.Options) chain.HeadStore 
 func TestAddressesAreParsed(t *testing.T) {
 	t.Parallel()
 	s3 := anchor.S3{Region: "eu-central-1", Key: "id", Secret: "hush"}
-	all, err := anchor.Parse("/var/log/worm disk/heads.jsonl, https://audit.example/heads/hush?token=hush,s3://bucket/parley/heads/?retain-days=400, s3://other", anchor.Options{S3: s3})
+	all, err := anchor.Parse("/var/log/worm disk/heads.jsonl, "+
+		"https://audit.example/heads/hush?token=hush,s3://bucket/parley/heads/?retain-days=400, s3://other", anchor.Options{S3: s3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +64,16 @@ func TestAddressesAreParsed(t *testing.T) {
 		"s3://b?retain-days=1&mode=legal": `mode is "legal"`,
 		"s3://b?days=3":                   `"days" is not a parameter`,
 	} {
-		if _, err := anchor.Parse(address, anchor.Options{S3: s3}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+		if _, err := anchor.Parse(address, anchor.Options{S3: s3}); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 	if _, err := anchor.Parse("s3://b", anchor.Options{}); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("%v", err)
 	}
-	if _, err := anchor.Parse("http://audit.example", anchor.Options{Secret: "hush"}); err == nil || !strings.Contains(err.Error(), "unencrypted") || strings.Contains(err.Error(), "hush") {
+	if _, err := anchor.Parse("http://audit.example", anchor.Options{Secret: "hush"}); err == nil || !strings.Contains(err.Error(),
+		"unencrypted") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a token without TLS: %v", err)
 	}
 	parseOne(t, "http://localhost:1/", anchor.Options{Secret: "hush"})
@@ -102,10 +106,12 @@ func TestFilesHaveALineForEachHead(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(got, []byte("{\"number\":9\n{")) || !bytes.HasSuffix(got, []byte("}\n")) {
 		t.Errorf("after a line without an end: %s, %v", got, err)
 	}
-	if heads, cut, err := chain.ParseHeads(bytes.NewReader(got)); err != nil || len(heads) != 1 || heads[0].Number != 10 || !slices.Equal(cut, []int{1}) {
+	if heads, cut, err := chain.ParseHeads(bytes.NewReader(got)); err != nil || len(heads) != 1 || heads[0].Number != 10 ||
+		!slices.Equal(cut, []int{1}) {
 		t.Errorf("%v, %v, %v", heads, cut, err)
 	}
-	if heads, _, err := chain.ParseHeads(bytes.NewReader(text)); err != nil || len(heads) != 3 || heads[2].Number != 3 || bytes.Count(text, []byte("\n")) != 3 {
+	if heads, _, err := chain.ParseHeads(bytes.NewReader(text)); err != nil || len(heads) != 3 || heads[2].Number != 3 ||
+		bytes.Count(text, []byte("\n")) != 3 {
 		t.Errorf("%v, %v", heads, err)
 	}
 }
@@ -244,15 +250,18 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 func TestSignaturesAreThoseOfAWS(t *testing.T) {
 	t.Parallel()
 	const body = "Welcome to Amazon S3."
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://examplebucket.s3.amazonaws.com/test%24file.text", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://examplebucket.s3.amazonaws.com/test%24file.text",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Date", "Fri, 24 May 2013 00:00:00 GMT")
 	r.Header.Set("X-Amz-Storage-Class", "REDUCED_REDUNDANCY")
-	anchor.SignRequest(anchor.S3{Region: "us-east-1", Key: "AKIAIOSFODNN7EXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, r, []byte(body),
+	anchor.SignRequest(anchor.S3{Region: "us-east-1", Key: "AKIAIOSFODNN7EXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, r,
+		[]byte(body),
 		time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC))
-	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, "Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd") {
+	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got,
+		"Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd") {
 		t.Error(got)
 	}
 }
@@ -282,7 +291,8 @@ func TestBucketsKeepHeads(t *testing.T) {
 		}
 		days[key[len("audit/par ley/heads+1/"):][:10]]++
 		until, err := time.Parse(time.RFC3339, o.header.Get("X-Amz-Object-Lock-Retain-Until-Date"))
-		if left := time.Until(until); err != nil || o.header.Get("X-Amz-Object-Lock-Mode") != "GOVERNANCE" || left < 399*24*time.Hour || left > 401*24*time.Hour {
+		if left := time.Until(until); err != nil || o.header.Get("X-Amz-Object-Lock-Mode") != "GOVERNANCE" || left < 399*24*time.Hour ||
+			left > 401*24*time.Hour {
 			t.Errorf("%v, %v", o.header, err)
 		}
 	}
@@ -294,7 +304,8 @@ func TestBucketsKeepHeads(t *testing.T) {
 		t.Error(err)
 	}
 	opt.S3.Secret = "wrong"
-	if err := parseOne(t, "s3://audit", opt).StoreHead(t.Context(), later); err == nil || err.Error() != "the bucket answered 403 Forbidden SignatureDoesNotMatch" {
+	if err := parseOne(t, "s3://audit", opt).StoreHead(t.Context(), later); err == nil ||
+		err.Error() != "the bucket answered 403 Forbidden SignatureDoesNotMatch" {
 		t.Errorf("with another secret: %v", err)
 	}
 }

@@ -183,7 +183,8 @@ func (b *bucket) signRequest(r *http.Request, body []byte, now time.Time) {
 		key = mac(key, part)
 	}
 	signature := mac(key, algorithm+"\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(request[:]))
-	r.Header.Set("Authorization", fmt.Sprintf("%s Credential=%s/%s, SignedHeaders=%s, Signature=%x", algorithm, b.Key, scope, signed, signature))
+	r.Header.Set("Authorization", fmt.Sprintf("%s Credential=%s/%s, SignedHeaders=%s, Signature=%x", algorithm, b.Key, scope, signed,
+		signature))
 }
 
 func mac(key []byte, text string) []byte {

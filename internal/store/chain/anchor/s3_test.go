@@ -71,7 +71,8 @@ func (s *s3) put(r *http.Request, body []byte) (status int, code string) {
 	return http.StatusOK, ""
 }
 
-var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$`)
+var authorization = regexp.MustCompile(
+	`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$`)
 
 // isSigned verifies the signature of a request.
 func (s *s3) isSigned(r *http.Request, body []byte) bool {
@@ -80,7 +81,8 @@ func (s *s3) isSigned(r *http.Request, body []byte) bool {
 		return false
 	}
 	day, names, digest := m[2], strings.Split(m[4], ";"), sha256Hex(body)
-	if !sort.StringsAreSorted(names) || r.Header.Get("X-Amz-Content-Sha256") != digest || !strings.HasPrefix(r.Header.Get("X-Amz-Date"), day+"T") {
+	if !sort.StringsAreSorted(names) || r.Header.Get("X-Amz-Content-Sha256") != digest ||
+		!strings.HasPrefix(r.Header.Get("X-Amz-Date"), day+"T") {
 		return false
 	}
 	signed := make(map[string]bool)
@@ -99,7 +101,8 @@ func (s *s3) isSigned(r *http.Request, body []byte) bool {
 		}
 	}
 	lines = append(lines, "", m[4], digest)
-	text := strings.Join([]string{"AWS4-HMAC-SHA256", r.Header.Get("X-Amz-Date"), day + "/" + s.region + "/s3/aws4_request", sha256Hex([]byte(strings.Join(lines, "\n")))}, "\n")
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", r.Header.Get("X-Amz-Date"), day + "/" + s.region + "/s3/aws4_request",
+		sha256Hex([]byte(strings.Join(lines, "\n")))}, "\n")
 	key := hash([]byte("AWS4"+s.secret), day)
 	key = hash(hash(hash(key, s.region), "s3"), "aws4_request")
 	return signed["host"] && hex.EncodeToString(hash(key, text)) == m[5]

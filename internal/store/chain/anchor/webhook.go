@@ -37,7 +37,9 @@ func newWebhook(u *url.URL, opt Options) (*webhook, error) {
 		w.bearer = ""
 	}
 	if w.bearer != "" && u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
-		return nil, fmt.Errorf("http://%s would receive PARLEY_AUDIT_HEADS_SECRET unencrypted. Use https://, or a secret that begins with %s", u.Host, callback.SecretPrefix)
+		return nil,
+			fmt.Errorf("http://%s would receive PARLEY_AUDIT_HEADS_SECRET unencrypted. Use https://, or a secret that begins with %s",
+				u.Host, callback.SecretPrefix)
 	}
 	return w, nil
 }

@@ -38,7 +38,8 @@ func BenchmarkLists(b *testing.B) {
 // isSmall reports whether a table stays small, or is read by the rows of a page: if the table has
 // few rows, PostgreSQL reads all of them for a join.
 func isSmall(table string) bool {
-	return slices.Contains([]string{"workspaces", "api_keys", "skills", "skill_versions", "allowlist", "documents", "callbacks", "callback_attempts"}, table)
+	return slices.Contains([]string{"workspaces", "api_keys", "skills", "skill_versions", "allowlist", "documents", "callbacks",
+		"callback_attempts"}, table)
 }
 
 var partitionDay = regexp.MustCompile(`^events_delta_(\d{8})$`)

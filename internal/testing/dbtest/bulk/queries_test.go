@@ -50,7 +50,8 @@ func findKnown(t testing.TB, conn *pgx.Conn) (k known) {
 		WHERE s.workspace_id = $1 AND t.state = 'completed' AND s.caller_id IS NOT NULL ORDER BY s.created_at DESC LIMIT 1`, bulk.Workspace).
 		Scan(&k.session, &k.turn, &k.caller, &k.age, &k.seq, &k.key)
 	if err == nil {
-		err = conn.QueryRow(t.Context(), `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY updated_at), percentile_disc(0.001) WITHIN GROUP (ORDER BY created_at), min(id::text)::uuid FROM sessions WHERE workspace_id = $1`,
+		err = conn.QueryRow(t.Context(), `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY updated_at), percentile_disc(0.001) WITHIN `+
+			`GROUP (ORDER BY created_at), min(id::text)::uuid FROM sessions WHERE workspace_id = $1`,
 			bulk.Workspace).Scan(&k.middle, &k.early, &k.long)
 	}
 	if err != nil {
@@ -144,7 +145,8 @@ func queries(k known) []query {
 			return one(q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: w, Status: nullable(status), N: page}))
 		})
 		add("approvals cursor "+status, func(ctx context.Context, q *db.Queries) error {
-			return one(q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: w, Status: nullable(status), BeforeAt: &k.middle, BeforeID: zero, N: page}))
+			return one(q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: w, Status: nullable(status), BeforeAt: &k.middle,
+				BeforeID: zero, N: page}))
 		})
 	}
 	for _, status := range []string{"", "pending", "delivered", "failed"} {
@@ -162,7 +164,8 @@ func queries(k known) []query {
 	}
 	begun, waits := true, false
 	for name, p := range map[string]db.TurnViewsParams{
-		"": {}, "submitted": {States: []string{"lined_up", "queued"}, Begun: &waits}, "working": {States: []string{"queued", "running"}, Begun: &begun},
+		"": {}, "submitted": {States: []string{"lined_up", "queued"}, Begun: &waits}, "working": {States: []string{"queued", "running"},
+			Begun: &begun},
 		"input-required": {States: []string{"waiting"}}, "completed": {States: []string{"completed"}}, "failed": {States: []string{"failed"}},
 		"canceled": {States: []string{"canceled"}}, "since": {Since: recent}, "cursor": {BeforeAt: &k.middle, BeforeID: zero},
 		"canceled cursor": {States: []string{"canceled"}, BeforeAt: &k.middle, BeforeID: zero},
@@ -176,7 +179,8 @@ func queries(k known) []query {
 			turns.most = 40 * page // one turn of 33 matches: the newest are found soon
 		}
 		add("turns count "+name, func(ctx context.Context, q *db.Queries) error {
-			return one(q.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: w, States: p.States, Begun: p.Begun, Since: p.Since, Most: counted}))
+			return one(q.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: w, States: p.States, Begun: p.Begun, Since: p.Since,
+				Most: counted}))
 		}).most = counted * 3 / 2 // other workspaces' rows are among them
 	}
 	add("egress", func(ctx context.Context, q *db.Queries) error { return one(q.EgressRequests(ctx, w, nil, page)) })
@@ -209,7 +213,8 @@ func queries(k known) []query {
 		return one(q.ChainDueTurns(ctx, time.Now().Add(-time.Minute), 256))
 	})
 	for i := range all {
-		all[i].fresh = slices.Contains([]string{"sessions", "approvals", "callbacks", "files", "turns", "egress"}, strings.Fields(all[i].name)[0]) ||
+		all[i].fresh = slices.Contains([]string{"sessions", "approvals", "callbacks", "files", "turns", "egress"},
+			strings.Fields(all[i].name)[0]) ||
 			slices.Contains([]string{"session egress", "session approvals", "session turns", "session turns count"}, all[i].name)
 	}
 	slices.SortFunc(all, func(a, b query) int { return strings.Compare(a.name, b.name) })

@@ -36,7 +36,9 @@ func forms(value string) []form {
 	}
 	add("plain", value)
 	// Every escape of the other characters leaves these unchanged, even in a truncated text.
-	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
 		add("a part", word)
 	}
 	add("hex", hex.EncodeToString([]byte(value)))

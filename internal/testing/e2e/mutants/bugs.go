@@ -38,13 +38,15 @@ var mutants = []mutant{
 	},
 	{
 		name: "fence", bug: "no epoch fence", run: "^TestChaos$", flags: swarm,
-		edits: []edit{{batchFile, " AND l.epoch = w.epoch", ""}, {batchFile, "held[i+1] = ok && h.epoch == l.Epoch", "held[i+1] = ok && h.epoch > 0"}},
+		edits: []edit{{batchFile, " AND l.epoch = w.epoch", ""}, {batchFile, "held[i+1] = ok && h.epoch == l.Epoch",
+			"held[i+1] = ok && h.epoch > 0"}},
 	},
 	{
 		name: "done", bug: "done in a second transaction", run: "^TestChaos$", flags: swarm,
 		edits: []edit{
 			{endingFile, "append(c.sum.endingEvents(e), event.Done{SessionID: tx.row.ID})", "c.sum.endingEvents(e)"},
-			{endingFile, "	if err := tx.later.TurnEnd(ctx, turn); err != nil {", "	tx.OnCommit(func() { _ = tx." + lateDone("c.turn") + " })\n	if err := tx.later.TurnEnd(ctx, turn); err != nil {"},
+			{endingFile, "	if err := tx.later.TurnEnd(ctx, turn); err != nil {",
+				"	tx.OnCommit(func() { _ = tx." + lateDone("c.turn") + " })\n	if err := tx.later.TurnEnd(ctx, turn); err != nil {"},
 			{endsFile, "		c.ended = true\n", "		c.ended = true\n		defer " + lateDone("c.turn") + "\n"},
 			{endsFile, `"github.com/parley-server/parley/internal/eventlog"`, `"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"`},
@@ -62,11 +64,13 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "early", bug: "a message is accepted 25 ms before its commit", run: "^TestCrashPoints$/^accept.after_commit_before_reply$", flags: points,
+		name: "early", bug: "a message is accepted 25 ms before its commit", run: "^TestCrashPoints$/^accept.after_commit_before_reply$",
+		flags: points,
 		edits: []edit{
 			{txFile, "	defer conn.Release()\n	if prepare", "	defer func() {\n		if err != nil {\n			conn.Release()\n		}\n	}()\n	if prepare"},
 			{txFile, "		if !tx.closed {\n			_ = tx.Rollback(ctx)", "		if err != nil && !tx.closed {\n			_ = tx.Rollback(ctx)"},
-			{txFile, "	return tx.Commit(ctx)\n}", "	go func() {\n		time.Sleep(25 * time.Millisecond)\n		_ = tx.Commit(context.WithoutCancel(ctx))\n		conn.Release()\n	}()\n	return nil\n}"},
+			{txFile, "	return tx.Commit(ctx)\n}", "	go func() {\n		time.Sleep(25 * time.Millisecond)\n		_ = " +
+				"tx.Commit(context.WithoutCancel(ctx))\n		conn.Release()\n	}()\n	return nil\n}"},
 			{txFile, "	\"errors\"\n", "	\"errors\"\n	\"time\"\n"},
 		},
 	},
@@ -76,7 +80,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "subscribe", bug: "a reader registers 25 ms after its first read", run: "^TestChaos$", flags: swarm, beside: noRecheck,
-		edits: []edit{{followFile, "				if last {\n", "				time.Sleep(25 * time.Millisecond)\n				select {\n				case <-wake:\n				default:\n				}\n				if last {\n"}},
+		edits: []edit{{followFile, "				if last {\n",
+			"				time.Sleep(25 * time.Millisecond)\n				select {\n				case <-wake:\n				default:\n				}\n				if last {\n"}},
 	},
 	{
 		name: "push", bug: "readers get notified events without a look at the rows in between", run: "^TestChaos$", flags: swarm,
@@ -96,7 +101,8 @@ var mutants = []mutant{
 	{
 		name: "restart", bug: "a resumed turn begins with its first step", run: "^TestChaos$", flags: swarm,
 		edits: []edit{
-			{loadFile, "	if attempts < 2 {", "	l.Events = slices.DeleteFunc(l.Events, func(ev event.Event) bool { return ev.Kind == event.KindReply })\n	if attempts < 2 {"},
+			{loadFile, "	if attempts < 2 {", "	l.Events = slices.DeleteFunc(l.Events, func(ev event.Event) bool { return ev.Kind == " +
+				"event.KindReply })\n	if attempts < 2 {"},
 			{loadFile, "	\"fmt\"\n", "	\"fmt\"\n	\"slices\"\n"},
 		},
 	},
