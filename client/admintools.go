@@ -145,8 +145,8 @@ func (a Admin) ToolServer(ctx context.Context, name string) (ToolServer, error) 
 	return administer[ToolServer](ctx, a, a.workspace(http.MethodGet, nil, "tool-servers", name))
 }
 
-// AddToolServer adds a tool server. It connects to an MCP server and accepts the definitions of its tools,
-// which have the label changes.
+// AddToolServer adds a tool server. It connects to an MCP server and accepts the definitions of its
+// tools, which have the label changes.
 func (a Admin) AddToolServer(ctx context.Context, s NewToolServer) (ToolServer, error) {
 	return administer[ToolServer](ctx, a, a.workspace(http.MethodPost, s, "tool-servers"))
 }

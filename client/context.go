@@ -52,7 +52,8 @@ type SentRequest struct {
 	} `json:"parameters"`
 }
 
-// Context rebuilds the request of a step of a session's turn. Both are numbers from 1; 0 means the newest.
+// Context rebuilds the request of a step of a session's turn. Both are numbers from 1; 0 means the
+// newest.
 func (c *Client) Context(ctx context.Context, session string, turn, step int) (out SentContext, err error) {
 	query := map[string]string{}
 	for name, n := range map[string]int{"turn": turn, "step": step} {

@@ -28,7 +28,8 @@ const (
 )
 
 // Body is the decoded data of a frame: Open, Text, Reasoning, ToolUse, ToolResult, InputRequired,
-// ToolRequired, ConnectRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError or Done.
+// ToolRequired, ConnectRequired, TurnUsage, Structured, Attachment, AttachmentRejected, TurnError
+// or Done.
 type Body interface {
 	// Kind returns the kind of the frames that carry this body.
 	Kind() Kind

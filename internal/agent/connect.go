@@ -11,9 +11,9 @@ import (
 )
 
 // requireConnection ends the run until a user has connected the tool server of a call, which had no
-// effect so far. A call asks once, and once more for scopes, and not for a server that was not connected
-// before in the turn.
-// For a grant of the whole workspace, only a sender that may connect the workspace is asked.
+// effect so far. A call asks once, and once more for scopes, and not for a server that was not
+// connected before in the turn. For a grant of the whole workspace, only a sender that may connect
+// the workspace is asked.
 func (r *run) requireConnection(ctx context.Context, s *step, c event.ToolCall, needs tool.Connect) error {
 	server := needs.Server
 	if q, declined := r.state.declined[server]; declined && q.window == 0 {

@@ -162,8 +162,8 @@ func (r *run) attemptRequest(ctx context.Context, req model.Request, p *pending,
 }
 
 // identifyCalls gives every call of the turn a unique id: some servers repeat theirs, and results
-// are matched by it. A call whose result can be posted, or whose receiver recognizes it by its id, gets an id that no
-// other call of any turn has.
+// are matched by it. A call whose result can be posted, or whose receiver recognizes it by its id,
+// gets an id that no other call of any turn has.
 func (r *run) identifyCalls(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {

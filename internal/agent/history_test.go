@@ -137,8 +137,8 @@ func (d described) Spec() tool.Spec {
 func (described) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
 // TestNothingWrittenByOthersIsInSystem puts injections into earlier messages, answers, tool calls,
-// results, previews of results, pages, names and texts of files, and descriptions of tools. None of them is in
-// the system text, which stays the same.
+// results, previews of results, pages, names and texts of files, and descriptions of tools. None of
+// them is in the system text, which stays the same.
 func TestNothingWrittenByOthersIsInSystem(t *testing.T) {
 	t.Parallel()
 	clean := requestAfter(t, 100_000).System

@@ -94,8 +94,9 @@ func (r *run) findResult(ctx context.Context, id string) (output string, ok bool
 	return r.wholeOutput(ctx, out)
 }
 
-// wholeOutput returns an output from the log, or from its file if the log has only a part. The agent may
-// have removed the file or replaced it, and a fork has no file of its parent: then the part is returned.
+// wholeOutput returns an output from the log, or from its file if the log has only a part. The
+// agent may have removed the file or replaced it, and a fork has no file of its parent: then the
+// part is returned.
 func (r *run) wholeOutput(ctx context.Context, out event.ToolOutput) (output string, ok bool, err error) {
 	if out.File == "" || out.Size == len(out.Output) || r.ReadResult == nil {
 		return out.Output, true, nil

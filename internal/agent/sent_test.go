@@ -201,8 +201,8 @@ func (g *game) play(t *testing.T, seen map[string]int) {
 	g.history = append(g.history, agent.Past{Turn: c.Turn, Message: message.Content, Answer: j.text, Log: j.log})
 }
 
-// nextRequest returns the request that another worker sends after the rows of a turn; nil: it summarizes
-// first.
+// nextRequest returns the request that another worker sends after the rows of a turn; nil: it
+// summarizes first.
 func (g *game) nextRequest(t *testing.T, c agent.Conversation, j *journal, window int, schema bool) (next *model.Request) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(uint64(len(j.log)), 1))
@@ -254,9 +254,9 @@ func (g *game) check(t *testing.T, c agent.Conversation, j *journal, schema bool
 	}
 }
 
-// TestRebuiltRequestsAreThoseSent plays 1,000 random turns, 200 with the race detector: with masking, summaries, rejected requests,
-// limited histories, failures and takeovers. The request of each reply is rebuilt from the rows and the
-// stored setup alone, and its hash is the recorded one.
+// TestRebuiltRequestsAreThoseSent plays 1,000 random turns, 200 with the race detector: with
+// masking, summaries, rejected requests, limited histories, failures and takeovers. The request of
+// each reply is rebuilt from the rows and the stored setup alone, and its hash is the recorded one.
 func TestRebuiltRequestsAreThoseSent(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]int)

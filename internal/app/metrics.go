@@ -110,7 +110,8 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// scrapeTimeout limits the query of a scrape, and the probe of the runner: Prometheus waits 10 seconds by default.
+// scrapeTimeout limits the query of a scrape, and the probe of the runner: Prometheus waits 10
+// seconds by default.
 const scrapeTimeout = 2 * time.Second
 
 // readGauges reads the metrics of the database, in one statement whose parts read few rows.

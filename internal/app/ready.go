@@ -15,9 +15,9 @@ import (
 const readyTimeout = 2 * time.Second
 
 // checkReady reports whether this process can work, for load balancers: whether it stays, whether a
-// commit reaches the disk, whether it receives notifications from the other replicas, whether it runs turns,
-// and whether the runner takes its commands, if the settings require that.
-// The first failure is a fault that names it.
+// commit reaches the disk, whether it receives notifications from the other replicas, whether it
+// runs turns, and whether the runner takes its commands, if the settings require that. The first
+// failure is a fault that names it.
 func (s *service) checkReady(ctx context.Context) error {
 	checks := []struct {
 		lacks string

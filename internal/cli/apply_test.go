@@ -342,8 +342,8 @@ func (s shell) writes(name, text string) {
 	}
 }
 
-// TestApplyContinuesAfterAFailure fails at the second change: the command names the first one, which was
-// made, and a second run makes the rest.
+// TestApplyContinuesAfterAFailure fails at the second change: the command names the first one,
+// which was made, and a second run makes the rest.
 func TestApplyContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)

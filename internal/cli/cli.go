@@ -1,6 +1,6 @@
 // Package cli is the command line: `parley serve`, the commands for administrators, which use a
-// server's administration API or the database, and those that use a server's public API. Results go to stdout and everything else
-// to stderr; an error states what failed, why, and what to do.
+// server's administration API or the database, and those that use a server's public API. Results go
+// to stdout and everything else to stderr; an error states what failed, why, and what to do.
 package cli
 
 import (

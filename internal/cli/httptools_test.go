@@ -21,8 +21,8 @@ var (
 	pagePost     = regexp.MustCompile(`(?m)^     -d '(\{"output".*\})'$`)
 )
 
-// TestHTTPToolsPage runs the examples of docs/guides/http-tools.md with the demo's API: operations of an
-// OpenAPI document, and a tool whose result is posted later.
+// TestHTTPToolsPage runs the examples of docs/guides/http-tools.md with the demo's API: operations
+// of an OpenAPI document, and a tool whose result is posted later.
 func TestHTTPToolsPage(t *testing.T) {
 	t.Parallel()
 	tickets, err := demo.StartTickets()

@@ -65,7 +65,8 @@ func (c *command) readTools(f toolsFlags, s *client.NewToolServer) error {
 	return readToolFile(text, f.url, s)
 }
 
-// readToolFile reads the definition of an HTTP tool. base replaces the scheme and the host of its address.
+// readToolFile reads the definition of an HTTP tool. base replaces the scheme and the host of its
+// address.
 func readToolFile(text, base string, s *client.NewToolServer) error {
 	d, err := toolfile.Parse(text)
 	if err != nil {

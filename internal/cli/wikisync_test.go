@@ -66,8 +66,8 @@ func TestSyncSendsOnlyChanges(t *testing.T) {
 	}
 }
 
-// TestSyncRejectsWhatIsNotADocument checks a directory that does not exist, a file, and directories with
-// a file that is not text or is too long, of which nothing is written.
+// TestSyncRejectsWhatIsNotADocument checks a directory that does not exist, a file, and directories
+// with a file that is not text or is too long, of which nothing is written.
 func TestSyncRejectsWhatIsNotADocument(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
@@ -95,8 +95,8 @@ func TestSyncRejectsWhatIsNotADocument(t *testing.T) {
 	}
 }
 
-// TestSyncSkipsLinks synchronizes a directory behind a symbolic link. A link in it, which may lead to any
-// file of the machine, is named and skipped.
+// TestSyncSkipsLinks synchronizes a directory behind a symbolic link. A link in it, which may lead
+// to any file of the machine, is named and skipped.
 func TestSyncSkipsLinks(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

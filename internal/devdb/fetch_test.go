@@ -149,8 +149,8 @@ func downloads(t *testing.T) {
 	}
 }
 
-// TestPinnedFilesAreServed downloads every version for this machine when asked to. It unpacks them, too,
-// unless the race detector makes that very slow.
+// TestPinnedFilesAreServed downloads every version for this machine when asked to. It unpacks them,
+// too, unless the race detector makes that very slow.
 func TestPinnedFilesAreServed(t *testing.T) {
 	t.Parallel()
 	downloads(t)

@@ -63,7 +63,8 @@ type RunConfig struct {
 	Redact      *redact.Redactor // for responses: everything that must be hidden, not only this run's values
 	// RedactRecords redacts the records, which the run's tools do not see; default: Redact.
 	RedactRecords *redact.Redactor
-	// further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	// further hosts that may be reached besides those of the credentials: "api.example.com",
+	// "*.example.com", "example.com:8443"
 	Hosts      []string
 	Public     bool          // every public host is allowed
 	AnswerTime time.Duration // until a response begins; default: AnswerTime

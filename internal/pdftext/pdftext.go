@@ -1,7 +1,7 @@
 // Package pdftext extracts the text of PDF files that users sent. A file is hostile: it can make a
-// parser loop, recurse, or unpack terabytes. So only a second process of this executable parses it, with
-// limits on memory, processor time and time, without an environment, without files and, where the kernel
-// allows it, without a network. A file can end that process and nothing else.
+// parser loop, recurse, or unpack terabytes. So only a second process of this executable parses it,
+// with limits on memory, processor time and time, without an environment, without files and, where
+// the kernel allows it, without a network. A file can end that process and nothing else.
 //
 // Importing the package is enough: its init detects the second process and never returns.
 package pdftext

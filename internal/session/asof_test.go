@@ -141,9 +141,9 @@ func recordBusy(t *testing.T) *recorder {
 	return r
 }
 
-// TestMessagesAsOfEveryEvent compares the list as of each event with the one that a reader had after the
-// commit of that event. While a turn is in progress, the text, calls, references and usage are those of
-// a model that reads the rows.
+// TestMessagesAsOfEveryEvent compares the list as of each event with the one that a reader had
+// after the commit of that event. While a turn is in progress, the text, calls, references and
+// usage are those of a model that reads the rows.
 func TestMessagesAsOfEveryEvent(t *testing.T) {
 	t.Parallel()
 	r := recordBusy(t)

@@ -23,8 +23,8 @@ func (w *world) fork(t *testing.T, s *sessiontest.Replica, id uuid.UUID, seq *in
 	return sum
 }
 
-// TestForkAtEveryEvent forks a busy session at each of its events. The fork has the messages of the turns
-// that had ended by then, without a row of its own.
+// TestForkAtEveryEvent forks a busy session at each of its events. The fork has the messages of the
+// turns that had ended by then, without a row of its own.
 func TestForkAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	r := recordBusy(t)

@@ -72,8 +72,8 @@ func (s *Store) Setup(ctx context.Context, workspace uuid.UUID, digest string) (
 	return content, nil
 }
 
-// NthTurn returns the n-th turn of a session, from 1, or its newest if n is 0; ok is false if the session
-// has fewer.
+// NthTurn returns the n-th turn of a session, from 1, or its newest if n is 0; ok is false if the
+// session has fewer.
 func (s *Store) NthTurn(ctx context.Context, workspace, session uuid.UUID, n int) (t Turn, ok bool, err error) {
 	row, err := s.q.TurnNth(ctx, session, workspace, int32(n))
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -83,9 +83,9 @@ type Later struct{}
 // Error implements error.
 func (Later) Error() string { return "the result of the call will be posted later" }
 
-// Connect is the error of a call that had no effect, because a tool server has not granted access to
-// the workspace or the caller, or not enough. The turn waits until a user has connected the server, then the call is
-// made.
+// Connect is the error of a call that had no effect, because a tool server has not granted access
+// to the workspace or the caller, or not enough. The turn waits until a user has connected the
+// server, then the call is made.
 type Connect struct {
 	Server string
 	Shared bool      // the grant is for the whole workspace, not for a caller

@@ -76,7 +76,8 @@ func Parse(text string) (d Definition, err error) {
 	return d, nil
 }
 
-// ParseAny reads one tool as the guide describes it, or one tool or a list of tools as the API has them.
+// ParseAny reads one tool as the guide describes it, or one tool or a list of tools as the API has
+// them.
 func ParseAny(text string) (d Definition, err error) {
 	var tree any
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // underEachClock runs a test with each skew of PostgreSQL's clock: from the start, or, with step,
-// from the moment the test calls set, which returns step. It does not use t.Parallel: these tests mostly wait.
+// from the moment the test calls set, which returns step. It does not use t.Parallel: these tests
+// mostly wait.
 func underEachClock(t *testing.T, test func(t *testing.T, w *world, set func() (stepped bool))) {
 	t.Parallel()
 	var tests errgroup.Group

@@ -72,8 +72,8 @@ func smallWindow(c *turn.Config) {
 	c.Catalog = model.NewCatalog([]model.Entry{{Name: "openai/gpt-5-mini", Window: 4000}})
 }
 
-// TestCompactedSession runs a turn that is compacted, and another one after it: the second one loads the
-// summary and what follows it, and reads a result that the summary covers from the log.
+// TestCompactedSession runs a turn that is compacted, and another one after it: the second one
+// loads the summary and what follows it, and reads a result that the summary covers from the log.
 func TestCompactedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))
@@ -157,8 +157,8 @@ func TestHistoryBeginsAtTheSummary(t *testing.T) {
 	}
 }
 
-// checkContexts rebuilds the requests of all replies of a session on another replica, and compares their
-// hashes with the recorded ones.
+// checkContexts rebuilds the requests of all replies of a session on another replica, and compares
+// their hashes with the recorded ones.
 func checkContexts(t *testing.T, w *world, r *replica, id uuid.UUID) {
 	t.Helper()
 	var turns, replies int

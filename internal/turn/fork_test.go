@@ -11,9 +11,10 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// TestForkSeesTheHistoryUpToItsTurn forks a session of three turns after the second one, and forks the
-// fork. The model receives what it received for the third message up to that message, and nothing
-// later; each request can be rebuilt. After the first session is erased, it receives the fork's own turns.
+// TestForkSeesTheHistoryUpToItsTurn forks a session of three turns after the second one, and forks
+// the fork. The model receives what it received for the third message up to that message, and
+// nothing later; each request can be rebuilt. After the first session is erased, it receives the
+// fork's own turns.
 func TestForkSeesTheHistoryUpToItsTurn(t *testing.T) {
 	t.Parallel()
 	script := &modeltest.Script{Replies: []modeltest.Reply{

@@ -95,9 +95,9 @@ func (w *world) withHTTPTools(t *testing.T, h *receiver) func(*turn.Config) {
 	}
 }
 
-// TestTakeoverOfHTTPTools takes a turn with HTTP calls, and with calls whose results are posted later, from
-// its worker at each of its events. Each call begins once and has one result. A request of a call has
-// its id, and is repeated only if the tool may be.
+// TestTakeoverOfHTTPTools takes a turn with HTTP calls, and with calls whose results are posted
+// later, from its worker at each of its events. Each call begins once and has one result. A request
+// of a call has its id, and is repeated only if the tool may be.
 func TestTakeoverOfHTTPTools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))

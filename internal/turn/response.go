@@ -83,8 +83,8 @@ func (w *responseWorker) Work(ctx context.Context, job *river.Job[responseArgs])
 	return nil
 }
 
-// cancelOpenResponse inserts the job that cancels the response of a turn that no worker has. Only a turn
-// that was interrupted can have one.
+// cancelOpenResponse inserts the job that cancels the response of a turn that no worker has. Only a
+// turn that was interrupted can have one.
 func (s *Service) cancelOpenResponse(ctx context.Context, tx *session.Tx, t session.Turn) error {
 	if t.State != session.Queued || t.AttemptReason == "" {
 		return nil

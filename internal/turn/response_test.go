@@ -161,8 +161,9 @@ func (m *stuck) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 	}
 }
 
-// TestTakeoverAfterASummary takes a turn from its worker between a summary and the request that follows
-// it. The next worker sends the request that the first one would have, and its hash is the recorded one.
+// TestTakeoverAfterASummary takes a turn from its worker between a summary and the request that
+// follows it. The next worker sends the request that the first one would have, and its hash is the
+// recorded one.
 func TestTakeoverAfterASummary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))

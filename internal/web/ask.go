@@ -19,8 +19,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// ask is an approval, a secret request or the link for a tool server as its card shows it. The inbox renders it, and the
-// playground gets it as JSON, so that both show the same characters.
+// ask is an approval, a secret request or the link for a tool server as its card shows it. The
+// inbox renders it, and the playground gets it as JSON, so that both show the same characters.
 type ask struct {
 	ID        uuid.UUID   `json:"id"`
 	Kind      event.Input `json:"kind"`

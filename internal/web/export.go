@@ -33,7 +33,8 @@ type exportedEvent struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// exportSession sends a session as a file. Its format is md, json or jsonl, as in parley sessions export.
+// exportSession sends a session as a file. Its format is md, json or jsonl, as in parley sessions
+// export.
 func (a *App) exportSession(w http.ResponseWriter, p *page) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Context()), exportTime)
 	defer cancel()

@@ -91,7 +91,8 @@ func (d *textDiff) markWords() {
 	}
 }
 
-// commonEnds returns how many bytes two lines have in common at their begin and their end, at borders of characters.
+// commonEnds returns how many bytes two lines have in common at their begin and their end, at
+// borders of characters.
 func commonEnds(a, b string) (head, tail int) {
 	for head < min(len(a), len(b)) && a[head] == b[head] {
 		head++

@@ -56,7 +56,8 @@ func TestTimelineCutsWaits(t *testing.T) {
 	}
 }
 
-// TestTimelineShowsTheContext describes model calls by the window, the cache, masked results and summaries.
+// TestTimelineShowsTheContext describes model calls by the window, the cache, masked results and
+// summaries.
 func TestTimelineShowsTheContext(t *testing.T) {
 	t.Parallel()
 	turn := &timelineTurn{tools: make(map[string]*timelineStep), catalog: model.NewCatalog([]model.Entry{{Name: "a/b", Window: 10_000}})}

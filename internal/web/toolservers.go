@@ -184,8 +184,8 @@ func definitionOf(f *form, kind string, headers map[string]string) (list []reque
 	return list
 }
 
-// parseTools returns the tools of the form: one as the guide describes it, or tools of the API, in YAML or
-// JSON.
+// parseTools returns the tools of the form: one as the guide describes it, or tools of the API, in
+// YAML or JSON.
 func parseTools(f *form) toolfile.Definition {
 	d, err := toolfile.ParseAny(f.Value("tools"))
 	if err != nil {

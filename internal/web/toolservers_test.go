@@ -159,7 +159,8 @@ func TestToolServersInTheBrowser(t *testing.T) {
 const orderGuide = "description: Order chairs.\nmethod: POST\nurl: http://tickets.demo.internal/api/chairs\ninput_schema: {type: " +
 	"object, properties: {item: {type: string}}}\n"
 
-// replaceTools replaces the tool of the entry order by that of the guide, and adds another entry with it.
+// replaceTools replaces the tool of the entry order by that of the guide, and adds another entry
+// with it.
 func (w *world) replaceTools(t *testing.T, p *browser.Page) {
 	t.Helper()
 	fill := func(text string) {

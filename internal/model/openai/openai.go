@@ -1,5 +1,6 @@
 // Package openai is a client for the Responses API of OpenAI, and for Chat Completions, the API of
-// compatible servers such as Ollama and vLLM. It reads nothing from the environment and never retries by itself.
+// compatible servers such as Ollama and vLLM. It reads nothing from the environment and never
+// retries by itself.
 package openai
 
 import (

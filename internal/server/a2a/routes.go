@@ -1,12 +1,12 @@
-// Package a2a serves the Agent2Agent protocol: JSON-RPC 2.0 at one address, in its versions
-// 0.3 and 1.0, HTTP+JSON in version 1.0, and the agent card beside it. A context is a session, a task is a turn, and
-// the id of a message is its idempotency key.
+// Package a2a serves the Agent2Agent protocol: JSON-RPC 2.0 at one address, in its versions 0.3 and
+// 1.0, HTTP+JSON in version 1.0, and the agent card beside it. A context is a session, a task is a
+// turn, and the id of a message is its idempotency key.
 //
 // It promises: an unauthorized request is rejected with the error envelope of all protocols; every
-// other response, errors included, is JSON-RPC with the caller's id, or has the form of HTTP+JSON; a task of another workspace is
-// answered like one that does not exist; a stream is a function of the committed events, so a
-// client that resumes with a frame's id misses none and gets none twice; no secret passes through
-// here; a closed connection never stops a turn.
+// other response, errors included, is JSON-RPC with the caller's id, or has the form of HTTP+JSON;
+// a task of another workspace is answered like one that does not exist; a stream is a function of
+// the committed events, so a client that resumes with a frame's id misses none and gets none twice;
+// no secret passes through here; a closed connection never stops a turn.
 //
 // Package message parses messages, task projects rows to frames, v03 has what differs in version
 // 0.3, rpc has the errors and card the agent cards. call has one call, turns the methods that run a

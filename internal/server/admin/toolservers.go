@@ -88,8 +88,8 @@ func (s *api) getToolServer(ctx context.Context, c *call) (any, error) {
 	return viewToolServer(server, nil), err
 }
 
-// askToolServer reads a new entry, and connects to its server to learn its tools. Those of an HTTP API are
-// in the body.
+// askToolServer reads a new entry, and connects to its server to learn its tools. Those of an HTTP
+// API are in the body.
 func (s *api) askToolServer(ctx context.Context, c *call) (err error) {
 	kind := toolset.Kind(cmp.Or(c.body.Enum("kind", string(toolset.MCP), string(toolset.HTTP)), string(toolset.MCP)))
 	e := toolset.Entry{Name: c.body.RequiredString("name", toolset.MaxServerName), Kind: kind}

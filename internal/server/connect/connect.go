@@ -119,7 +119,8 @@ func (p *pages) unknown(w http.ResponseWriter, r *http.Request) error {
 	return toolset.ErrUnknownLink
 }
 
-// endTime limits the end of a connection: the exchange of the code, the grant, and the list of the tools.
+// endTime limits the end of a connection: the exchange of the code, the grant, and the list of the
+// tools.
 const endTime = 3 * time.Minute
 
 // callback ends a connection, when the authorization server sends the browser back.

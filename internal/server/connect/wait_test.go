@@ -90,8 +90,8 @@ func TestNoGrantIsMissed(t *testing.T) {
 	}
 }
 
-// TestTokensExpireSeveralTimesInATurn lets each call of a turn end the token. The grant is refreshed for
-// the next call, and no user is asked.
+// TestTokensExpireSeveralTimesInATurn lets each call of a turn end the token. The grant is
+// refreshed for the next call, and no user is asked.
 func TestTokensExpireSeveralTimesInATurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,8 +107,9 @@ func TestTokensExpireSeveralTimesInATurn(t *testing.T) {
 	}
 }
 
-// TestTurnsWaitForMoreScopes lets a server need another scope than the grant has. The turn waits for a link
-// that asks for it besides the present ones, and a key without config:write is not asked.
+// TestTurnsWaitForMoreScopes lets a server need another scope than the grant has. The turn waits
+// for a link that asks for it besides the present ones, and a key without config:write is not
+// asked.
 func TestTurnsWaitForMoreScopes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -55,8 +55,8 @@ func (v *verifier) compareLink(ctx context.Context, l db.ChainPageRow, rows []pl
 	return c.checkNumbers(rows)
 }
 
-// checkNumbers reports events whose numbers in their session do not rise: one of two was inserted before
-// the link was made, which has a digest of it, too.
+// checkNumbers reports events whose numbers in their session do not rise: one of two was inserted
+// before the link was made, which has a digest of it, too.
 func (c *comparison) checkNumbers(rows []place) error {
 	last, seq := c.link.AfterOrd, c.link.AfterSeq
 	for _, r := range rows {

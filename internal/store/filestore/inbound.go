@@ -59,8 +59,8 @@ func (f Inbound) PDF() bool { return f.MIME == "application/pdf" }
 // Text reports whether the file is some form of text.
 func (f Inbound) Text() bool { return isText(f.MIME) }
 
-// Inbound reads the files in the message of a turn, in its order: texts, images and PDFs up
-// to the limits, and only the names of all others. With extract set, PDFs without a stored text get one.
+// Inbound reads the files in the message of a turn, in its order: texts, images and PDFs up to the
+// limits, and only the names of all others. With extract set, PDFs without a stored text get one.
 func (s *Store) Inbound(ctx context.Context, turn uuid.UUID, extract bool) ([]Inbound, error) {
 	rows, err := s.q.TurnFiles(ctx, turn)
 	if err != nil {

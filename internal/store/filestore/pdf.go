@@ -68,8 +68,8 @@ func (s *Store) storePDFText(ctx context.Context, r db.File, pdf []byte) (string
 	return stored, err
 }
 
-// PDFText extracts the text of a PDF: with a line before each page, and a last line in brackets if it is
-// not complete or there is none.
+// PDFText extracts the text of a PDF: with a line before each page, and a last line in brackets if
+// it is not complete or there is none.
 func (s *Store) PDFText(ctx context.Context, workspace uuid.UUID, pdf []byte) (string, error) {
 	release, err := s.parsers.Acquire(ctx, workspace)
 	if err != nil {

@@ -309,8 +309,8 @@ func TestFilesOfManyTurns(t *testing.T) {
 	}
 }
 
-// TestTextOfPDFsIsStored attaches PDFs. Their texts are extracted once and stay, up to the limit, and go
-// with the files.
+// TestTextOfPDFsIsStored attaches PDFs. Their texts are extracted once and stay, up to the limit,
+// and go with the files.
 func TestTextOfPDFsIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -111,8 +111,8 @@ func (s *Store) putHTTPTools(ctx context.Context, q *db.Queries, row db.ToolServ
 	return s.find(ctx, q, row.WorkspaceID, row.Name)
 }
 
-// httpName returns the name of a tool of an HTTP API as the model sees it. The tool with the name of its
-// entry has no other.
+// httpName returns the name of a tool of an HTTP API as the model sees it. The tool with the name
+// of its entry has no other.
 func httpName(server, own string) string {
 	if own == server {
 		return server

@@ -320,8 +320,9 @@ func (c *chaosRun) answer(ctx context.Context, q *question, decision string) {
 	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, q.DecideURL, decision) }, c.isAnswered)
 }
 
-// isAnswered reports whether a response to an answer is final. A promotion may lose a question that the
-// standby did not have, but only if commits became visible without it: docs/operations.md describes when.
+// isAnswered reports whether a response to an answer is final. A promotion may lose a question that
+// the standby did not have, but only if commits became visible without it: docs/operations.md
+// describes when.
 func (c *chaosRun) isAnswered(status int, _ []byte) bool {
 	switch status {
 	case http.StatusOK, http.StatusConflict, http.StatusGone:

@@ -63,9 +63,9 @@ func (d *depot) addTools(t *testing.T, w *world) {
 	}
 }
 
-// TestKilledInACallOfAnHTTPTool kills a server with kill -9 while turns wait for the response of an HTTP
-// API, and for a result that comes later. Each call begins once and has one result. A request is
-// repeated only if that is safe, with the same id.
+// TestKilledInACallOfAnHTTPTool kills a server with kill -9 while turns wait for the response of an
+// HTTP API, and for a result that comes later. Each call begins once and has one result. A request
+// is repeated only if that is safe, with the same id.
 func TestKilledInACallOfAnHTTPTool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestKilledAfterASummary kills a server with kill -9 after it has stored a summary and before it has the
-// reply to the request that follows. The next server sends the same bytes without another summary, and
-// the request that is rebuilt from the log has the recorded hash.
+// TestKilledAfterASummary kills a server with kill -9 after it has stored a summary and before it
+// has the reply to the request that follows. The next server sends the same bytes without another
+// summary, and the request that is rebuilt from the log has the recorded hash.
 func TestKilledAfterASummary(t *testing.T) {
 	t.Parallel()
 	var summaries atomic.Int64

@@ -2,10 +2,10 @@
 // the response. Other packages decide where requests may go, insert the credentials and remove them
 // from responses.
 //
-// It promises: a receiver that is down, slow or hostile makes a call fail with a reason for the model,
-// and never the turn. Requests of a call are equal, and have the id of the call, so a receiver can
-// recognize a repetition. A call is repeated only if it cannot have had an effect, or if its tool may be
-// repeated. Redirects are not followed.
+// It promises: a receiver that is down, slow or hostile makes a call fail with a reason for the
+// model, and never the turn. Requests of a call are equal, and have the id of the call, so a
+// receiver can recognize a repetition. A call is repeated only if it cannot have had an effect, or
+// if its tool may be repeated. Redirects are not followed.
 package httptool
 
 import (

@@ -42,9 +42,9 @@ type Registry interface {
 
 // Grants has the tokens of one caller for servers with OAuth.
 type Grants interface {
-	// Token returns a token for requests to a server, refreshed if necessary. rejected is the version of
-	// a token that the server does not accept; 0: none. The error is ErrNotConnected if the caller has
-	// no grant, or a tool.Refusal.
+	// Token returns a token for requests to a server, refreshed if necessary. rejected is the
+	// version of a token that the server does not accept; 0: none. The error is ErrNotConnected if
+	// the caller has no grant, or a tool.Refusal.
 	Token(ctx context.Context, server toolset.Server, rejected int64) (Token, error)
 }
 

@@ -95,7 +95,8 @@ func (f *file) probe() (found string, err error) {
 	return "can be created", os.Remove(probe.Name())
 }
 
-// appendHead appends a head and syncs the file. A line that a crash has cut off stays a line of its own.
+// appendHead appends a head and syncs the file. A line that a crash has cut off stays a line of its
+// own.
 func (f *file) appendHead(h chain.Head) error {
 	line, err := json.Marshal(h)
 	if err != nil {
