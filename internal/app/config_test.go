@@ -5,9 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -164,7 +168,7 @@ func TestDocumentationListsTheSettings(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatalf("%s has lost its markers", path)
 	}
-	want := head + "-update` -->\n" + table() + "<!-- /settings -->" + tail
+	want := head + "-update` -->\n" + table(t) + "<!-- /settings -->" + tail
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -176,7 +180,8 @@ func TestDocumentationListsTheSettings(t *testing.T) {
 	}
 }
 
-func table() string {
+func table(t *testing.T) string {
+	meanings := fieldComments(t, "config.go", "Config")
 	var b strings.Builder
 	b.WriteString("| Setting | Default | Meaning |\n|---|---|---|\n")
 	section := ""
@@ -193,9 +198,30 @@ func table() string {
 		if s.Secret {
 			name += " (secret)"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, def, strings.ReplaceAll(s.Doc, "|", `\|`))
+		if meanings[s.Name] == "" {
+			t.Errorf("the field of %s has no comment", s.Name)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, def, strings.ReplaceAll(meanings[s.Name], "|", `\|`))
 	}
 	return b.String()
+}
+
+// fieldComments returns the comments of the fields of a struct by the settings in their tags.
+func fieldComments(t *testing.T, file, name string) map[string]string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := map[string]string{}
+	for _, field := range f.Scope.Lookup(name).Decl.(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
+		if field.Tag == nil {
+			continue
+		}
+		tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`"))
+		comments[tag.Get("env")] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+	}
+	return comments
 }
 
 func write(t *testing.T, name, text string) string {

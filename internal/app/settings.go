@@ -23,7 +23,7 @@ func Documented() []Setting {
 			section = s
 		}
 		settings = append(settings, Setting{
-			Name: name, Section: section, Doc: tag.Get("doc"), Default: tag.Get("envDefault"), Source: fromDefault,
+			Name: name, Section: section, Default: tag.Get("envDefault"), Source: fromDefault,
 			Secret: tag.Get("secret") != "", url: tag.Get("secret") == "url", keys: tag.Get("secret") == "keys",
 			Value: tag.Get("envDefault"), raw: tag.Get("envDefault"), choice: strings.Fields(tag.Get("oneof")),
 		})
