@@ -110,7 +110,7 @@ type models struct {
 func newModels(cfg Config, guide func() (model.Model, error), workspaces *workspace.Store, own ownProviders) *models {
 	client := provider.Client(nil)
 	if client.Transport != nil && cfg.ModelTimeout > 0 {
-		client.Transport = timedTransport{client.Transport, cfg.ModelTimeout}
+		client.Transport = timedTransport{client.Transport, silence{cfg.ModelTimeout, "PARLEY_MODEL_TIMEOUT"}}
 	}
 	return &models{cfg: cfg, client: client, guide: guide, workspaces: workspaces, own: own, open: make(map[string]model.Model)}
 }

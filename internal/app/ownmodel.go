@@ -71,7 +71,7 @@ func (t *providerTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		}
 		return nil, err
 	}
-	res, err := sendTimed(req, t.provider.Timeout, run.Do, run.Close)
+	res, err := sendTimed(req, silence{t.provider.Timeout, "parley models set " + t.provider.Name + " --timeout"}, run.Do, run.Close)
 	if err != nil {
 		if refused, ok := errors.AsType[*egress.Error](err); ok {
 			return nil, notUsable("The address of the provider %s: %s", t.provider.Name, refused.Reason)
@@ -81,36 +81,53 @@ func (t *providerTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return res, nil
 }
 
+// silence is how long a provider may send nothing, and the setting of that limit.
+type silence struct {
+	most    time.Duration
+	setting string
+}
+
 // timedTransport ends requests after a silence.
 type timedTransport struct {
 	http.RoundTripper
-	most time.Duration
+	silence
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t timedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return sendTimed(req, t.most, t.RoundTripper.RoundTrip, func() {})
+	return sendTimed(req, t.silence, t.RoundTripper.RoundTrip, func() {})
 }
 
-// sendTimed sends a request, and cancels it after a silence before or within the response. It calls
-// end when the response is closed, or failed.
-func sendTimed(req *http.Request, most time.Duration, send func(*http.Request) (*http.Response, error),
-	end func()) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
-	quiet := time.AfterFunc(most, cancel)
-	done := sync.OnceFunc(func() { quiet.Stop(); cancel(); end() })
+// sendTimed sends a request, and cancels it after a silence before or within the response, which is a
+// *model.Error. It calls end when the response is closed, or failed.
+func sendTimed(req *http.Request, limit silence, send func(*http.Request) (*http.Response, error), end func()) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	quiet := time.AfterFunc(limit.most, func() {
+		cancel(&model.Error{Code: event.ModelError, Retryable: true,
+			Message: "The agent's model did not answer in time. Send the message again.",
+			Hint:    fmt.Sprintf("The provider sent nothing for %s. %s sets this limit.", limit.most, limit.setting)})
+	})
+	done := sync.OnceFunc(func() { quiet.Stop(); cancel(nil); end() })
 	res, err := send(req.WithContext(ctx))
 	if err != nil {
 		done()
-		return nil, err
+		return nil, silenceOr(ctx, err)
 	}
-	res.Body = &timedBody{res.Body, quiet, most, done}
+	res.Body = &timedBody{res.Body, ctx, quiet, limit.most, done}
 	return res, nil
+}
+
+// silenceOr returns the silence that ended ctx as the reason of an error, or else the error.
+func silenceOr(ctx context.Context, err error) error {
+	if silent, ok := errors.AsType[*model.Error](context.Cause(ctx)); ok {
+		return silent
+	}
+	return err
 }
 
 // newRun opens the way to the provider, with its key.
 func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Run, error) {
-	cfg := egress.RunConfig{Hosts: []string{hostEntry(to)}, Redact: redact.New(), AnswerTime: t.provider.Timeout}
+	cfg := egress.RunConfig{Hosts: []string{hostEntry(to)}, Redact: redact.New(), AnswerTime: 2 * t.provider.Timeout} // sendTimed ends it before
 	if name := t.provider.Credential; name != "" {
 		opened, err := t.vault.Open(ctx, t.workspace, []string{name})
 		if err != nil && fault.From(err) == nil {
@@ -150,6 +167,7 @@ func hostEntry(u *url.URL) string {
 // timedBody is a response that ends after a silence.
 type timedBody struct {
 	io.ReadCloser
+	ctx   context.Context
 	quiet *time.Timer
 	most  time.Duration
 	end   func()
@@ -160,6 +178,9 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.quiet.Reset(b.most)
+	}
+	if err != nil && err != io.EOF {
+		err = silenceOr(b.ctx, err)
 	}
 	return n, err
 }

@@ -2,7 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -127,5 +131,41 @@ func TestWorkspacesHaveOwnProviders(t *testing.T) {
 	}
 	if n := len(script.Requests()); n != called {
 		t.Errorf("%d refused requests reached the provider", n-called)
+	}
+}
+
+// TestSilentModelNamesItsLimit has providers that send no reply, or a part of one, and then nothing.
+func TestSilentModelNamesItsLimit(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]string{
+		"before the reply": "",
+		"within the reply": "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if begin != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, begin)
+					_ = http.NewResponseController(w).Flush()
+				}
+				select {
+				case <-r.Context().Done():
+				case <-end:
+				}
+			}))
+			t.Cleanup(func() { close(end); server.Close() })
+			m, err := newModels(Config{OpenAIBaseURL: server.URL, OpenAIKey: "k", ModelTimeout: time.Second}, nil, nil, ownProviders{}).
+				ofServer("openai/m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed, ok := errors.AsType[*model.Error](askModel(t.Context(), m))
+			if !ok || !failed.Retryable || failed.Message != "The agent's model did not answer in time. Send the message again." ||
+				failed.Hint != "The provider sent nothing for 1s. PARLEY_MODEL_TIMEOUT sets this limit." {
+				t.Errorf("%+v", failed)
+			}
+		})
 	}
 }

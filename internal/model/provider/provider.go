@@ -49,9 +49,6 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 		if gone := req.Context().Err(); gone != nil {
 			return nil, gone
 		}
-		if known, ok := errors.AsType[*model.Error](err); ok { // of the client's transport
-			return nil, known
-		}
 		return nil, s.Lost(err)
 	}
 	if res.StatusCode != http.StatusOK {
@@ -73,8 +70,12 @@ func (s Service) misconfigured(hint string, args ...any) *model.Error {
 	return e
 }
 
-// Lost returns the error of a connection that failed, or broke before the reply was complete.
+// Lost returns the error of a connection that failed, or broke before the reply was complete. An error
+// that is known already, because the client's transport returned it, stays.
 func (s Service) Lost(err error) *model.Error {
+	if known, ok := errors.AsType[*model.Error](err); ok {
+		return known
+	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the URL can hold credentials
 	}
