@@ -27,6 +27,10 @@ func TestStormIsSummarized(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		log.Error("the turn failed", "err", "other messages are not affected")
+		for range 10 {
+			log.Error("the model failed", "model", "openai/one", "err", "no quota")
+		}
+		log.Error("the model failed", "model", "openai/two", "err", "bad key")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var warnings []string
@@ -41,8 +45,10 @@ func TestStormIsSummarized(t *testing.T) {
 		if n := strings.Count(out.String(), "msg=request"); n != 290 {
 			t.Errorf("%d lines of requests", n)
 		}
-		if !strings.Contains(out.String(), "the turn failed") {
-			t.Error("another message is missing")
+		for _, want := range []string{"the turn failed", "model=openai/two err=\"bad key\"", "model=openai/one err=\"no quota\" repeated=5"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no line %q", want)
+			}
 		}
 		out.Reset()
 		log.Warn("the database cannot be reached")

@@ -18,10 +18,12 @@ const (
 	messages = 256
 )
 
-// message identifies lines that repeat each other. Their attributes may differ.
+// message identifies lines that repeat each other. Their attributes may differ, except for the model:
+// the failures of one do not hide those of another.
 type message struct {
 	level slog.Level
 	text  string
+	model string
 }
 
 // manyFailed is the text of all warnings about operations that fail without the database: when it is
@@ -30,13 +32,14 @@ const manyFailed = "operations failed: no connection to the database"
 
 // messageOf returns the message of a line, and how many of its lines a window admits.
 func messageOf(r slog.Record) (m message, most int) {
-	m, most = message{r.Level, r.Message}, admitted
-	if r.Level != slog.LevelWarn {
-		return m, most
-	}
+	m, most = message{level: r.Level, text: r.Message}, admitted
 	r.Attrs(func(a slog.Attr) bool {
-		if err, ok := a.Value.Any().(error); ok && pgerr.IsLost(err) {
-			m.text, most = manyFailed, lost
+		if a.Key == "model" {
+			m.model = a.Value.String()
+		}
+		if err, ok := a.Value.Any().(error); ok && r.Level == slog.LevelWarn && pgerr.IsLost(err) {
+			m, most = message{level: r.Level, text: manyFailed}, lost
+			return false
 		}
 		return true
 	})
