@@ -90,7 +90,7 @@ func TestTooLongMessageEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	a, script := scripted(t, []modeltest.Reply{tooLong})
 	_, err := finish(t, a, &journal{}, "read")
-	if f, ok := errors.AsType[*agent.Failure](err); !ok || !strings.Contains(f.Message, "Start a new session.") ||
+	if f, ok := errors.AsType[*agent.Failure](err); !ok || !strings.Contains(f.Message, "start a new session.") ||
 		len(script.Requests()) != 1 {
 		t.Errorf("after %d requests the turn ends with %v", len(script.Requests()), err)
 	}

@@ -127,7 +127,8 @@ func silenceOr(ctx context.Context, err error) error {
 
 // newRun opens the way to the provider, with its key.
 func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Run, error) {
-	cfg := egress.RunConfig{Hosts: []string{hostEntry(to)}, Redact: redact.New(), AnswerTime: 2 * t.provider.Timeout} // sendTimed ends it before
+	cfg := egress.RunConfig{Hosts: []string{hostEntry(to)}, Redact: redact.New(),
+		AnswerTime: 2 * t.provider.Timeout} // sendTimed ends it before
 	if name := t.provider.Credential; name != "" {
 		opened, err := t.vault.Open(ctx, t.workspace, []string{name})
 		if err != nil && fault.From(err) == nil {

@@ -45,7 +45,7 @@ func (s Service) classifyFailure(status int, r report) *model.Error {
 	case status == http.StatusRequestEntityTooLarge || r.hasCode("context_length_exceeded", "request_too_large") ||
 		r.mentionsPhrase("prompt is too long") || r.mentionsPhrase("maximum context length"):
 		e.TooLong = true
-		e.Message = "The conversation is longer than the agent's model can read. Start a new session."
+		e.Message = "The conversation is longer than the agent's model can read. Send a shorter message, or start a new session."
 		e.Hint = fmt.Sprintf("The conversation is longer than %s can read. Configure a model with a larger context.", s.FullName())
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
 		r.hasCode("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded",

@@ -21,9 +21,17 @@ const (
 
 var nameShape = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// reserved are variables that the sandbox sets, or that change how programs run.
-var reserved = regexp.MustCompile(
-	`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
+// reserved are variables that the sandbox sets, or that change how shells, loaders, runtimes and common
+// programs run.
+var reserved = regexp.MustCompile(`^(` + strings.Join([]string{
+	`PATH|CDPATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|ENV|IFS|PS4|PROMPT_COMMAND|LANG|LANGUAGE|TERM|TERMINFO|TZ|TZDIR|TMP|TEMP|TMPDIR`,
+	`(LD|LC|XDG)_.*|(BASH|PYTHON).*|GCONV_PATH|LOCPATH|NLSPATH|GLIBC_TUNABLES|MALLOC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS`,
+	`(HTTPS?|FTP|ALL|NO)_PROXY|SSL_CERT_(FILE|DIR)|SSLKEYLOGFILE|OPENSSL_(CONF|ENGINES|MODULES)|CURL_(CA_BUNDLE|HOME|SSL_BACKEND)|WGETRC`,
+	`REQUESTS_CA_BUNDLE|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|NODE_(EXTRA_CA_CERTS|USE_ENV_PROXY|OPTIONS|PATH|TLS_REJECT_UNAUTHORIZED)`,
+	`GIT_(SSH.*|SSL.*|CONFIG.*|EXEC_PATH|PROXY_COMMAND|ASKPASS|EDITOR|PAGER|EXTERNAL_DIFF|TEMPLATE_DIR|DIR|WORK_TREE)|SSH_ASKPASS`,
+	`(JAVA_TOOL|JDK_JAVA)_OPTIONS|RUBY(OPT|LIB)|PERL5?(OPT|LIB|DB)|PHPRC|PHP_INI_SCAN_DIR|GO(FLAGS|ENV|PATH|ROOT|PROXY)|LUA_(PATH|INIT)`,
+	`EDITOR|VISUAL|PAGER|BROWSER|LESS(OPEN|CLOSE)`,
+}, "|") + `)$`)
 
 // checkRegistration returns all violations of a registration, and its hosts as they are stored.
 func (r Registration) checkRegistration() (hosts []string, vs []fault.Violation) {

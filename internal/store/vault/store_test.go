@@ -258,9 +258,15 @@ func TestRefusalsShowNoValue(t *testing.T) {
 		t.Errorf("four violations expected: %v", err)
 	}
 	for _, name := range []string{"", "token", "1TOKEN", "_TOKEN", "TO-KEN", "TOKEN\n", "PATH", "LD_PRELOAD", "HTTPS_PROXY", "BASH_ENV",
-		strings.Repeat("A", 65)} {
+		"PYTHONPATH", "NODE_OPTIONS", "SSL_CERT_FILE", "GIT_SSH", "GIT_CONFIG_GLOBAL", "LESSOPEN", "JAVA_TOOL_OPTIONS", "RUBYOPT", "PERL5OPT",
+		"OPENSSL_CONF", "SSLKEYLOGFILE", "CURL_HOME", "GCONV_PATH", "LOCPATH", "TMPDIR", strings.Repeat("A", 65)} {
 		if _, err := s.Register(t.Context(), w, vault.Registration{Name: name, Hosts: []string{"a.example.com"}}, me); fault.From(err) == nil {
 			t.Errorf("the name %q is accepted: %v", name, err)
+		}
+	}
+	for _, name := range []string{"LDAP_PASSWORD", "GIT_TOKEN", "NODE_AUTH_TOKEN", "GO_KEY", strings.Repeat("A", 64)} {
+		if _, err := s.Register(t.Context(), w, vault.Registration{Name: name, Hosts: []string{"a.example.com"}}, me); err != nil {
+			t.Errorf("the name %q: %v", name, err)
 		}
 	}
 	for _, hosts := range [][]string{nil, make([]string, 33)} {
