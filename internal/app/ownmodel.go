@@ -42,9 +42,9 @@ func (o ownProviders) open(workspace uuid.UUID, p modelset.Provider, name string
 		key = keyStand
 	}
 	client := &http.Client{Transport: &providerTransport{o, workspace, p}}
-	keyName, urlName := "the credential "+p.Credential, p.BaseURL+" of the provider "+p.Name
+	keyName, urlName := "the secret "+p.Credential, p.BaseURL+" of the provider "+p.Name
 	if p.Credential == "" {
-		keyName = "parley models set, because the provider has no credential"
+		keyName = "parley models set, because the provider has no secret"
 	}
 	if p.Kind == modelset.Anthropic {
 		return anthropic.New(anthropic.Config{Model: name, APIKey: key, BaseURL: p.BaseURL, HTTPClient: client, Provider: p.Name,
@@ -136,12 +136,12 @@ func (t *providerTransport) newRun(ctx context.Context, to *url.URL) (*egress.Ru
 		}
 		if err != nil || len(opened[0].Value.Reveal()) == 0 {
 			return nil,
-				notUsable("The provider %s of the workspace needs the credential %s, which has no value: parley secrets set %[2]s %[3]s",
+				notUsable("The provider %s of the workspace needs the secret %s, which has no value: parley secrets set %[2]s %[3]s",
 					t.provider.Name, name, vault.HostFlags(to))
 		}
 		c := opened[0]
 		if !c.MayReach(to) {
-			return nil, notUsable("The credential %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s %[3]s",
+			return nil, notUsable("The secret %[2]s of the provider %[1]s may not be sent to its host: parley secrets set %[2]s %[3]s",
 				t.provider.Name, name, vault.HostFlags(to))
 		}
 		cfg.Redact = redact.New(redact.Secret{Name: c.Name, Value: c.Value.Reveal()})

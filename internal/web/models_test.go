@@ -24,7 +24,7 @@ func TestModelsPage(t *testing.T) {
 	p.Fill("#f-base_url", "https://vllm.example.com/v1")
 	p.Fill("#f-credential", "VLLM_KEY")
 	p.Press("button.primary", "Save provider")
-	p.See(".err", "The workspace has no credential VLLM_KEY")
+	p.See(".err", "The workspace has no secret VLLM_KEY")
 	p.Fill("#f-credential", "")
 	p.Press("button.primary", "Save provider")
 	p.See(".note", "Provider vllm saved")

@@ -86,9 +86,9 @@ func (s Stores) checkProviderKey(ctx context.Context, workspace uuid.UUID, p mod
 		return nil
 	}
 	v := fault.Violation{Param: "/credential", Rule: "unknown",
-		Message: fmt.Sprintf("The workspace has no credential %s. Create it: parley secrets set %[1]s %s", p.Credential, vault.HostFlags(to))}
+		Message: fmt.Sprintf("The workspace has no secret %s. Create it: parley secrets set %[1]s %s", p.Credential, vault.HostFlags(to))}
 	if i >= 0 {
-		v.Rule, v.Message = "requires", fmt.Sprintf("The credential %s may not be sent to %s. Set it again: parley secrets set %[1]s %[3]s",
+		v.Rule, v.Message = "requires", fmt.Sprintf("The secret %s may not be sent to %s. Set it again: parley secrets set %[1]s %[3]s",
 			p.Credential, to.Host, vault.HostFlags(to))
 	}
 	return fault.Invalid(v)

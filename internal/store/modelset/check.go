@@ -66,7 +66,7 @@ func (p Provider) violations() (vs []fault.Violation) {
 	}
 	if p.Credential != "" && !credentialName.MatchString(p.Credential) {
 		wrong("credential", "format",
-			"%.80q is not the name of a credential. A name is like OPENAI_KEY; parley secrets list shows those that exist.", p.Credential)
+			"%.80q is not the name of a secret. A name is like OPENAI_KEY; parley secrets list shows those that exist.", p.Credential)
 	}
 	if p.Timeout < time.Second || p.Timeout > MaxTimeout {
 		wrong("timeout_seconds", "range", "The longest silence of a reply is 1 to %d seconds.", MaxTimeout/time.Second)
@@ -83,7 +83,7 @@ func addressProblem(base string) string {
 	case err != nil || len(base) > maxURL || !text.IsPrintable(base) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "The address of a provider is like https://models.example.com/v1, without a user, a query and a fragment. " +
-			"Its key is a credential: parley secrets set NAME --host HOST."
+			"Its key is a secret: parley secrets set NAME --host HOST."
 	case isAddress(u.Hostname()):
 		return "The host of a provider is a name, not an address. A local server is like http://localhost:8000/v1, " +
 			"with PARLEY_EGRESS_ALLOW=http://localhost:8000."

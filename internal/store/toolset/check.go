@@ -54,7 +54,7 @@ func (e Entry) Violations() (vs []fault.Violation) {
 	if err != nil || len(e.URL) > maxURL || !text.IsPrintable(e.URL) || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		wrong("url", "format", "The address of a tool server is like https://crm.example.com/mcp, without a user, a query and a fragment: "+
-			"a credential belongs into a header, as ${NAME}.")
+			"a secret belongs into a header, as ${NAME}.")
 	}
 	if err == nil && isAddress(u.Hostname()) {
 		wrong("url", "format", "The host of a tool server is a name, not an address. A local server is like "+
