@@ -96,8 +96,7 @@ func isTemporary(err error) bool {
 // unreachableError returns why a connection failed, without pgx's repetitions.
 func unreachableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".",
-			Do: "Check the user, the password and the database in DATABASE_URL."}
+		return refusedError(pg)
 	}
 	if errors.Is(err, pgerr.ErrNoStandby) {
 		return &StartError{Why: "PostgreSQL waits for its synchronous standbys.", Do: "Start a standby, or change synchronous_standby_names."}
@@ -106,6 +105,21 @@ func unreachableError(err error) error {
 		err = inner
 	}
 	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
+}
+
+var errReadOnly = &StartError{Why: "PostgreSQL is a standby, or read-only: nothing can be written there.",
+	Do: "Let DATABASE_URL name the primary."}
+
+// refusedError returns what to do about an error of PostgreSQL that prevented a connection.
+func refusedError(pg *pgconn.PgError) error {
+	switch {
+	case pgerr.IsReadOnly(pg):
+		return errReadOnly
+	case pgerr.IsForbidden(pg):
+		return &StartError{Why: "PostgreSQL refused a statement: " + pg.Message + ".", Do: "Let DATABASE_URL name a role with more rights."}
+	}
+	return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".",
+		Do: "Check the user, the password and the database in DATABASE_URL."}
 }
 
 // checkDurable rejects a database that can lose acknowledged data.

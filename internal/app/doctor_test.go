@@ -118,6 +118,11 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			u.RawQuery = q.Encode()
 			return []string{"DATABASE_URL=" + u.String()}
 		}},
+		{"a standby", "database", app.GradeFail, "nothing can be written there", func(t *testing.T) []string {
+			dsn := dbtest.DSN(t)
+			exec(t, dsn, "ALTER DATABASE "+strings.TrimPrefix(mustParse(t, dsn).Path, "/")+" SET default_transaction_read_only = on")
+			return []string{"DATABASE_URL=" + dsn}
+		}},
 		{"no standby", "durability", app.GradeFail, "waited 3s for its synchronous standbys", func(t *testing.T) []string {
 			server := dbtest.NewServer(t)
 			dsn := server.DSN()

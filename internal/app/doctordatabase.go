@@ -56,11 +56,15 @@ func checkDatabase(ctx context.Context, d *doctor) (f Finding, err error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	var number int
 	var version, name, user string
-	err = conn.QueryRow(ctx,
-		"SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_database(), current_user").
-		Scan(&number, &version, &name, &user)
+	var reads bool
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_database(),
+		current_user, current_setting('transaction_read_only')::bool`).Scan(&number, &version, &name, &user, &reads)
 	if err != nil {
 		return f, unreachableError(err)
+	}
+	if reads {
+		d.cannot = "Nothing can be written to the database."
+		return f, errReadOnly
 	}
 	took := time.Since(began)
 	if d.stores.pool, err = openPool(ctx, d.stores.DSN, "parley doctor", commandConnections); err != nil {

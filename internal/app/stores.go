@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/devdb"
@@ -67,7 +68,20 @@ type Stores struct {
 // OpenStores connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary. The first connection to a
 // restored database continues its ids, as a server does, and logs that.
-func OpenStores(ctx context.Context, cfg Config, dir string, log *slog.Logger) (_ *Stores, err error) {
+func OpenStores(ctx context.Context, cfg Config, dir string, log *slog.Logger) (*Stores, error) {
+	return openStores(ctx, cfg, dir, eventlog.CheckLineage(log))
+}
+
+// ReadStores connects as OpenStores does, and writes nothing: PostgreSQL rejects every change. It
+// works with a role that can only read, on a restored copy and on a standby.
+func ReadStores(ctx context.Context, cfg Config, dir string, _ *slog.Logger) (*Stores, error) {
+	return openStores(ctx, cfg, dir, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET default_transaction_read_only = on")
+		return err
+	})
+}
+
+func openStores(ctx context.Context, cfg Config, dir string, check func(context.Context, *pgx.Conn) error) (_ *Stores, err error) {
 	s := &Stores{config: cfg, DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
 	defer func() {
 		if err != nil {
@@ -82,7 +96,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string, log *slog.Logger) (
 	if err := s.findKeys(dir); err != nil {
 		return nil, err
 	}
-	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, eventlog.CheckLineage(log)); err != nil {
+	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, check); err != nil {
 		return nil, err
 	}
 	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {

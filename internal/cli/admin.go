@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"os/user"
 	"strings"
@@ -22,7 +23,21 @@ type admin struct {
 
 // onDatabase wraps the work of a command for administrators that exists on the database only:
 // settings, database, clean-up. Ctrl-C cancels it. administer is for all others.
-func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
+func (c *command) onDatabase(work adminWork) func(*cobra.Command, []string) error {
+	return c.withStores(app.OpenStores, work)
+}
+
+// onReadDatabase wraps the work of a command that may run with a role that can only read, and on a
+// standby.
+func (c *command) onReadDatabase(work adminWork) func(*cobra.Command, []string) error {
+	return c.withStores(app.ReadStores, work)
+}
+
+// adminWork is the work of a command for administrators on the database.
+type adminWork func(ctx context.Context, a *admin, args []string) error
+
+func (c *command) withStores(open func(context.Context, app.Config, string, *slog.Logger) (*app.Stores, error),
+	work adminWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.loadSettings(cmd)
 		if err != nil {
@@ -34,7 +49,7 @@ func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []str
 		}
 		ctx, stop := c.interruptContext(cmd.Context())
 		defer stop()
-		stores, err := app.OpenStores(ctx, cfg, c.devDir(), cfg.Logger(c.Stderr))
+		stores, err := open(ctx, cfg, c.devDir(), cfg.Logger(c.Stderr))
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ of the database cannot write: parley audit verify --heads FILE then shows a log 
 or cut off later. A server with PARLEY_AUDIT_HEADS stores heads in files, buckets and at webhooks by
 itself.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+		RunE: c.onReadDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			head, ok, err := a.Chain.Head(ctx)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (c *command) auditPublicKey() *cobra.Command {
 		Long: `Prints the public key that belongs to each master key of PARLEY_VAULT_KEY_FILE, one a line. Keep them
 apart from the database: with them, parley audit verify needs no master key.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+		RunE: c.onReadDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			ring, err := a.Keyring(ctx)
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ command only reads, and may run on a copy of the database. docs/guides/integrity
 the digests cover.`,
 		Args: nothing,
 	}
-	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+	cmd.RunE = c.onReadDatabase(func(ctx context.Context, a *admin, _ []string) error {
 		v := chain.Verification{Progress: c.progressOfLinks(time.Now())}
 		torn := make([]tornHead, 0)
 		var err error

@@ -221,8 +221,9 @@ func TestMigrateTellsAndDoes(t *testing.T) {
 		"CONFLICT (one_row) DO UPDATE SET system_identifier = 1"); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 { // the first command on a restored database reports that it moved the ids
-		if _, errs, code := sh.run("migrate", "status"); code != 0 || strings.Contains(errs, "event ids continue far ahead") != (i == 0) {
+	sh.must("migrate", "status") // only reads
+	for i := range 2 {           // the first command that may write to a restored database reports that it moved the ids
+		if _, errs, code := sh.run("workspace", "list"); code != 0 || strings.Contains(errs, "event ids continue far ahead") != (i == 0) {
 			t.Errorf("command %d after a restore: exit code %d, %s", i+1, code, errs)
 		}
 	}

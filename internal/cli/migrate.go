@@ -37,7 +37,7 @@ func (c *command) migrateCommand() *cobra.Command {
 		Example: `  parley migrate status
   parley migrate status --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+		RunE: c.onReadDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			steps, err := migrations.Status(ctx, a.DSN.Reveal())
 			if err != nil {
 				return err

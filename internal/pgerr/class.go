@@ -41,6 +41,8 @@ const (
 	diskFull            = "53100"
 	resolutionUnknown   = "08007"
 	completionUnknown   = "40003"
+	readOnlyTransaction = "25006" // read_only_sql_transaction: a standby, or a former primary
+	wrongState          = "55000" // object_not_in_prerequisite_state, as functions report during recovery
 )
 
 // states maps the SQLSTATEs that do not belong to the class of their first two characters.
@@ -51,17 +53,17 @@ var states = map[string]Class{
 	"PQ001":             QuotaExceeded, // our own code, raised by storage_count
 	"PQ002":             Superseded,    // our own code, raised by admin_log_write
 	"23503":             ForeignKeyViolation,
-	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
-	"25P03":             TimedOut,    // idle_in_transaction_session_timeout
-	"25P04":             TimedOut,    // transaction_timeout
+	readOnlyTransaction: Unavailable,
+	wrongState:          Unavailable,
+	"25P03":             TimedOut, // idle_in_transaction_session_timeout
+	"25P04":             TimedOut, // transaction_timeout
 	"42P01":             UndefinedTable,
 	"42501":             Forbidden,
 	"42P04":             DuplicateObject,
 	"42P06":             DuplicateObject,
 	"42P07":             DuplicateObject,
 	"42710":             DuplicateObject,
-	"55000":             Unavailable, // object_not_in_prerequisite_state, as functions report during recovery
-	"57014":             TimedOut,    // query_canceled, by statement_timeout among others
+	"57014":             TimedOut, // query_canceled, by statement_timeout among others
 }
 
 // prefixes maps whole groups of SQLSTATEs to their classes.

@@ -112,6 +112,12 @@ func IsLost(err error) bool {
 // ErrNoStandby is the reason why a connection or a commit waits although PostgreSQL can be reached.
 var ErrNoStandby = errors.New("PostgreSQL waits for its synchronous standbys; start one, or change synchronous_standby_names")
 
+// IsReadOnly reports whether PostgreSQL accepts no writes, as a standby does.
+func IsReadOnly(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == readOnlyTransaction || pg.Code == wrongState)
+}
+
 // IsDiskFull reports whether PostgreSQL had no space to write.
 func IsDiskFull(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
