@@ -142,6 +142,9 @@ func TestLogFollowsAMessage(t *testing.T) {
 			t.Errorf("the turn's %s is %v, not %v", field, turn[field], want)
 		}
 	}
+	session, _ := turn["session"].(string)
+	call(t, key, "req-resumed", "GET", api+"/sessions/"+session+"/events?after=0", "")
+	until(t, func() bool { return len(log.find("request", "request", "req-resumed", "session", session)) == 1 })
 	first, _ := turn["first_text_ms"].(float64)
 	whole, _ := turn["duration_ms"].(float64)
 	if cost, ok := turn["cost_usd"].(float64); first <= 0 || whole < first || whole > float64(wait.Limit.Milliseconds()) || !ok || cost <= 0 {

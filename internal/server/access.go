@@ -39,7 +39,7 @@ func noteCaller(ctx context.Context, key string) {
 	}
 }
 
-// noteTurn records the turn that the request in the context started or reads.
+// noteTurn records the turn that the request in the context started.
 func noteTurn(ctx context.Context, session, turn uuid.UUID) {
 	if a, ok := ctx.Value(accessKey{}).(*access); ok {
 		a.mu.Lock()
@@ -67,8 +67,15 @@ func (s *Server) logRequest(a *answer, r *http.Request, about *access, began tim
 	if about.key != "" {
 		attrs = append(attrs, slog.String("key", about.key))
 	}
+	session := about.session
+	if session == uuid.Nil {
+		session, _ = uuid.Parse(mux.Vars(r)["sessionId"])
+	}
+	if session != uuid.Nil {
+		attrs = append(attrs, slog.Any("session", session))
+	}
 	if about.turn != uuid.Nil {
-		attrs = append(attrs, slog.Any("session", about.session), slog.Any("turn", about.turn))
+		attrs = append(attrs, slog.Any("turn", about.turn))
 	}
 	s.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
