@@ -42,7 +42,7 @@ func New(srv *server.Server, ready func(context.Context) error) (server.Routes, 
 	if ready == nil {
 		ready = func(context.Context) error { return nil }
 	}
-	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready"), probes: make(chan struct{}, probesMax)}
+	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "check readiness"), probes: make(chan struct{}, probesMax)}
 	d, err := parseOpenAPI()
 	if err != nil {
 		return nil, err
