@@ -72,7 +72,7 @@ func TestMetricsOfAMessage(t *testing.T) {
 		`parley_append_duration_seconds_count`, `parley_delivery_lag_seconds_count`,
 		`parley_database_up 1`, `parley_database_turns{state="queued"} 0`, `parley_replicas 1`, `parley_listening 1`,
 		`parley_river_jobs{state="discarded"} 0`, `go_goroutines`, `parley_build_info{`,
-		`parley_chain_lag_seconds `, `parley_audit_head_lag_seconds 0`,
+		`parley_chain_lag_seconds `, `parley_audit_head_lag_seconds 0`, `parley_turn_takeovers_total{reason="dead"} 0`,
 	} {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("missing: %s", want)

@@ -67,8 +67,9 @@ func New() *Metrics {
 		"method", "status")
 	m.RequestTime = m.histograms("parley_http_request_duration_seconds", "Duration of HTTP requests that are not streams.", fast, "route")
 	m.Streams = m.gauge("parley_streams", "Open event streams.")
-	m.StreamsClosed = m.counters("parley_streams_closed_total",
-		"Event streams that ended, by reason: finished, client_gone, too_slow, key_revoked, events_removed or failed.", "reason")
+	m.StreamsClosed = m.countersOf("parley_streams_closed_total",
+		"Event streams that ended, by reason: finished, client_gone, too_slow, key_revoked, events_removed or failed.",
+		"reason", "finished", "client_gone", "too_slow", "key_revoked", "events_removed", "failed")
 	m.Delivered = m.counter("parley_events_delivered_total", "Events that were written to readers as they were committed.")
 	m.DeliveryLag = m.histogram("parley_delivery_lag_seconds",
 		"Time from the commit of an event to its write to the reader's socket, for events newer than the reader.", fast)
@@ -85,14 +86,15 @@ func New() *Metrics {
 		slow, "state")
 	m.FirstText = m.histogram("parley_turn_first_text_seconds", "Time from a message to the first text of the model.", slow)
 	m.TurnWait = m.histogram("parley_turn_queue_wait_seconds", "Time from queueing a turn to its claim by a worker.", fast)
-	m.Handovers = m.counters("parley_turn_handovers_total",
-		"Turns that a worker put back into the queue, by reason: drain, stalled or database.", "reason")
-	m.Takeovers = m.counters("parley_turn_takeovers_total",
-		"Turns taken from another worker, by reason: dead (its process is gone) or lease (its lease ended).", "reason")
+	m.Handovers = m.countersOf("parley_turn_handovers_total",
+		"Turns that a worker put back into the queue, by reason: drain, stalled or database.", "reason", "drain", "stalled", "database")
+	m.Takeovers = m.countersOf("parley_turn_takeovers_total",
+		"Turns taken from another worker, by reason: dead (its process is gone) or lease (its lease ended).", "reason", "dead", "lease")
 	m.LeasesLost = m.counter("parley_leases_lost_total", "Turns whose worker stopped because its lease was lost or could not be renewed.")
 	m.LogsBroken = m.counter("parley_broken_logs_total",
 		"Turns that were stopped because their stored events are not in order, which is a bug or a change of the log by others.")
-	m.Renewals = m.counters("parley_lease_renewals_total", "Renewals of the leases of this process, by outcome: ok or failed.", "outcome")
+	m.Renewals = m.countersOf("parley_lease_renewals_total", "Renewals of the leases of this process, by outcome: ok or failed.",
+		"outcome", "ok", "failed")
 
 	m.ModelCalls = m.counters("parley_model_calls_total",
 		"Requests to model providers, by outcome: ok, failed, overloaded or canceled. The provider of a workspace is own.", "provider", "outcome")
@@ -109,11 +111,13 @@ func New() *Metrics {
 	m.ToolCalls = m.counters("parley_tool_calls_total", "Tool calls, by outcome: ok or failed. Tools of workspaces and callers are own.",
 		"tool", "outcome")
 	m.ToolTime = m.histograms("parley_tool_call_duration_seconds", "Duration of tool calls.", slow, "tool")
-	m.Commands = m.counters("parley_sandbox_commands_total",
-		"Commands in the sandbox, by outcome: ok, exit (not 0), killed or failed (of the sandbox).", "outcome")
-	m.EgressRequests = m.counters("parley_egress_requests_total", "Requests of agents to hosts outside, by outcome: ok, refused or failed.",
-		"outcome")
-	m.Callbacks = m.counters("parley_callback_attempts_total", "Attempts to deliver callbacks, by outcome: done, retry or failed.", "outcome")
+	m.Commands = m.countersOf("parley_sandbox_commands_total",
+		"Commands in the sandbox, by outcome: ok, exit (not 0), killed or failed (of the sandbox).",
+		"outcome", "ok", "exit", "killed", "failed")
+	m.EgressRequests = m.countersOf("parley_egress_requests_total", "Requests of agents to hosts outside, by outcome: ok, refused or failed.",
+		"outcome", "ok", "refused", "failed")
+	m.Callbacks = m.countersOf("parley_callback_attempts_total", "Attempts to deliver callbacks, by outcome: done, retry or failed.",
+		"outcome", "done", "retry", "failed")
 	return m
 }
 
@@ -159,6 +163,15 @@ func (m *Metrics) counter(name, help string) prometheus.Counter {
 func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	m.registry.MustRegister(c)
+	return c
+}
+
+// countersOf makes a counter for each value of its label, so that increase sees the first event.
+func (m *Metrics) countersOf(name, help, label string, values ...string) *prometheus.CounterVec {
+	c := m.counters(name, help, label)
+	for _, v := range values {
+		c.WithLabelValues(v)
+	}
 	return c
 }
 
