@@ -102,9 +102,10 @@ type Config struct {
 	// How long everything else is kept: the log, and sessions after the last thing that happened in
 	// them. The same on every server: the shortest counts.
 	AuditRetention Period `env:"PARLEY_AUDIT_RETENTION" envDefault:"400d"`
-	// Where the server stores a signed head of the log at most once a minute, for parley audit verify
-	// --heads: absolute paths of files, https://… of a webhook and s3://BUCKET/PREFIX, separated by
-	// commas. The owner of the database must not be able to write there; see docs/guides/integrity.md.
+	// Places for the signed heads of the log, which the server stores at most once a minute for parley
+	// audit verify --heads: absolute paths of files, https://… of a webhook and s3://BUCKET/PREFIX,
+	// separated by commas. The owner of the database must not be able to write there; see
+	// docs/guides/integrity.md.
 	AuditHeads string `env:"PARLEY_AUDIT_HEADS"`
 	// Secret for the webhooks of PARLEY_AUDIT_HEADS. One that begins with whsec_ signs the requests as
 	// callbacks are signed, another one is sent as a bearer token.
@@ -126,10 +127,10 @@ type Config struct {
 	// promises.
 	SignedURLTTL time.Duration `env:"PARLEY_SIGNED_URL_TTL" envDefault:"168h" section:"Files"`
 
-	// What callbacks and fetched files may reach beside public addresses over https, separated by
-	// commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is
-	// (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it
-	// also without TLS.
+	// Hosts that callbacks and fetched files may reach beside public addresses over https, separated by
+	// commas: a name (mirror.corp), a name and a port (mirror.corp:8443), a name with its address
+	// (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). A host with http:// before
+	// it is also reached without TLS.
 	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests"`
 	// Memory, in MiB, for the bodies of requests that may hold a secret, of all agents of this process
 	// together. A request that finds too little waits 10 seconds and is then refused. An agent's run
@@ -152,8 +153,8 @@ type Config struct {
 	// Programs that use no proxy reach the allowed hosts, too: their names lead to the server inside
 	// of the sandbox. false: only programs that use the proxy of the environment do.
 	Transparent bool `env:"PARLEY_SANDBOX_TRANSPARENT" envDefault:"true"`
-	// Where the files of sessions are while a turn works on them; by default a new directory in the
-	// system's temporary one. Nothing in it is needed afterwards.
+	// Directory for the files of sessions while a turn works on them; by default a new one in the
+	// system's temporary directory. Nothing in it is needed afterwards.
 	RunnerDir string `env:"PARLEY_RUNNER_DIR"`
 	// Commands that this process runs at once; more wait. Each may use 1 GiB of memory.
 	Commands int `env:"PARLEY_COMMANDS" envDefault:"16"`
@@ -228,7 +229,7 @@ type Config struct {
 	// admins=owner@*,support=approver@demo,it=admin.
 	OIDCRoles []string `env:"PARLEY_OIDC_ROLES"`
 	// true: a new user may have an address that the provider has not verified. Such an address never
-	// signs in a user who exists.
+	// signs in an existing user.
 	OIDCUnverified bool `env:"PARLEY_OIDC_UNVERIFIED_EMAIL" envDefault:"false"`
 
 	// Address of a second HTTP server with /metrics for Prometheus and /debug/pprof, such as
