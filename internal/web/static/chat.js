@@ -70,6 +70,9 @@ export class Turn {
   /** text is the whole answer so far, as the database has it. */
   get text() { return this.#parts.map((p) => p.source).join(""); }
 
+  /** isRunning is true until the list of messages has the end of the turn. */
+  get isRunning() { return !this.id || this.status === "in_progress"; }
+
   get running() { return [...this.#tools.values()].findLast((t) => !t.done)?.tool; }
 
   /** asked is the kind of the open request; undefined: there is none. */
@@ -97,7 +100,12 @@ export class Turn {
         this.#thought.append(data.text);
         break;
       case "text":
-        if (!this.#prose) { this.#prose = new Prose(); this.#parts.push(this.#prose); this.#add(this.#prose.node); }
+        if (!this.#prose) {
+          this.#prose = new Prose();
+          this.#prose.caret.hidden = !this.isRunning; // its events are replayed
+          this.#parts.push(this.#prose);
+          this.#add(this.#prose.node);
+        }
         if (live && !this.#first) this.#first = performance.now();
         this.#prose.append(data.text);
         break;
@@ -113,7 +121,7 @@ export class Turn {
         (this.#tools.get(data.tool_use_id) ?? [...this.#tools.values()].find((t) => !t.done && t.tool === data.tool))?.finish(data.ok, data.output, data.truncated);
         break;
       case "input_required": case "connect_required": case "tool_required": this.#settle(); this.#ask(data, live); break;
-      case "usage": this.#usage(data); break;
+      case "usage": if (this.isRunning) this.#usage(data); break; // setMessage has shown that of an ended turn
       case "structured": this.#structured(data.result); break;
       case "attachment": this.#add(el("div.refs", { role: "group", "aria-label": "Files" }, data.attachments.map(fileCard))); break;
       case "attachment_rejected": this.#rejected(data.attachments); break;
@@ -182,22 +190,29 @@ export class Turn {
     for (const node of this.#asks.values()) node.close?.();
   }
 
-  /** settle shows what the list of messages knows about the answer. */
-  settle(m) {
-    this.id = m.turn_id; this.firstSeq = m.first_seq; this.lastSeq = m.last_seq;
+  /** setMessage takes the answer of the list of messages. The frame of an ended turn does not wait for its events. */
+  setMessage(m) {
+    this.message = m;
+    this.id = m.turn_id; this.firstSeq = m.first_seq; this.lastSeq = m.last_seq; this.status = m.status;
     this.node.id = "turn-" + m.turn_id;
-    if (m.status === "in_progress") return;
+    if (this.isRunning) return;
+    this.wait.remove();
+    this.node.ariaLabel = m.status === "completed" ? "Answer" : `Answer, ${m.status}`;
+    if (m.usage && !this.#use) this.#usage(m.usage);
+    this.#ending(m);
+  }
+
+  /** settle completes an ended turn whose events have been read, or are not there (any more). */
+  settle() {
+    const m = this.message;
+    if (this.isRunning) return;
     this.ended = true;
     this.#settle();
     this.check();
     if (!this.#seen && !this.#plain) this.#fromList(m);
     else if (m.content !== null && m.content !== this.text) this.#mend(m.content);
     this.#stop();
-    if (m.usage && !this.#use) this.#usage(m.usage);
     if (m.error && !this.#error) this.#fail(m.error, "", false);
-    this.wait.remove();
-    this.node.ariaLabel = m.status === "completed" ? "Answer" : `Answer, ${m.status}`;
-    this.#ending(m);
   }
 
   /** fromList shows an answer whose events are not there (any more). */
@@ -284,18 +299,21 @@ export class Conversation {
         const u = asked.get(m.turn_id);
         turn = this.begin(new Turn(this, { text: u?.content ?? (m.erased ? "This message was erased." : ""), label: u?.label ?? "", files: (u?.attachments ?? []).map((f) => f.filename) }), before);
       }
-      turn.message = m;
-      turn.id = m.turn_id; turn.firstSeq = m.first_seq; turn.lastSeq = m.last_seq; turn.status = m.status;
+      turn.setMessage(m);
     }
   }
 
   /** finish settles every turn with what the list knows. */
-  finish() { for (const t of this.turns) if (t.message) t.settle(t.message); }
+  finish() { for (const t of this.turns) if (t.message) t.settle(); }
 
   /** turnOf finds the turn of an event: turns run one after the other. */
   turnOf(seq) {
-    return this.turns.find((t) => t.id && t.status !== "in_progress" && seq <= t.lastSeq) ?? this.turns.find((t) => !t.ended && (!t.id || t.status === "in_progress"));
+    return this.turns.find((t) => !t.isRunning && seq <= t.lastSeq) ?? this.active;
   }
 
-  get active() { return this.turns.find((t) => !t.ended); }
+  /** active is the first turn without an end. A replay has no frame between two turns, so only the list of messages shows ends. */
+  get active() { return this.turns.find((t) => t.isRunning); }
+
+  /** isReading is true while a turn runs, or while events of ended turns are replayed. */
+  get isReading() { return this.turns.some((t) => !t.ended); }
 }

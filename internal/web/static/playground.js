@@ -223,7 +223,7 @@ async function open(id, push = true) {
     conversation.load(messages);
     if (messages.some((m) => m.erased)) erased();
     const from = conversation.turns.at(-replayed) ?? conversation.turns[0];
-    for (const t of conversation.turns) { if (t === from) break; t.settle(t.message); }
+    for (const t of conversation.turns) { if (t === from) break; t.settle(); }
     if (!from) { await list(); return; }
     const asked = messages.find((m) => m.turn_id === from.id && m.role === "user");
     follow({ cursor: asked?.first_seq ?? from.firstSeq });
@@ -234,7 +234,7 @@ async function open(id, push = true) {
 async function earlier() {
   const before = conversation.turns[0], page = await api.get(`sessions/${conversation.session}/messages?limit=40&order=desc&cursor=${encodeURIComponent(older)}`);
   conversation.load(page.data.toReversed(), before);
-  for (const t of conversation.turns) { if (t === before) break; t.settle(t.message); }
+  for (const t of conversation.turns) { if (t === before) break; t.settle(); }
   older = page.next_cursor;
   $("earlier").hidden = !older;
 }
@@ -361,7 +361,7 @@ async function send() {
   const label = draft.skill ? `/${draft.skill.skill.name}${body.input ? ` (${Object.keys(body.input).join(", ")})` : ""}` : "";
   const begin = { text: text.value, label, files: draft.files.map((f) => f.name), sent: performance.now() };
   $("empty").hidden = true;
-  if (conversation.active) { await queue(body, headers, begin); return; }
+  if (conversation.isReading) { await queue(body, headers, begin); return; }
   const blocking = $("mode").value === "blocking";
   reset();
   conversation.begin(new Turn(conversation, begin));
