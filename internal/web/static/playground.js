@@ -248,7 +248,7 @@ function title() {
 // ---- list of sessions ----
 
 const words = { waiting: ["is-warn", "Waiting"], thinking: ["is-run", "Running"], completed: ["is-ok", "Done"], failed: ["is-bad", "Failed"], canceled: ["is-off", "Canceled"], not_started: ["is-off", "Empty"] };
-const statusOf = (s) => words[s.pending ? "waiting" : s.outcome ?? s.status] ?? words.completed;
+const statusOf = (s) => words[s.pending ? "waiting" : s.status !== "completed" || !s.error ? s.status : s.error === "canceled" ? "canceled" : "failed"] ?? words.completed;
 
 function when(at) {
   const date = new Date(at), now = new Date(), age = now - date;
@@ -268,7 +268,7 @@ async function list() {
   const found = page.data.find((s) => s.session_id === conversation.session);
   if (found) { summary = found; title(); }
   if (found?.status === "thinking" && phase.phase === "closed" && !conversation.active && !gone) await catchUp();
-  const now = JSON.stringify(page.data.map((s) => [s.session_id, s.title, s.status, s.pending?.kind, when(s.updated_at)]));
+  const now = JSON.stringify(page.data.map((s) => [s.session_id, s.title, s.status, s.error, s.pending?.kind, when(s.updated_at)]));
   if (now === listed) return;
   listed = now;
   $("sessions").replaceChildren(...page.data.map((s) => {
