@@ -26,6 +26,7 @@ func (a *App) chatPage(w http.ResponseWriter, p *page) error {
 
 // agentChoice is an agent, or its draft, to which the playground can send a message.
 type agentChoice struct {
+	Name           string
 	Agent, Version string // members of the message; "": left out
 	Label          string
 }
@@ -43,9 +44,9 @@ func (a *App) agentChoices(p *page) ([]agentChoice, error) {
 		if e.Default {
 			name = ""
 		}
-		choices = append(choices, agentChoice{name, "", fmt.Sprintf("%s v%d", e.Name, e.Published)})
+		choices = append(choices, agentChoice{e.Name, name, "", fmt.Sprintf("%s v%d", e.Name, e.Published)})
 		if e.HasDraft && p.Can("config:write") {
-			choices = append(choices, agentChoice{name, "draft", e.Name + " draft"})
+			choices = append(choices, agentChoice{e.Name, name, "draft", e.Name + " draft"})
 		}
 	}
 	return choices, nil

@@ -79,7 +79,12 @@ func TestSendAndRead(t *testing.T) {
 		p.MustWait(`(text) => [...document.querySelectorAll(".prose")].some((n) => n.textContent.includes(text))`, "From "+label)
 		p.See("#state", "done")
 	}
-	if got, want := w.asked(t), "default 1, support 1, support 0"; got != want {
+	p.MustReload().MustWaitLoad()
+	p.See("#agent option:checked", "support draft")
+	send(t, p, "@error model_error")
+	p.See("#state", "failed")
+	p.See("#sessions [aria-current] .is-bad", "Failed")
+	if got, want := w.asked(t), "default 1, support 1, support 0, support 0"; got != want {
 		t.Errorf("the messages went to %s, want %s", got, want)
 	}
 	viewer := w.signIn(t, account.NewUser{Email: "viewer@halden.example"}, apikey.Viewer).Go(w.URL + "/w/demo/chat")

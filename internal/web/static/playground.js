@@ -221,6 +221,7 @@ async function open(id, push = true) {
     $("earlier").hidden = !older;
     seenAtLoad = Math.max(0, ...messages.map((m) => m.last_seq));
     conversation.load(messages);
+    chooseAgent(messages.at(-1));
     if (messages.some((m) => m.erased)) erased();
     const from = conversation.turns.at(-replayed) ?? conversation.turns[0];
     for (const t of conversation.turns) { if (t === from) break; t.settle(); }
@@ -229,6 +230,13 @@ async function open(id, push = true) {
     follow({ cursor: asked?.first_seq ?? from.firstSeq });
   } catch (err) { showProblem(err); }
   list();
+}
+
+/** chooseAgent selects the agent of a message, so that the next message goes to it, unless it was deleted. */
+function chooseAgent(m) {
+  const versions = [...$("agent").options].filter((o) => o.dataset.name === m?.agent);
+  const option = versions.find((o) => o.dataset.version === String(m.agent_version)) ?? versions[0];
+  if (option) option.selected = true;
 }
 
 async function earlier() {
