@@ -20,9 +20,9 @@ type systemView struct {
 
 // queueRow are the jobs of a queue.
 type queueRow struct {
-	Name                                   string
-	Waiting, Running, Retryable, Discarded int64
-	Oldest                                 time.Duration // since the oldest waiting job was to run; 0: none waits
+	Name                               string
+	Waiting, Running, Later, Discarded int64
+	Oldest                             time.Duration // since the oldest waiting job was to run; 0: none waits
 }
 
 func (a *App) systemPage(w http.ResponseWriter, p *page) error {
@@ -53,12 +53,10 @@ func queueRows(states []admin.Queue) []queueRow {
 		case "available":
 			r.Waiting += s.Jobs
 			r.Oldest = time.Duration(s.Oldest * float64(time.Second))
-		case "pending", "scheduled":
-			r.Waiting += s.Jobs
+		case "pending", "scheduled", "retryable": // a callback that is retried is scheduled
+			r.Later += s.Jobs
 		case "running":
 			r.Running += s.Jobs
-		case "retryable":
-			r.Retryable += s.Jobs
 		case "discarded":
 			r.Discarded += s.Jobs
 		}

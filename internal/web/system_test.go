@@ -18,6 +18,7 @@ var busySystem = admin.System{
 	Database:   admin.Database{Size: 48_234_496, Connections: 14, MaxConnections: 100, LongestTransaction: 0.25},
 	Pool:       admin.Pool{Max: 24, Open: 9, InUse: 3},
 	Queues: []admin.Queue{{Name: "callbacks", State: "retryable", Jobs: 2}, {Name: "callbacks", State: "available", Jobs: 1, Oldest: 4.2},
+		{Name: "callbacks", State: "scheduled", Jobs: 3},
 		{Name: "turns", State: "running", Jobs: 12}, {Name: "turns", State: "available", Jobs: 1204, Oldest: 71}},
 	FailedJobs: []admin.Job{{ID: 4711, Kind: "callback_delivery", Queue: "callbacks", State: "retryable", Attempt: 3, MaxAttempts: 25,
 		At:    time.Now(),
@@ -36,6 +37,9 @@ func TestAgentsAreStopped(t *testing.T) {
 	w.app.System = func(context.Context) (admin.System, error) { return busySystem, nil }
 	p.Go(w.URL + "/admin/system")
 	p.See("tr", "callbacks")
+	if row := queueRows(busySystem.Queues)[0]; row.Waiting != 1 || row.Later != 5 {
+		t.Errorf("the row of the queue callbacks is %+v", row)
+	}
 	p.See("li", "connection refused")
 	p.See(".note.bad", "parley 37")
 	unhurt(t, p)
