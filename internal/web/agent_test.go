@@ -31,6 +31,10 @@ func TestAgentIsEdited(t *testing.T) {
 	const first = "You answer freight forwarders.\n\nShort sentences.\n"
 	p.Go(address)
 	p.Fill("#f-instructions", first)
+	if n := len(p.MustElements("[value=publish]")); n != 0 {
+		t.Error("an agent without a draft can be published")
+	}
+	p.Press("button", "Save draft")
 	p.Fill("[name=note]", "The first text")
 	p.Press("button.primary", "Publish v2")
 	p.See(".note", "Version 2 published")

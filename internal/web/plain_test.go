@@ -47,6 +47,7 @@ func TestFormsNeedNoScripts(t *testing.T) {
 
 	p.Go(w.URL + "/w/demo/agent")
 	p.Fill("#f-instructions", "Answer in one sentence.")
+	p.Press("button", "Save draft")
 	p.Press("button.primary", "Publish v2")
 	p.See(".note", "Version 2 published")
 	ag, err := w.Agents.Find(t.Context(), w.Workspace.ID, "")
