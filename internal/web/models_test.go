@@ -32,7 +32,7 @@ func TestModelsPage(t *testing.T) {
 	p.Press("a.btn", "Change")
 	p.Fill("#f-timeout_seconds", "300")
 	p.Press("button.primary", "Save provider")
-	p.See("td", "silent for 5:00 min at most")
+	p.See("td", "timeout 300 s")
 
 	p.Fill("#f-fallback_models", "absent\nvllm/llama")
 	p.Press("button.primary", "Save fallback models")
