@@ -170,21 +170,25 @@ func (c *command) egressLog() *cobra.Command {
 			return err
 		}
 		return c.printList(shown, len(shown), "No recorded requests.",
-			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
-				r := shown[i]
-				secrets, status := "none", "none"
-				if len(r.Credentials) > 0 {
-					secrets = strings.Join(r.Credentials, " ")
-				}
-				if r.Status != nil {
-					status = strconv.Itoa(*r.Status)
-				}
-				return []string{formatDay(&r.At), r.SessionID, r.Method + " " + shortText(r.URL, 80), secrets, r.Decision,
-					strconv.Itoa(r.Times), status}
-			})
+			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string { return egressRow(shown[i]) })
 	})
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&session, "session", "", "only those of this session")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
 	return cmd
+}
+
+// egressRow returns the columns of a request. A check of a tool server has no session.
+func egressRow(r client.EgressRequest) []string {
+	session, secrets, status := r.SessionID, "none", "none"
+	if session == uuid.Nil.String() {
+		session = "none"
+	}
+	if len(r.Credentials) > 0 {
+		secrets = strings.Join(r.Credentials, " ")
+	}
+	if r.Status != nil {
+		status = strconv.Itoa(*r.Status)
+	}
+	return []string{formatDay(&r.At), session, r.Method + " " + shortText(r.URL, 80), secrets, r.Decision, strconv.Itoa(r.Times), status}
 }

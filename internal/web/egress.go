@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
@@ -23,6 +25,9 @@ type requestRow struct {
 	toolenv.Request
 	State, Word string
 }
+
+// HasSession reports whether a turn sent the request. A check of a tool server has no session.
+func (r requestRow) HasSession() bool { return r.SessionID != uuid.Nil }
 
 var decisionWords = map[string][2]string{
 	"sent": {"ok", "Sent"}, "refused_host": {"bad", "Host not listed"}, "refused_address": {"bad", "Address not public"},
