@@ -14,6 +14,7 @@ type credentialRow struct {
 	vault.Credential
 	By       string
 	LastUsed *time.Time // among the recent requests
+	Users    []string   // the model providers and tool servers that are configured with it
 }
 
 // credentialsView is the page of the credentials of a workspace. A value is never in it.
@@ -43,10 +44,14 @@ func (a *App) showCredentials(w http.ResponseWriter, p *page, status int, f *for
 	if err != nil {
 		return err
 	}
+	users, err := a.credentialUsers(p)
+	if err != nil {
+		return err
+	}
 	view, names := credentialsView{Form: f, List: make([]credentialRow, len(list))}, newAsker(p)
 	for i, c := range list {
 		row := &view.List[i]
-		*row = credentialRow{Credential: c, LastUsed: used[c.Name]}
+		*row = credentialRow{Credential: c, LastUsed: used[c.Name], Users: users[c.Name]}
 		if row.By, err = names.name(p.Context(), strings.TrimPrefix(c.UpdatedBy, "key:")); err != nil {
 			return err
 		}
@@ -63,7 +68,33 @@ func (a *App) showCredentials(w http.ResponseWriter, p *page, status int, f *for
 	return a.renderStatus(w, p, status, "credentials", view)
 }
 
-// lastUses returns when a credential was last sent, by its name.
+// credentialUsers returns the model providers and the enabled tool servers that are configured with a
+// credential, by its name. The record of requests has no requests of model providers.
+func (a *App) credentialUsers(p *page) (map[string][]string, error) {
+	users := make(map[string][]string)
+	providers, err := a.Modelset.List(p.Context(), p.Workspace.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, provider := range providers {
+		users[provider.Credential] = append(users[provider.Credential], "model provider "+provider.Name)
+	}
+	servers, err := a.Toolset.List(p.Context(), p.Workspace.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		if !s.Enabled {
+			continue
+		}
+		for _, name := range append(s.Secrets(), s.Auth.ClientSecret) {
+			users[name] = append(users[name], "tool server "+s.Name)
+		}
+	}
+	return users, nil
+}
+
+// lastUses returns when a tool last sent a credential, by its name.
 func (a *App) lastUses(p *page) (map[string]*time.Time, error) {
 	requests, err := a.Runner.Requests(p.Context(), p.Workspace.ID, nil, recentRequests)
 	used := make(map[string]*time.Time)

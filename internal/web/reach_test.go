@@ -3,9 +3,11 @@ package web
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/modelset"
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
@@ -35,8 +37,15 @@ func TestReachOfTools(t *testing.T) {
 	if err != nil || len(opened) != 1 || string(opened[0].Value.Reveal()) != value || len(opened[0].Hosts) != 1 {
 		t.Errorf("stored %+v, %v", opened, err)
 	}
-	if strings.Contains(p.MustHTML(), value) {
-		t.Error("the page shows the value")
+	p.See("td", "Not recently")
+	if _, err := w.app.Modelset.Set(t.Context(), w.Workspace.ID, modelset.Provider{Name: "hub", Kind: modelset.OpenAI,
+		BaseURL: "https://api.github.com/v1", Credential: "GITHUB_TOKEN", Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	p.Go(settings + "credentials")
+	p.See("td", "model provider hub")
+	if html := p.MustHTML(); strings.Contains(html, value) || strings.Contains(html, "Not recently") {
+		t.Error("the page shows the value, or that a provider does not use it")
 	}
 	p.Review("credentials")
 
@@ -54,7 +63,7 @@ func TestReachOfTools(t *testing.T) {
 	p.See("td", "Olga Berg")
 	p.Review("allowlist")
 	p.Press("button.danger", "Revoke")
-	p.See("h2", "No pattern is in force")
+	p.See(".empty", "The rule of each tool decides")
 
 	p.Go(settings + "egress")
 	p.Fill("#f-hosts", "api.github.com\nnot a host!")
@@ -64,6 +73,18 @@ func TestReachOfTools(t *testing.T) {
 	p.Fill("#f-hosts", "api.github.com")
 	p.Press("button.primary", "Save hosts")
 	p.See(".note", "Saved")
+	if _, err := w.Pool.Exec(t.Context(), `INSERT INTO egress_requests
+		(workspace_id, session_id, turn_id, call_id, method, scheme, host, path, credentials, refused, decision)
+		SELECT $1, id, id, '', 'POST', 'https', 'tools.example', '/mcp', '{}', '{}', 'sent'
+		FROM unnest(ARRAY['00000000-0000-0000-0000-000000000000', '0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b']::uuid[]) AS id`,
+		w.Workspace.ID); err != nil {
+		t.Fatal(err)
+	}
+	p.Go(settings + "egress")
+	p.See("td a", "0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b")
+	if links := p.MustElements("td a"); len(links) != 1 {
+		t.Errorf("%d requests name a session", len(links))
+	}
 	p.Review("egress")
 	if _, err := w.app.Runner.SetPolicy(t.Context(), w.Workspace.ID, toolenv.Policy{Public: true}, nil); err != nil {
 		t.Fatal(err)
