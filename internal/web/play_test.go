@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,21 @@ func TestSendAndRead(t *testing.T) {
 	p.See(".prose strong", "Hello")
 	p.See("#state", "done")
 	p.Review("chat")
+	inside := p.MustEval(`() => {
+		const live = document.getElementById("live"), before = live.textContent;
+		live.textContent = "reconnecting";
+		const end = document.getElementById("drop").getBoundingClientRect().right;
+		live.textContent = before;
+		return end <= innerWidth;
+	}`)
+	if !inside.Bool() {
+		t.Error("the button that drops the connection is cut off while the stream reconnects")
+	}
+	p.Size(380, 800)
+	if !find(t, p, "#agent").MustVisible() {
+		t.Error("a narrow playground has no agents")
+	}
+	p.Size(1280, 800)
 	for _, label := range []string{"support v1", "support draft"} {
 		find(t, p, "#agent").MustSelect(label)
 		send(t, p, "@say From "+label+".")
@@ -176,7 +192,13 @@ func TestApprovals(t *testing.T) {
 	}
 	p.Size(1280, 800)
 
-	in := w.openPlay(t, "approvals")
+	in := w.openPlay(t, "sessions/"+path.Base(p.Path()))
+	in.See(".stat", "Waiting")
+	if wide := in.MustEval(`() => [...document.querySelectorAll(".stat")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.textContent).join()`).
+		Str(); wide != "" {
+		t.Errorf("the figures %q are wider than their places", wide)
+	}
+	in.Go(w.URL + "/w/demo/approvals")
 	in.See(".ask h2", "Approval needed")
 	find(t, in, ".ask-f").MustScrollIntoView()
 	find(t, in, ".ask[data-armed]")
