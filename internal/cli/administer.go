@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -38,12 +39,21 @@ func (c *command) administerServer(work administerWork) func(*cobra.Command, []s
 	return c.administerIn(func(context.Context, *adminTarget, []string) (string, error) { return "", nil }, work)
 }
 
-// administerOutside is administer for a command that may call a tool server or a model: where a server
-// of Parley is known, it makes the calls, with its own settings and the hosts that only it reaches.
+// administerOutside is administer for a command that depends on the settings of a server: it may call a
+// tool server or a model, or needs a provider or a price. Where a server of Parley is known, it does
+// this, with its own settings and the hosts that only it reaches.
 func (c *command) administerOutside(work administerWork) func(*cobra.Command, []string) error {
 	return c.administerOn(c.openOutsideTarget, func(ctx context.Context, on *adminTarget, _ []string) (string, error) {
 		return on.chosenWorkspace(ctx)
 	}, work)
+}
+
+// administerNamedOutside is administerOutside for a command whose first argument names the workspace.
+func (c *command) administerNamedOutside(work administerWork) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		open := func(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) { return c.openOutside(ctx, cmd, args[0]) }
+		return c.administerOn(open, func(context.Context, *adminTarget, []string) (string, error) { return args[0], nil }, work)(cmd, args)
+	}
 }
 
 // openTarget finds the target of a command.
@@ -104,12 +114,18 @@ func (c *command) openAdminTarget(ctx context.Context, cmd *cobra.Command) (*adm
 }
 
 // openOutsideTarget is openAdminTarget, but prefers the server of serve --dev to its database for the
-// workspace of its key: only that process reaches the demo's tool servers.
+// workspace of its key: only that process reaches the demo's tool servers and knows its settings.
 func (c *command) openOutsideTarget(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) {
+	return c.openOutside(ctx, cmd, "")
+}
+
+// openOutside is openOutsideTarget for a workspace; "" is that of the settings.
+func (c *command) openOutside(ctx context.Context, cmd *cobra.Command, workspace string) (*adminTarget, error) {
 	cfg, err := c.loadSettings(cmd)
 	if err != nil {
 		return nil, err
 	}
+	cfg.Workspace = cmp.Or(workspace, cfg.Workspace)
 	if cfg.Source("PARLEY_URL") != "" && cfg.APIKey != "" {
 		if cfg.Workspace == c.envValue("PARLEY_WORKSPACE") {
 			return &adminTarget{config: cfg, by: c.actorName()}, nil

@@ -20,7 +20,7 @@ func (c *command) agentCreate() *cobra.Command {
 	}
 	change := c.agentFlags(cmd)
 	cmd.Flags().StringVar(&note, "note", "", "why, for the history")
-	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
+	cmd.RunE = c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 		d, err := change(agent.Defaults())
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (c *command) agentEdit() *cobra.Command {
 	}
 	change := c.agentFlags(cmd)
 	cmd.Flags().BoolVar(&discard, "discard", false, "remove the draft")
-	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
+	cmd.RunE = c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 		found, err := findAgent(ctx, a, optional(args)) // its ETag: an editor can be open for long
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (c *command) agentPublish() *cobra.Command {
 		Example: `  parley agent publish --note "Shorter answers"
   parley agent publish support`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			found, err := findAgent(ctx, a, optional(args))
 			if err != nil {
 				return err
@@ -130,7 +130,7 @@ func (c *command) agentRollback() *cobra.Command {
 		Example: `  parley agent rollback --to 3
   parley agent rollback support --to 1 --note "Answers were wrong"`,
 		Args: atLeastArguments(0, "NAME"),
-		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+		RunE: c.administerOutside(func(ctx context.Context, a *administration, args []string) error {
 			found, err := findAgent(ctx, a, optional(args))
 			if err != nil {
 				return err

@@ -118,7 +118,7 @@ func world(t *testing.T, settings ...string) (shell, *server, string) {
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url,
 		"PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
-	key := sh.must("keys", "create", "--name", "test", "--scope", "all")
+	key := sh.must("keys", "create", "--name", "test", "--scope", "all", "--scope", "admin")
 	sh.environ = append(sh.environ, "PARLEY_API_KEY="+strings.TrimSpace(key))
 	return sh, srv, dsn
 }

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,8 +15,8 @@ func TestFallbackModelsAreAList(t *testing.T) {
 	if out := sh.must("models", "fallback"); !strings.Contains(out, "builtin/guide\n") || !strings.Contains(out, "ollama/llama3.2") {
 		t.Errorf("the list: %s", out)
 	}
-	sh.must("agent", "create", "support", "--fallback", "openai/gpt-5-mini,builtin/guide")
-	if out := sh.must("agent", "show", "support"); !strings.Contains(out, `fallback_models: ["openai/gpt-5-mini","builtin/guide"]`) {
+	sh.must("agent", "create", "support", "--fallback", "ollama/llama3.2,builtin/guide")
+	if out := sh.must("agent", "show", "support"); !strings.Contains(out, `fallback_models: ["ollama/llama3.2","builtin/guide"]`) {
 		t.Errorf("the agent: %s", out)
 	}
 	for given, want := range map[string]string{"none": "+fallback_models: []", "": "+fallback_models: null"} {
@@ -26,14 +28,24 @@ func TestFallbackModelsAreAList(t *testing.T) {
 }
 
 // TestUnpricedModelsNeedNoLimit checks each command that gives an agent a model and a limit in US
-// dollars, on the database: the limit of a model without a known price could not be kept.
+// dollars: the limit of a model without a known price could not be kept. The server knows the prices,
+// not the environment of the command.
 func TestUnpricedModelsNeedNoLimit(t *testing.T) {
 	t.Parallel()
-	sh, _, _ := world(t)
+	prices := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(prices, []byte("models: [{name: ollama/priced, input_usd: 1, output_usd: 1}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh, _, _ := world(t, "PARLEY_PRICES="+prices)
+	sh.must("agent", "create", "priced", "--model", "ollama/priced", "--max-cost", "1")
+	sh.must("agent", "edit", "priced", "--max-cost", "2")
+	sh.must("agent", "publish", "priced")
+	sh.must("agent", "rollback", "priced", "--to", "1")
 	sh.must("agent", "edit", "--model", "ollama/llama3.2")
 	sh.must("agent", "publish")
-	sh.must("agent", "edit", "--model", "openai/gpt-5-mini", "--max-cost", "0.5")
+	sh.must("agent", "edit", "--model", "ollama/priced", "--max-cost", "0.5")
 	sh.must("agent", "publish")
+	sh.must("workspace", "update", "test", "--model", "ollama/priced")
 	for _, command := range [][]string{
 		{"agent", "create", "support", "--model", "ollama/llama3.2", "--max-cost", "1"},
 		{"agent", "edit", "--model", "ollama/llama3.2"},
@@ -44,7 +56,7 @@ func TestUnpricedModelsNeedNoLimit(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", command, code, errs)
 		}
 	}
-	if out := sh.must("agent", "list", "--json"); strings.Contains(out, "support") || !strings.Contains(out, "gpt-5-mini") {
+	if out := sh.must("agent", "list", "--json"); strings.Contains(out, "support") || !strings.Contains(out, "ollama/priced") {
 		t.Errorf("the agents are %s", out)
 	}
 }

@@ -129,7 +129,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		}
 		return err
 	}
-	cmd.RunE = c.administerNamed(func(ctx context.Context, a *administration, _ []string) error {
+	cmd.RunE = c.administerNamedOutside(func(ctx context.Context, a *administration, _ []string) error {
 		w, err := a.UpdateWorkspace(ctx, set, "")
 		if err != nil {
 			return err
