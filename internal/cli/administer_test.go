@@ -24,10 +24,12 @@ workspace delete WS-other --yes
 keys create --name web --scope chat
 keys list
 keys delete nothing1
+keys delete nothing1 --yes
 keys webhook-token create
 keys webhook-token create
 keys webhook-token show
 keys webhook-token delete
+keys webhook-token delete --yes
 keys webhook-token show
 permissions update bash deny
 permissions update bsh deny

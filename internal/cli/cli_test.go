@@ -129,8 +129,11 @@ func TestKeysFromBirthToDeath(t *testing.T) {
 		t.Error("the successor does not work")
 	}
 	second = third
-	sh.must("keys", "revoke", second[4:12])
-	if _, _, code := sh.run("keys", "revoke", second[4:12]); code != 2 {
+	if _, errs, code := sh.run("keys", "revoke", second[4:12]); code != 2 || !strings.Contains(errs, "No key was revoked.") {
+		t.Errorf("without consent: exit code %d, %s", code, errs)
+	}
+	sh.must("keys", "revoke", second[4:12], "--yes")
+	if _, _, code := sh.run("keys", "revoke", second[4:12], "--yes"); code != 2 {
 		t.Errorf("revoked twice: exit code %d", code)
 	}
 	if _, errs, code := sh.run("keys", "create", "--name", "x", "--scope", "chatt"); code != 2 ||
@@ -163,7 +166,7 @@ func TestWebhookTokenFromBirthToDeath(t *testing.T) {
 	if _, _, code := sh.run("keys", "rotate", token[6:14]); code != 2 {
 		t.Errorf("rotated: exit code %d", code)
 	}
-	sh.must("keys", "webhook-token", "revoke")
+	sh.must("keys", "webhook-token", "revoke", "--yes")
 	for code := 0; code != 4; _, _, code = sh.run("send", "@say hi") { // a server caches it for less than a second
 	}
 }

@@ -159,20 +159,26 @@ func (c *command) keysRotate() *cobra.Command {
 }
 
 func (c *command) keysRevoke() *cobra.Command {
-	return withWorkspace(&cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:     "delete ID",
 		Aliases: []string{"revoke"},
 		Short:   "revoke a key and close its streams",
 		Example: `  parley keys delete 7F3kQ2zB
-  parley keys delete 7F3kQ2zB --workspace sales`,
+  parley keys delete 7F3kQ2zB --yes      without asking`,
 		Args: exactArguments("ID"),
 		RunE: c.administer(func(ctx context.Context, a *administration, args []string) error {
+			if err := c.requireConsent(yes, fmt.Sprintf("Revoke the key %s?", plainLine(keyID(args[0]))), "No key was revoked."); err != nil {
+				return err
+			}
 			if _, err := a.RevokeKey(ctx, keyID(args[0])); err != nil {
 				return err
 			}
 			return c.printDone(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))
 		}),
-	})
+	}
+	yesFlag(cmd, &yes)
+	return withWorkspace(cmd)
 }
 
 // keyID accepts an id with the text that lists print around it, and whole keys, from which it

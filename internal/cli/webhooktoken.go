@@ -79,12 +79,13 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 }
 
 func (c *command) webhookTokenRevoke() *cobra.Command {
-	return withWorkspace(&cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:     "delete",
 		Aliases: []string{"revoke"},
 		Short:   "revoke the webhook_token and close its streams",
 		Example: `  parley keys webhook-token delete
-  parley keys webhook-token delete --workspace sales`,
+  parley keys webhook-token delete --yes      without asking`,
 		Args: nothing,
 		RunE: c.administer(func(ctx context.Context, a *administration, _ []string) error {
 			token, err := a.WebhookToken(ctx)
@@ -94,11 +95,17 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 			if !token.Exists {
 				return errNoWebhookToken
 			}
+			question := fmt.Sprintf("Revoke the webhook_token %s?", keyHint(*token.Token))
+			if err := c.requireConsent(yes, question, "The webhook_token was not revoked."); err != nil {
+				return err
+			}
 			key, err := a.RevokeKey(ctx, token.Token.ID)
 			if err != nil {
 				return err
 			}
 			return c.printDone(key, "Revoked the webhook_token %s.", keyHint(key))
 		}),
-	})
+	}
+	yesFlag(cmd, &yes)
+	return withWorkspace(cmd)
 }

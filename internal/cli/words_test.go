@@ -459,7 +459,7 @@ func TestChangesAreReportedAsJSON(t *testing.T) {
 	for _, c := range []struct{ line, member string }{
 		{"workspace create sales", "slug"}, {"workspace update sales --max-turns 9", "max_turns"}, {"workspace delete sales --yes",
 			"workspace_id"},
-		{"keys create --name x", "key"}, {"keys webhook-token create", "key"}, {"keys webhook-token delete", "key_id"},
+		{"keys create --name x", "key"}, {"keys webhook-token create", "key"}, {"keys webhook-token delete --yes", "key_id"},
 		{"callbacks secret", "secret"}, {"callbacks secret --rotate", "secret"}, {"vault key", "key"}, {"vault rotate", "rewrapped"},
 		{"wiki put wiki/page.md page.md", "version"}, {"wiki put notes/ page.md page.md", "documents"}, {"wiki sync .", "unchanged"},
 		{"wiki show wiki/page.md", "content"}, {"wiki delete wiki/page.md --yes", "path"},
