@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -83,21 +85,31 @@ func (c *command) putInFolder(ctx context.Context, a *administration, folder str
 }
 
 // readDocument returns the content to write, from a file or from stdin.
-func (c *command) readDocument(args []string) ([]byte, error) {
+func (c *command) readDocument(args []string) (content []byte, err error) {
 	const limit = 2 << 20 // the store's limit is lower, and its error explains it
+	name, source := "stdin", c.Stdin
 	if len(args) == 1 && args[0] != "-" {
 		f, err := os.Open(c.resolvePath(args[0]))
 		if err != nil {
 			return nil, unreadableError(err)
 		}
 		defer f.Close()
-		return io.ReadAll(io.LimitReader(f, limit))
-	}
-	if !isFed(c.Stdin) {
+		name, source = "The file "+args[0], f
+	} else if !isFed(c.Stdin) {
 		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "The content is missing.",
 			Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
 	}
-	return io.ReadAll(io.LimitReader(c.Stdin, limit))
+	content, err = io.ReadAll(io.LimitReader(source, limit))
+	if err == nil && len(content) < limit && !isDocumentText(content) {
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: plainLine(name) + " is not text in UTF-8.",
+			Why: "Documents are text in UTF-8.", Do: "Convert it and run the command again."}
+	}
+	return content, err
+}
+
+// isDocumentText reports whether a document can have this content.
+func isDocumentText(content []byte) bool {
+	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
 func (c *command) wikiGet() *cobra.Command {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -124,7 +123,7 @@ func (c *command) markdownFiles(dir, to string) (map[string]string, error) {
 		if err != nil {
 			return err
 		}
-		if !utf8.Valid(content) {
+		if !isDocumentText(content) {
 			return rejected(name, "is not text in UTF-8", "Documents are text in UTF-8.", "Convert it")
 		}
 		if len(content) > wiki.MaxContent {

@@ -78,11 +78,14 @@ func TestSyncRejectsWhatIsNotADocument(t *testing.T) {
 		fileOf(t, sh, dir+"/a.md", "text")
 	}
 	fileOf(t, sh, "book/b.md", "\xff\xfe")
+	fileOf(t, sh, "nul.md", "PNG\x00")
 	fileOf(t, sh, "long/b.md", strings.Repeat("x", 1<<20+1))
 	for line, want := range map[string]string{
 		"wiki sync nowhere":            "nowhere cannot be read.\n        No such file or directory.",
 		"wiki sync book/a.md":          "a.md is not a directory.",
 		"wiki sync book":               "b.md is not text in UTF-8.",
+		"wiki put a/b.txt book/b.md":   "The file book/b.md is not text in UTF-8.",
+		"wiki put a/b.txt nul.md":      "The file nul.md is not text in UTF-8.",
 		"wiki sync long":               "b.md has 1048577 bytes.",
 		"audit verify --heads nowhere": "nowhere cannot be read.\n        No such file or directory.",
 	} {
