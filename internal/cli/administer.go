@@ -51,7 +51,9 @@ func (c *command) administerOutside(work administerWork) func(*cobra.Command, []
 // administerNamedOutside is administerOutside for a command whose first argument names the workspace.
 func (c *command) administerNamedOutside(work administerWork) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		open := func(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) { return c.openOutside(ctx, cmd, args[0]) }
+		open := func(ctx context.Context, cmd *cobra.Command) (*adminTarget, error) {
+			return c.openOutside(ctx, cmd, args[0])
+		}
 		return c.administerOn(open, func(context.Context, *adminTarget, []string) (string, error) { return args[0], nil }, work)(cmd, args)
 	}
 }

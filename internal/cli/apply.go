@@ -39,7 +39,12 @@ one would be rejected, nothing is changed.
 
 If the configuration changes before you answer, nothing is changed. A change that another
 administrator makes at the same time is not overwritten: the command stops there.`,
-		Args: nothing,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError(cmd, fmt.Sprintf("%q is too much.", args[0]), "Use -f "+args[0]+".")
+			}
+			return nil
+		},
 	}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if f.file == "" && !schema {

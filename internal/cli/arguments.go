@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -89,6 +90,15 @@ func checkLeast(cmd *cobra.Command, least int64, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// checkTimeout rejects a --timeout that is not a whole number of seconds up to most.
+func checkTimeout(cmd *cobra.Command, timeout, most time.Duration) error {
+	if timeout == timeout.Truncate(time.Second) && timeout >= time.Second && timeout <= most {
+		return nil
+	}
+	return usageError(cmd, fmt.Sprintf("--timeout cannot be %s.", timeout), fmt.Sprintf("It takes whole seconds, from 1s to %.0fm.",
+		most.Minutes()))
 }
 
 // invalidValue matches pflag's error for an invalid value.

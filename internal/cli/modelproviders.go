@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/modelset"
 )
 
 func (c *command) modelsProviders() *cobra.Command {
@@ -47,6 +48,12 @@ that are left out have their defaults: openai and anthropic have their own addre
   parley models set openai --secret OPENAI_KEY
   parley models set vllm --url https://vllm.example.com/v1 --timeout 5m`,
 		Args: exactArguments("PROVIDER"),
+	}
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if !cmd.Flags().Changed("timeout") {
+			return nil
+		}
+		return checkTimeout(cmd, timeout, modelset.MaxTimeout)
 	}
 	cmd.RunE = c.administer(func(ctx context.Context, a *administration, args []string) error {
 		var change client.ModelProviderChange
@@ -149,8 +156,7 @@ func (c *command) modelsTest() *cobra.Command {
 				return err
 			}
 			if !t.OK {
-				return &problem{Exit: exitFailed, Code: "MODEL_ERROR", What: fmt.Sprintf("%s does not answer: %s", t.Model,
-					orEmpty(t.Error)), Do: "Check the provider: parley models providers"}
+				return &problem{Exit: exitFailed, Code: "MODEL_ERROR", What: t.Model + " does not answer.", Why: orEmpty(t.Error)}
 			}
 			return c.printDone(t, "%s answered in %d ms.", t.Model, t.Milliseconds)
 		}),

@@ -36,11 +36,15 @@ func TestUnpricedModelsNeedNoLimit(t *testing.T) {
 	if err := os.WriteFile(prices, []byte("models: [{name: ollama/priced, input_usd: 1, output_usd: 1}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sh, _, _ := world(t, "PARLEY_PRICES="+prices)
+	sh, _, _ := world(t, "PARLEY_PRICES="+prices, "OLLAMA_HOST=http://127.0.0.1:1")
 	sh.must("agent", "create", "priced", "--model", "ollama/priced", "--max-cost", "1")
 	sh.must("agent", "edit", "priced", "--max-cost", "2")
 	sh.must("agent", "publish", "priced")
 	sh.must("agent", "rollback", "priced", "--to", "1")
+	if _, errs, code := sh.run("models", "test", "ollama/priced"); code != 1 || !strings.Contains(errs, "Cannot connect to ollama.") ||
+		strings.Contains(errs, "parley models providers") {
+		t.Errorf("a test of a provider of the server: exit code %d, %s", code, errs)
+	}
 	sh.must("agent", "edit", "--model", "ollama/llama3.2")
 	sh.must("agent", "publish")
 	sh.must("agent", "edit", "--model", "ollama/priced", "--max-cost", "0.5")

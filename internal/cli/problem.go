@@ -205,6 +205,8 @@ func explainAnswer(e *client.Error) *problem {
 		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or send with --if-busy enqueue or interrupt."
 	case e.Code == "APPROVAL_ALREADY_DECIDED" || e.Code == "APPROVAL_EXPIRED":
 		p.Exit, p.Do = exitOfApproval(e.Standing), "parley sessions list shows the state of the turn."
+	case e.Code == "SESSION_NOT_FOUND" && (e.Param == "turn" || e.Param == "step"):
+		p.Do = "Use --turn or --step for another request of the session."
 	case e.Code == "SESSION_NOT_FOUND":
 		p.Do = "parley sessions list shows the sessions."
 	case e.Code == "WORKSPACE_NOT_FOUND":

@@ -109,6 +109,7 @@ func TestExitCodesTellWhatHappened(t *testing.T) {
 	}{
 		{"answer", sh, []string{"send", "@say ok"}, 0, ""},
 		{"failed turn", sh, []string{"send", "@error model_error"}, 1, "model_error"},
+		{"overloaded model", sh, []string{"send", "@error model_overloaded"}, 1, "Send the message again."},
 		{"no such session", sh, []string{"send", "--session", "0192f0aa-0000-7000-8000-000000000001", "hi"}, 2,
 			"does not exist in this workspace"},
 		{"no workspace", with("PARLEY_WORKSPACE=other"), []string{"send", "hi"}, 2, "PARLEY_WORKSPACE"},

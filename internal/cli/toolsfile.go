@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/toolset"
 	"github.com/parley-server/parley/internal/toolfile"
 )
 
@@ -40,10 +41,8 @@ func (f toolsFlags) check(cmd *cobra.Command) error {
 		return usageError(cmd, "--allow is for MCP servers.", "Choose operations of a document with --operation.")
 	case f.http != "" && cmd.Flags().Changed("operation"):
 		return usageError(cmd, "--operation is for --openapi.", "Leave it out with --http.")
-	case f.timeout != f.timeout.Truncate(time.Second):
-		return usageError(cmd, fmt.Sprintf("--timeout %s is not a number of whole seconds.", f.timeout), "Give a time such as 90s.")
 	}
-	return nil
+	return checkTimeout(cmd, f.timeout, toolset.MaxTimeout)
 }
 
 // readTools reads where the tools of a new entry come from.

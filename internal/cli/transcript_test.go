@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,6 +51,12 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	if out, errs, code := sh.scoped("admin").run("sessions", "context", id, "--turn", "1"); code != 0 ||
 		!strings.Contains(out, "\nsystem\n") || !strings.Contains(errs, "The hash matches the recorded one") {
 		t.Errorf("the context is %d %s %s", code, out, errs)
+	}
+	failed, _, _ := sh.run("send", "--output", "json", "@error model_error")
+	id2 := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`).FindString(failed[strings.Index(failed, `"session_id"`):])
+	if _, errs, code := sh.scoped("admin").run("sessions", "context", id2); code != 2 ||
+		!strings.Contains(errs, "no complete reply") || !strings.Contains(errs, "Use --turn or --step") {
+		t.Errorf("the context of a failed turn is %d %s", code, errs)
 	}
 	sh.must("send", "--session", fork, "@say Fork.")
 	md := sh.must("sessions", "export", id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +43,10 @@ type viewer struct {
 	denied bool                 // an approval was denied or expired
 	calls  *client.ToolRequired // calls without a result, with which the command ends
 }
+
+// sendAgain is the advice for a failure that another turn may not have. Messages of the server have it
+// with the time to wait.
+const sendAgain = "Send the message again"
 
 // failure is the body of an error frame.
 type failure struct {
@@ -164,8 +169,10 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message,
 		Do: "Change the message, or read the server's log."}
 	switch {
+	case strings.Contains(v.failed.Message, sendAgain):
+		p.Do = ""
 	case v.failed.Recoverable:
-		p.Do = "Send the message again."
+		p.Do = sendAgain + "."
 	case v.failed.Code == string(event.ModelError): // its message says what to do
 		p.Do = ""
 	}
@@ -173,7 +180,7 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 		p.What, p.Do = "No events to show.", "parley sessions show "+plainLine(v.session)+" shows what the session has."
 	}
 	if v.failed.Code == "canceled" {
-		p.What, p.Do = "Another client canceled the turn.", "Send the message again if it is still wanted."
+		p.What, p.Do = "Another client canceled the turn.", sendAgain+" if it is still wanted."
 	}
 	return p
 }

@@ -20,8 +20,13 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}}
 	for line, want := range map[string]string{
-		"keys rotate":                           "ID is missing",
-		"keys list extra":                       `"extra" is too much`,
+		"keys rotate":                                "ID is missing",
+		"keys list extra":                            `"extra" is too much`,
+		"apply cfg.yaml":                             "Use -f cfg.yaml.",
+		"models set lab --timeout 11m":               "--timeout cannot be 11m0s.\n        It takes whole seconds, from 1s to 10m.",
+		"models set lab --timeout 1500ms":            "--timeout cannot be 1.5s.",
+		"tools add x --mcp https://x/ --timeout 11m": "--timeout cannot be 11m0s.",
+		"foo":                                   "See parley --help.",
 		"wiki put":                              "PATH is missing",
 		"wiki put a b c":                        `"a" is not a folder`,
 		"wiki sync":                             "DIR is missing",

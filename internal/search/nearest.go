@@ -30,7 +30,7 @@ func Nearest(name string, names []string, limit int) []string {
 		switch {
 		case strings.Contains(got, want) || got != "" && strings.Contains(want, got):
 			d = min(d, 2)
-		case d > max(2, len(want)/3):
+		case d > min(max(2, len(want)/3), len(want)/2):
 			continue
 		}
 		found = append(found, near{n, d})

@@ -47,7 +47,7 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 		return Context{}, err
 	}
 	if !ok {
-		return Context{}, fault.New(fault.SessionNotFound, "The session %s has no turn %d.", id, nth)
+		return Context{}, notInContext("turn", "The session %s has no turn %d.", id, nth)
 	}
 	log, err := s.cfg.Sessions.ReadTurnLog(ctx, t)
 	if err != nil {
@@ -58,10 +58,10 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 		step = len(replies)
 	}
 	if len(replies) == 0 {
-		return Context{}, fault.New(fault.SessionNotFound, "This turn has no complete reply of a model. Choose an earlier one with turn.")
+		return Context{}, notInContext("turn", "The turn has no complete reply of a model, so there is no request to show.")
 	}
 	if step < 1 || step > len(replies) {
-		return Context{}, fault.New(fault.SessionNotFound, "The turn has %d replies of a model: there is no step %d.", len(replies), step)
+		return Context{}, notInContext("step", "The turn has %d replies of a model: there is no step %d.", len(replies), step)
 	}
 	ag, err := s.rebuildAgent(ctx, t, replies[step-1])
 	if err != nil {
@@ -86,6 +86,13 @@ func (s *Service) Context(ctx context.Context, workspace, id uuid.UUID, nth, ste
 		c.HistoryErased, err = s.cfg.Sessions.HistoryErased(ctx, id)
 	}
 	return c, err
+}
+
+// notInContext returns the error for a turn or a step that the session lacks; param names it.
+func notInContext(param, format string, args ...any) *fault.Error {
+	e := fault.New(fault.SessionNotFound, format, args...)
+	e.Param = param
+	return e
 }
 
 // rebuildAgent returns the agent that sent the request of a reply.
