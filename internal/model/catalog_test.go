@@ -65,7 +65,10 @@ func TestFilesOfPricesReportEveryProblem(t *testing.T) {
 			`model 1 ("gpt-9"): its name`, `model 2 ("a/b"): a price has input_usd and output_usd`, `model 3 ("a/c"): a price is`,
 			`model 4 ("a/d"): a price is`},
 		"models:\n  - {name: a/b, context_window: -1}\n  - {name: a/c, date: today}\n  - {name: a/d}\n  - {name: a/d}\n": {
-			"numbers of tokens", "its date is not like", `model 4: "a/d" is listed twice`},
+			"numbers of tokens", `its date "today" is not a day`, `model 4: "a/d" is listed twice`},
+		"models:\n  - {name: a/b, context_window: 0}\n  - {name: a/c, max_output: 0}\n  - {name: a/d, date: 2026-13-01}\n": {
+			"model 1", "numbers of tokens, from 1", "model 2", `its date "2026-13-01" is not a day`},
+		"models:\n  - name: a/b\n    date: 2026-01\n   output_usd: 1": {"line 1 or after it: did not find"},
 		"":                                 {"lists no models"},
 		"models: []":                       {"lists no models"},
 		"models:\n  - {name: a/b, usd: 1}": {`line 2: "usd" is not a field`, "input_usd"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -23,8 +24,8 @@ type pricedModel struct {
 	Cached    *float64 `yaml:"cached_input_usd"` // default: the price of input
 	Written   *float64 `yaml:"cache_write_usd"`  // default: the price of input
 	Output    *float64 `yaml:"output_usd"`
-	Window    int      `yaml:"context_window"`
-	MaxOutput int      `yaml:"max_output"`
+	Window    *int     `yaml:"context_window"`
+	MaxOutput *int     `yaml:"max_output"`
 	Date      string   `yaml:"date"`
 }
 
@@ -69,6 +70,7 @@ func ReadCatalog(path string) (*Catalog, error) {
 // What the YAML library says of a value that does not fit, with names of Go.
 var (
 	unknownField = regexp.MustCompile(`^(line \d+: )field (\S+) not found in type .*`)
+	openBlock    = regexp.MustCompile(`^(line \d+): (did not find expected )`) // the line where the list or object begins
 	wrongValue   = regexp.MustCompile("^(line \\d+: )cannot unmarshal !!(\\S+)(?: `(.*)`)? into (.*)")
 )
 
@@ -76,7 +78,7 @@ var (
 func describeYAML(err error) string {
 	types, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		return strings.TrimPrefix(err.Error(), "yaml: ")
+		return openBlock.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "$1 or after it: $2")
 	}
 	list := make([]string, len(types.Errors))
 	for i, text := range types.Errors {
@@ -121,8 +123,6 @@ func kindOf(goType string) string {
 	return "an object with fields"
 }
 
-var dateShape = regexp.MustCompile(`^\d{4}-\d{2}(-\d{2})?$`)
-
 // problem describes the first problem of a model, or returns "".
 func (m pricedModel) problem() string {
 	provider, name, _ := strings.Cut(m.Name, "/")
@@ -137,23 +137,30 @@ func (m pricedModel) problem() string {
 	switch {
 	case (m.Input == nil) != (m.Output == nil) || m.Input == nil && (m.Cached != nil || m.Written != nil):
 		return "a price has input_usd and output_usd"
-	case m.Window < 0 || m.MaxOutput < 0:
-		return "context_window and max_output are numbers of tokens"
-	case m.Date != "" && !dateShape.MatchString(m.Date):
-		return "its date is not like 2026-03-31"
+	case m.Window != nil && *m.Window < 1 || m.MaxOutput != nil && *m.MaxOutput < 1:
+		return "context_window and max_output are numbers of tokens, from 1"
+	case m.Date != "" && !isDate(m.Date):
+		return fmt.Sprintf("its date %.40q is not a day such as 2026-03-31 or a month such as 2026-03", m.Date)
 	}
 	return ""
 }
 
+// isDate reports whether a text is a day or a month of the calendar.
+func isDate(text string) bool {
+	_, noDay := time.Parse(time.DateOnly, text)
+	_, noMonth := time.Parse("2006-01", text)
+	return noDay == nil || noMonth == nil
+}
+
 func (m pricedModel) entry() Entry {
-	e := Entry{Name: m.Name, Window: m.Window, MaxOutput: m.MaxOutput, Source: "PARLEY_PRICES", Date: m.Date}
+	e := Entry{Name: m.Name, Window: *orElse(m.Window, new(0)), MaxOutput: *orElse(m.MaxOutput, new(0)), Source: "PARLEY_PRICES", Date: m.Date}
 	if m.Input != nil {
 		e.Rates = &Rates{Input: *m.Input, CachedInput: *orElse(m.Cached, m.Input), Output: *m.Output, CacheWrite: *orElse(m.Written, m.Input)}
 	}
 	return e
 }
 
-func orElse(value, other *float64) *float64 {
+func orElse[T any](value, other *T) *T {
 	if value != nil {
 		return value
 	}
