@@ -6,6 +6,8 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
+const notCursor = "The cursor is not the id of a frame. Send a whole number of 63 bits without sign, blank or leading zero, such as 1042."
+
 // ParseCursor parses the cursor in the values of a header or parameter; given is false if there is
 // none.
 func ParseCursor(param string, values []string) (cursor int64, given bool, err error) {
@@ -18,11 +20,11 @@ func ParseCursor(param string, values []string) (cursor int64, given bool, err e
 	}
 	text := values[0]
 	if text == "" || text[0] == '0' && text != "0" || text[0] < '0' || text[0] > '9' {
-		return 0, false, InvalidCursor(param, "The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
+		return 0, false, InvalidCursor(param, notCursor)
 	}
 	cursor, err = strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, false, InvalidCursor(param, "The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
+		return 0, false, InvalidCursor(param, notCursor)
 	}
 	return cursor, true, nil
 }

@@ -367,9 +367,9 @@ func TestCursorForms(t *testing.T) {
 			t.Errorf("query %.40q: %d %.200s", bad, r.status, r.text)
 		}
 	}
-	for _, bad := range []string{"00", "-1", "1.0", "x", "1, 2", "9223372036854775808", "é"} {
+	for _, bad := range []string{"00", "-1", "1.0", "1.5", "12x", "x", "1, 2", "9223372036854775808", "é"} {
 		if r := s.get(t, events(id, "?last_event_id=1", "Last-Event-ID", bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" ||
-			r.Error.Param != "Last-Event-ID" {
+			r.Error.Param != "Last-Event-ID" || !strings.Contains(r.Error.Message, "Send a whole number of 63 bits") {
 			t.Errorf("header %q: %d %s", bad, r.status, r.text)
 		}
 	}
