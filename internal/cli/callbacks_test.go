@@ -51,7 +51,8 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 	sh, srv, _ := world(t)
 	old := sh.callback(srv, "https://listen.invalid/old")
 
-	hook, err := standardwebhooks.NewWebhook(strings.TrimSpace(sh.must("listen", "--print-secret")))
+	secret := strings.TrimSpace(sh.must("listen", "--print-secret"))
+	hook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,10 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 	}))
 	t.Cleanup(local.Close)
 	k := sh.start("listen", "--forward-to", local.URL+"/hooks")
-	k.errs.wait(t, "Forwarding")
+	k.errs.wait(t, "to stop.\n")
+	if strings.Contains(k.errs.String(), strings.TrimPrefix(secret, "whsec_")) {
+		t.Error("the secret is on stderr")
+	}
 	id := sh.callback(srv, "https://listen.invalid/new")
 	line := "   <-- [202] POST " + local.URL + "/hooks [turn.completed]\n"
 	k.out.wait(t, line)

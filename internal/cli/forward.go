@@ -86,8 +86,8 @@ func (f *forwarder) pollReports(ctx context.Context, remote *client.Client, _ []
 	if _, err := f.newReports(ctx, remote); err != nil { // existing reports are not new
 		return err
 	}
-	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to,
-		callback.FormatSecret(f.secret))
+	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s. The secret that --print-secret prints signs them. "+
+		"Press Ctrl-C to stop.\n", f.to)
 	return f.c.pollServer(ctx, func(ctx context.Context) error {
 		news, err := f.newReports(ctx, remote)
 		for _, d := range news {
