@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -82,9 +81,13 @@ func (c *command) showContext(got client.SentContext) error {
 			fmt.Fprintln(&b, m.Text)
 		}
 		for _, f := range m.Files {
-			fmt.Fprintf(&b, "file %s, %s, %d bytes\n", cmp.Or(f.Name, "without a name"), f.MIME, f.Bytes)
-			if f.Text != "" {
-				fmt.Fprintln(&b, f.Text)
+			switch {
+			case f.Text != "":
+				fmt.Fprintf(&b, "text of %s, for a model that does not read the file, %d bytes\n%s\n", f.Name, f.Bytes, f.Text)
+			case f.Name == "": // models receive images without their names
+				fmt.Fprintf(&b, "image, %s, %d bytes\n", f.MIME, f.Bytes)
+			default:
+				fmt.Fprintf(&b, "file %s, %s, %d bytes\n", f.Name, f.MIME, f.Bytes)
 			}
 		}
 		for _, call := range m.Calls {

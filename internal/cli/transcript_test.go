@@ -137,13 +137,15 @@ func TestTheContextHasFilesAndEffort(t *testing.T) {
 			_ = io.WriteString(w,
 			`{"data":{"turn_id":"t","step":1,"model":"m","matches":true,"recorded_sha256":"a","rebuilt_sha256":"a","request":{"system":"Be brief.","tools":[],
 			"messages":[{"role":"user","text":"Summarize.","files":[{"name":"paper.pdf","mime":"application/pdf","bytes":812,"sha256":"b"},
-			{"name":"paper.pdf","mime":"text/plain","bytes":16,"sha256":"c","text":"[page 1]\nTrains."}]}],"parameters":{"effort":"high"}}}}`)
+			{"name":"paper.pdf","mime":"text/plain","bytes":16,"sha256":"c","text":"[page 1]\nTrains."},
+			{"mime":"image/png","bytes":70,"sha256":"d"}]}],"parameters":{"effort":"high"}}}}`)
 	}))
 	t.Cleanup(srv.Close)
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + srv.URL, "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
 	out := sh.must("sessions", "context", "0192f0aa-0000-7000-8000-000000000001")
 	for _, want := range []string{"\neffort: high\n",
-		"\nSummarize.\nfile paper.pdf, application/pdf, 812 bytes\nfile paper.pdf, text/plain, 16 bytes\n[page 1]\nTrains.\n"} {
+		"\nSummarize.\nfile paper.pdf, application/pdf, 812 bytes\n" +
+			"text of paper.pdf, for a model that does not read the file, 16 bytes\n[page 1]\nTrains.\nimage, image/png, 70 bytes\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
