@@ -44,11 +44,16 @@ func parseInput(body []request.Member, r *server.Request) (in input, err error) 
 		r.Names[name] = "forwardedProps/" + name
 	}
 	given := request.ByName(body)
-	in.Thread = c.Word("/threadId", request.OrEmptyText(given["threadId"]), request.MaxCallerID)
+	fields := request.Fields{Checks: &c, Members: request.Given(body)}
+	if fields.Require("threadId") {
+		in.Thread = c.Word("/threadId", given["threadId"], request.MaxCallerID)
+	}
 	if len(in.Thread) > request.MaxCallerID && len([]rune(in.Thread)) <= request.MaxCallerID {
 		c.Longer("/threadId", "bytes", request.MaxCallerID)
 	}
-	in.Run = c.Word("/runId", request.OrEmptyText(given["runId"]), maxID)
+	if fields.Require("runId") {
+		in.Run = c.Word("/runId", given["runId"], maxID)
+	}
 	_, in.Versioned = given["protocolVersion"]
 	if raw, ok := given["resume"]; ok {
 		in.resume = parseResume(&c, raw)

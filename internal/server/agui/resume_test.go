@@ -93,11 +93,11 @@ func TestContradictingAnswers(t *testing.T) {
 		t.Errorf("an unknown one after it: %s", code)
 	}
 	for name, answer := range map[string]string{
-		"resume/0/payload/approved must be a boolean": `"status":"resolved","payload":{"approved":"yes"}`,
-		"resume/0/payload must be an object":          `"status":"resolved","payload":[true]`,
-		"cannot be edited":                            `"status":"resolved","payload":{"approved":true,"editedArgs":{}}`,
-		"comes only with approved":                    `"status":"resolved","payload":{"approved":false,"pattern":"gate *"}`,
-		"resume/0/status can be resolved, cancelled":  `"status":"denied"`,
+		"resume/0/payload/approved must be a boolean":        `"status":"resolved","payload":{"approved":"yes"}`,
+		"resume/0/payload must be an object":                 `"status":"resolved","payload":[true]`,
+		"cannot be edited":                                   `"status":"resolved","payload":{"approved":true,"editedArgs":{}}`,
+		"comes only with approved":                           `"status":"resolved","payload":{"approved":false,"pattern":"gate *"}`,
+		"resume/0/status must be one of resolved, cancelled": `"status":"denied"`,
 	} {
 		if r := s.Get(t, apitest.AGUIResume("t", id, answer)); r.Status != 400 || !strings.Contains(r.Text, name) {
 			t.Errorf("%s: %d %s", answer, r.Status, r.Text)
@@ -305,9 +305,11 @@ func TestRunsAreRefusedInTheirWords(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		apitest.Call
-		param string
+		message string // its beginning: param, then what is wrong
 	}{
-		"no thread":   {apitest.Call{Body: `{"runId":"r","messages":[{"role":"user","content":"x"}]}`}, "threadId"},
+		"no thread":   {apitest.Call{Body: `{"runId":"r","messages":[{"role":"user","content":"x"}]}`}, "threadId is missing."},
+		"no run":      {apitest.Call{Body: `{"threadId":"t","messages":[{"role":"user","content":"x"}]}`}, "runId is missing."},
+		"an empty id": {apitest.AGUIRun("", "r", "x"), "threadId is empty."},
 		"a number":    {apitest.Call{Body: `{"threadId":7,"runId":"r","messages":[{"role":"user","content":"x"}]}`}, "threadId"},
 		"a long name": {apitest.AGUIRun(strings.Repeat("x", 256), "r", "x"), "threadId"},
 		"many bytes":  {apitest.AGUIRun(strings.Repeat("ü", 200), "r", "x"), "threadId"},
@@ -320,8 +322,8 @@ func TestRunsAreRefusedInTheirWords(t *testing.T) {
 		c.Path = apitest.RunsPath
 		r := s.Get(t, c.Call)
 		told, _ := r.Body["error"].(map[string]any)
-		if list, _ := told["violations"].([]any); r.Status != 400 || len(list) != 1 || told["param"] != c.param ||
-			!strings.HasPrefix(fmt.Sprint(told["message"]), c.param) {
+		if list, _ := told["violations"].([]any); r.Status != 400 || len(list) != 1 || told["param"] != strings.Fields(c.message)[0] ||
+			!strings.HasPrefix(fmt.Sprint(told["message"]), c.message) {
 			t.Errorf("%s: %d %s", name, r.Status, r.Text)
 		}
 	}
