@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -175,18 +176,23 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return cmd
 }
 
+// outcomeText returns the status of a decided approval as the beginning of a sentence.
+func outcomeText(status string) string {
+	first := min(1, len(status))
+	return strings.ToUpper(status[:first]) + status[first:]
+}
+
 // printDecision prints the outcome of an answer.
 func (c *command) printDecision(d client.Decided, err error) error {
 	if err != nil {
 		return err
 	}
-	was, next := "It is ", "The turn continues: parley sessions tail "
+	what, next := outcomeText(d.Status), "The turn continues: parley sessions tail "+d.SessionID+" --after 0"
 	if d.Already {
-		was, next = "It was decided before: ", "See the result: parley sessions show "
+		what, next = "Decided before: "+d.Status, "See the result: parley sessions show "+d.SessionID
 	}
-	what := d.Status
 	if d.Pattern != "" {
 		what += ", and from now on " + plainLine(d.Pattern)
 	}
-	return c.printDone(d, "%s%s. %s%s", was, what, next, d.SessionID)
+	return c.printDone(d, "%s. %s", what, next)
 }

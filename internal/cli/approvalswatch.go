@@ -115,7 +115,7 @@ func (w *watcher) askQuestion(ctx context.Context, a client.Approval) error {
 	case err != nil:
 		return err
 	}
-	fmt.Fprintln(w.c.Stderr, "It is "+d.Status+".")
+	fmt.Fprintln(w.c.Stderr, outcomeText(d.Status)+".")
 	return nil
 }
 

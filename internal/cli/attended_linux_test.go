@@ -160,7 +160,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p.sees("Value of TOKEN (not shown): ")
 	silent(t, p.terminal)
 	p.types(token + "\r")
-	p.sees("It is provided.")
+	p.sees("Provided.")
 	p.ends(0)
 }
 
@@ -194,7 +194,7 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	p.sees("┃   content: At four.")
 	p.sees("[l]ater: ")
 	p.types("a\n")
-	p.sees("It is allowed.")
+	p.sees("Allowed.")
 	if code := wait.Receive(t, "the exit code", first.code); code != 0 {
 		t.Errorf("send: exit code %d, %s", code, first.errs)
 	}

@@ -66,7 +66,7 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 			t.Errorf("%s: the rest is %q", output, rest)
 		}
 		if _, errs, code := sh.run("approvals", "allow", id); code != 0 ||
-			!strings.Contains(errs, "decided before: allowed. See the result: parley sessions show ") || strings.Contains(errs, "continues") {
+			!strings.Contains(errs, "Decided before: allowed. See the result: parley sessions show ") || strings.Contains(errs, "continues") {
 			t.Errorf("%s: allowed again: exit code %d, %s", output, code, errs)
 		}
 		if got := sh.must("approvals", "show", id); !strings.Contains(got, "allowed by the key ") ||
@@ -177,7 +177,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	id := timeLeft(t, errs).ApprovalID.String()
 	for !strings.Contains(sh.must("approvals", "list", "--status", "expired"), id) {
 	}
-	if _, errs, code := sh.run("approvals", "allow", id); code != 6 || !strings.Contains(errs, "time to answer was over") {
+	if _, errs, code := sh.run("approvals", "allow", id); code != 6 || !strings.Contains(errs, "The approval expired at ") {
 		t.Errorf("too late: exit code %d, %s", code, errs)
 	}
 }
@@ -190,7 +190,10 @@ func TestTheFirstAnswerStands(t *testing.T) {
 		return timeLeft(t, errs).ApprovalID.String()
 	}
 	denied, allowed, canceled := ask(), ask(), ask()
-	sh.must("approvals", "deny", denied, "--reason", "Not before Monday.")
+	if _, errs, code := sh.run("approvals", "deny", denied, "--reason", "Not before Monday."); code != 0 ||
+		!regexp.MustCompile(`^Denied. The turn continues: parley sessions tail [0-9a-f-]{36} --after 0\n$`).MatchString(errs) {
+		t.Errorf("denied: exit code %d, %q", code, errs)
+	}
 	sh.must("approvals", "allow", allowed, "--pattern", "wiki_write(tea)")
 	var shown struct {
 		Data struct {
@@ -206,9 +209,9 @@ func TestTheFirstAnswerStands(t *testing.T) {
 		code int
 		says string
 	}{
-		{"approvals deny " + denied, 0, "decided before: denied"},
+		{"approvals deny " + denied, 0, "Decided before: denied"},
 		{"approvals allow " + denied, 6, "The first answer stands"},
-		{"approvals allow " + allowed, 0, "decided before: allowed"},
+		{"approvals allow " + allowed, 0, "Decided before: allowed"},
 		{"approvals deny " + allowed, 1, "The first answer stands"},
 		{"approvals allow " + canceled, 8, "canceled"},
 		{"approvals allow 0192f0aa-0000-7000-8000-000000000001", 2, "No approval"},
