@@ -298,8 +298,8 @@ func (r *run) checkCost(ctx context.Context, name string) error {
 		}
 	}
 	if spent >= *r.MaxCostUSD {
-		return &Failure{Code: event.BudgetExceeded, Message: fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.",
-			spent, *r.MaxCostUSD)}
+		return &Failure{Code: event.BudgetExceeded, Message: fmt.Sprintf("The turn reached its limit of $%.4f: it has cost $%.4f.",
+			*r.MaxCostUSD, spent)}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (r *run) finishAnswer() (done bool, err error) {
 		}
 		if wrong++; wrong > maxRepairs {
 			return false, &Failure{Code: event.StructuredOutputInvalid,
-				Message: "The model's answers did not fit the schema of the answer: " + problems[0]}
+				Message: "The model's answers did not match the schema: " + problems[0]}
 		}
 	}
 	return false, nil

@@ -122,6 +122,7 @@ server resume`
 
 // administeredSentences are parts of what some of the commands print, with the exit code at the end.
 var administeredSentences = map[string]string{
+	"permissions update bash deny":                                            "bash is denied now.",
 	"callbacks secret --rotate --overlap 0s":                                  "Created a new signing secret; the old one ends now.",
 	"sessions files 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b":                     "does not exist in this workspace",
 	"budget list --json":                                                      "\"max_cost_usd\": 2,\n \"max_tokens\": 5,",

@@ -81,7 +81,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 		"files down 0192f0aa-0000-7000-8000-000000000001":           {"The file does not exist", 2},
 		"files down nonsense":                                       {"not a UUID", 2},
 		"files down --session 0192f0aa-0000-7000-8000-000000000001": {"does not exist in this workspace", 2},
-		"files list --direction up":                                 {"direction can be in, out", 2},
+		"files list --direction up":                                 {"direction must be one of in, out", 2},
 	} {
 		if _, errs, code := sh.run(strings.Fields(line)...); code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("parley %s: exit code %d, %s", line, code, errs)

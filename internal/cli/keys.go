@@ -196,8 +196,8 @@ func parseDuration(s string) (*time.Duration, error) {
 	if s == "never" {
 		return nil, nil
 	}
-	bad := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s),
-		Why: "A length of time is a number with a unit: 30m, 12h, 90d, 2w.", Do: "Write it so, or never."}
+	bad := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a duration.", s),
+		Why: "A duration is a number with a unit: 30m, 12h, 90d, 2w.", Do: "Write it so, or never."}
 	unit, number := time.Duration(0), ""
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		unit, number = 24*time.Hour, days

@@ -114,6 +114,6 @@ func callsHint(q client.ToolRequired) string {
 		body.Results = append(body.Results, result{call.ToolUseID, "…"})
 	}
 	raw, _ := json.Marshal(body) // these values cannot fail
-	return fmt.Sprintf("Until %s results can be posted:\n  ", q.ExpiresAt.Local().Format("15:04:05 MST")) +
+	return fmt.Sprintf("Post the results by %s:\n  ", q.ExpiresAt.Local().Format("15:04:05 MST")) +
 		plainLine(fmt.Sprintf(`curl "%s" -H "Authorization: Bearer $PARLEY_API_KEY" -H "Content-Type: application/json" -d '%s'`, at, raw))
 }

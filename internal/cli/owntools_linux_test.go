@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -44,7 +45,7 @@ func TestSendWithOwnTools(t *testing.T) {
 			continue
 		}
 		_, command, found := strings.Cut(errs, "Resume it: parley ")
-		if !found || !strings.Contains(errs, "results can be posted:\n  curl \"$PARLEY_URL/api") ||
+		if !found || !regexp.MustCompile(`Post the results by .*:\n  curl "\$PARLEY_URL/api`).MatchString(errs) ||
 			!strings.Contains(errs, `/tool-results"`) || !strings.Contains(errs, `"tool_use_id":"call_`) {
 			t.Fatalf("%s", errs)
 		}

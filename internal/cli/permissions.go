@@ -72,10 +72,13 @@ func (c *command) permissionsSet() *cobra.Command {
 			if _, err := a.PutToolRule(ctx, args[0], args[1]); err != nil {
 				return err
 			}
-			return c.printDone(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
+			return c.printDone(object{"tool": args[0], "rule": args[1]}, "%s %s now.", args[0], ruleTexts[args[1]])
 		}),
 	})
 }
+
+// ruleTexts say what a tool with a rule does.
+var ruleTexts = map[string]string{"allow": "is allowed", "ask": "asks", "deny": "is denied"}
 
 func (c *command) permissionsReset() *cobra.Command {
 	return withWorkspace(&cobra.Command{

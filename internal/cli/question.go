@@ -166,5 +166,5 @@ func (q *question) answerHint() string {
 	if q.What == event.InputSecret {
 		words = "parley secret provide %s (or skip)"
 	}
-	return fmt.Sprintf("Until %s it can be answered: "+words+".", q.ExpiresAt.Local().Format("15:04:05 MST"), q.ApprovalID)
+	return fmt.Sprintf("Answer by %s: "+words+".", q.ExpiresAt.Local().Format("15:04:05 MST"), q.ApprovalID)
 }

@@ -127,6 +127,9 @@ func endingNote(m client.HistoryMessage) string {
 	case m.Expired:
 		return "(in progress; its text is past its retention)"
 	case m.Error != nil:
+		if m.Status == *m.Error { // canceled
+			return "(" + m.Status + ")"
+		}
 		return "(" + m.Status + ": " + plainLine(*m.Error) + ")"
 	case m.Status == "in_progress":
 		return "(in progress)"

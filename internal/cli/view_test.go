@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/event"
 )
 
@@ -21,6 +22,19 @@ func TestAdviceIsGivenOnce(t *testing.T) {
 		p, ok := errors.AsType[*problem](v.finishStream(nil, 0))
 		if !ok || p.Why != c.message || p.Do != c.want {
 			t.Errorf("%s: %+v, want the hint %q", c.message, p, c.want)
+		}
+	}
+}
+
+// TestAnEndIsNamedOnce checks the notes about messages that are not complete.
+func TestAnEndIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]client.HistoryMessage{
+		"(canceled)":            {Status: "canceled", Error: new("canceled")},
+		"(failed: model_error)": {Status: "failed", Error: new("model_error")},
+	} {
+		if got := endingNote(m); got != want {
+			t.Errorf("%+v: %s, want %s", m, got, want)
 		}
 	}
 }

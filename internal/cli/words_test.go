@@ -53,7 +53,7 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 		"keys create --name x --expires 99999d": "The longest time is 36500d",
 		"keys create --name x --expires 5216w":  "The longest time is 36500d",
 		"keys create --name x --expires 99999999999999999999d": "The longest time is 36500d",
-		"keys create --name x --expires -1w":                   "is no length of time",
+		"keys create --name x --expires -1w":                   "is not a duration",
 		"help nope":                                            "Unknown command",
 		"help exit-cods":                                       "Did you mean parley help exit-codes?",
 		"help keys rotat":                                      "Did you mean parley help keys rotate?",

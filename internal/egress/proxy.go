@@ -191,7 +191,7 @@ func writeSentence(w http.ResponseWriter, err error) {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		status, text = refused.status, "Parley refused this request: "+refused.Reason
 	} else if failed, ok := errors.AsType[*Unanswered](err); ok {
-		status, text = http.StatusBadGateway, "Parley made this request in vain: "+failed.Reason
+		status, text = http.StatusBadGateway, "The request failed: "+failed.Reason
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

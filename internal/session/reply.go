@@ -222,7 +222,7 @@ func callNotFound(id string) *fault.Error {
 
 func callExpiredError() *fault.Error {
 	return &fault.Error{Code: fault.ToolCallExpired, Param: "tool_use_id",
-		Message: "The time for the result is over. The model was given a failed result instead."}
+		Message: "The tool call has expired. The model received a failed result instead."}
 }
 
 // Replied is who posted the result of a call.

@@ -272,7 +272,7 @@ func (s *Service) secretsOf(t session.Turn) agent.Secrets {
 			if known == "" {
 				known = "none; an administrator registers them, with parley secrets set"
 			}
-			return fmt.Sprintf("No credential %q is registered. There are: %s.", name, known), nil
+			return fmt.Sprintf("No credential %q is registered. Registered credentials: %s.", name, known), nil
 		}
 		return "", err
 	}

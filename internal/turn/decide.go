@@ -163,6 +163,10 @@ func checkCovered(pattern string, ops []event.Operation) error {
 			"Take an operation's suggested_pattern, or leave it out."}
 }
 
+// expiredSubject names what has expired.
+var expiredSubject = map[event.Input]string{event.InputApproval: "The approval", event.InputSecret: "The request for the secret",
+	event.InputConnect: "The request to connect", event.InputTool: "The tool call"}
+
 // standingError returns the error for an answer that was not the first: nil if it equals the first.
 func standingError(a session.Approval, wanted Answer) error {
 	switch a.Status {
@@ -174,7 +178,7 @@ func standingError(a session.Approval, wanted Answer) error {
 			Message: "This was allowed before, without this allowlist_pattern, which is not added. The first answer stands."}
 	case string(event.Expired):
 		return &fault.Error{Code: fault.ApprovalExpired, Detail: fault.Detail{Status: a.Status},
-			Message: "The time to answer was over at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied."}
+			Message: expiredSubject[a.Kind] + " expired at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied."}
 	case "canceled":
 		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: a.Status},
 			Message: "The turn was canceled; nothing waits for this answer any more."}

@@ -124,7 +124,7 @@ func TestGuideSaysWhatItCannotDo(t *testing.T) {
 		"How do I cook pasta?":                      "I found nothing about that",
 		"???":                                       "I found nothing about that",
 		"Summarise the wiki page on-bording":        `Did you mean "onboarding"?`,
-		"Summarise the wiki page quarterly-numbers": `There are: "expenses", "onboarding"`,
+		"Summarise the wiki page quarterly-numbers": `Existing pages: "expenses", "onboarding"`,
 	} {
 		answer, references := o.talk(t, question)
 		if !strings.Contains(answer, want) || len(references) > 0 {

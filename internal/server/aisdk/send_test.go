@@ -78,7 +78,7 @@ func TestChatIsRefusedInItsWords(t *testing.T) {
 	for want, c := range map[string]apitest.Call{
 		"id must be a string.":        {Body: `{"id":7,"messages":[` + apitest.UIUser("m", "x") + `]}`},
 		"id has more than 255 bytes.": apitest.UIChat(strings.Repeat("x", 256), "", apitest.UIUser("m", "x")),
-		"trigger can be submit-message, regener": apitest.UIChat("c", `"trigger":"resume-stream",`,
+		"trigger must be one of submit-message, ": apitest.UIChat("c", `"trigger":"resume-stream",`,
 			apitest.UIUser("m", "x")),
 		"messages/0/parts has more than 200000": apitest.UIChat("c", "",
 			apitest.UIUser("m", strings.Repeat("x", 200_001))),

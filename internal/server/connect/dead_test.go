@@ -24,7 +24,7 @@ func TestDeadLinksExplainThemselves(t *testing.T) {
 		status int
 		words  []string
 	}{
-		over: {http.StatusGone, []string{"The time of this link was over at", "crm", "parley tools connect crm"}},
+		over: {http.StatusGone, []string{"This link expired at ", "crm", "parley tools connect crm"}},
 		used: {http.StatusGone, []string{"This link was used at", "crm", "parley tools connect crm"}},
 		over[:len(over)-2]: {http.StatusNotFound, []string{"This link does not work any more, or it is not complete",
 			"Send your message"}},

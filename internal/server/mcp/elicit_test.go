@@ -94,11 +94,11 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	for field, answer := range map[string]string{
 		"must be an object":                                 `"allow"`,
 		"/action must be a string":                          `{}`,
-		"/action can be accept, decline, cancel":            `{"action":"allow"}`,
+		"/action must be one of accept, decline, cancel":    `{"action":"allow"}`,
 		"/content must be an object":                        `{"action":"accept","content":"allow"}`,
 		"/content/decision must be a string":                `{"action":"accept","content":{}}`,
 		"/content/decision must be a string, not Decision":  `{"action":"accept","content":{"Decision":"allow"}}`,
-		"/content/decision can be allow, deny":              `{"action":"accept","content":{"decision":"perhaps"}}`,
+		"/content/decision must be one of allow, deny":      `{"action":"accept","content":{"decision":"perhaps"}}`,
 		"/content/reason must be a string":                  `{"action":"accept","content":{"decision":"deny","reason":3}}`,
 		"/content/reason comes only with the decision deny": `{"action":"accept","content":{"decision":"allow","reason":"only if it is small"}}`,
 		"/content/reason has more than 500 characters": `{"action":"accept","content":{"decision":"deny","reason":"` +
@@ -174,7 +174,7 @@ func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, got := s.retry(t, s.key, asking, back(first.State, first.question(), `{"action":"accept","content":{"decision":"allow"}}`))
-	if !strings.Contains(end.Told.Notice, "The time to answer was over") || strings.Contains(end.Told.Notice, "answered before") {
+	if !strings.Contains(end.Told.Notice, "The approval expired at ") || strings.Contains(end.Told.Notice, "answered before") {
 		t.Errorf("%+v %s", end, got.Result)
 	}
 }

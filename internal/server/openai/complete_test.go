@@ -198,7 +198,7 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"no tool_choice": {apitest.Call{Body: apitest.Completion("x", `"tool_choice":5`)}, "tool_choice",
 			"tool_choice must be a string or an object."},
 		"a format": {apitest.Call{Body: apitest.Completion("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type",
-			"response_format/type can be text, json_object, json_schema."},
+			"response_format/type must be one of text, json_object, json_schema."},
 		"secret_input": {apitest.Call{Body: apitest.Completion("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
 		"include_usage": {apitest.Call{Body: apitest.Completion("x", `"stream_options":{"include_usage":1}`)},
 			"stream_options/include_usage", "stream_options/include_usage must be a boolean."},

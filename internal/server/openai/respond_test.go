@@ -46,7 +46,7 @@ func TestResponses(t *testing.T) {
 			"previous_response_id must be a string. input must be a text"},
 		"a forced call": {`{"model":"demo","input":"x","tool_choice":{"type":"function","name":"f"}}`, "tool_choice",
 			"tool_choice requires a call of a function that tools does not define."},
-		"another format": {`{"model":"demo","input":"x","text":{"format":{"type":"grammar"}}}`, "text/format/type", "text/format/type can be"},
+		"another format": {`{"model":"demo","input":"x","text":{"format":{"type":"grammar"}}}`, "text/format/type", "text/format/type must be"},
 		"a long input":   {`{"model":"demo","input":"` + strings.Repeat("x", 200_001) + `"}`, "input", "input has more than"},
 		"a long part": {`{"model":"demo","input":[{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`, "input/0/content",
 			"input/0/content has"},

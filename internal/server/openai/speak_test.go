@@ -259,7 +259,7 @@ func TestWordsThatAreLate(t *testing.T) {
 	}
 	text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath,
 		Body: apitest.Completion(apitest.CodeReply(t, asked.Text, "allow"), `"user":"u"`)}))
-	if !strings.HasPrefix(text, "The time to answer was over at ") || !strings.HasSuffix(text, " UTC: that counts as denied.\n\nthe end") {
+	if !strings.HasPrefix(text, "The approval expired at ") || !strings.HasSuffix(text, " UTC. It counts as denied.\n\nthe end") {
 		t.Errorf("%q", text)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("continue", `"user":"u"`)})

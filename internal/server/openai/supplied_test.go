@@ -135,7 +135,7 @@ func TestParametersOfTheModel(t *testing.T) {
 	} {
 		r := s.Get(t, apitest.Call{Path: path, Body: c[0]})
 		if r.Status != 400 || !strings.Contains(r.Text, `"param":"`+c[1]+`"`) ||
-			!strings.Contains(r.Text, c[1]+" can be minimal, low, medium, high, none, xhigh, max.") {
+			!strings.Contains(r.Text, c[1]+" must be one of minimal, low, medium, high, none, xhigh, max.") {
 			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}

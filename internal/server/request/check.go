@@ -216,7 +216,7 @@ func (c *Checks) OneOf(param string, raw json.RawMessage, allowed ...string) str
 
 // Choice checks that a text is one of the allowed words.
 func (c *Checks) Choice(param, s string, allowed ...string) string {
-	v := fault.Violation{Param: param, Rule: "enum", Message: fmt.Sprintf("%s can be %s.", param[1:], strings.Join(allowed, ", "))}
+	v := fault.Violation{Param: param, Rule: "enum", Message: fmt.Sprintf("%s must be one of %s.", param[1:], strings.Join(allowed, ", "))}
 	for _, a := range allowed {
 		if a == s {
 			return s

@@ -456,7 +456,8 @@ func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 		t.Errorf("%v", rest)
 	}
 	unknown := s.say(t, `@call request_secret {"key_name":"AWS_KEY","reason":"r"}`+"\n@say No.").rest()
-	if names(unknown) != "open tool_use tool_result text usage done" || !strings.Contains(fmt.Sprint(unknown), "There are: STRIPE_KEY") {
+	if names(unknown) != "open tool_use tool_result text usage done" ||
+		!strings.Contains(fmt.Sprint(unknown), "Registered credentials: STRIPE_KEY") {
 		t.Errorf("%v", unknown)
 	}
 }

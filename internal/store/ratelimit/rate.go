@@ -86,7 +86,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 
 func rateLimited(class Class, size int, wait time.Duration) (Quota, error) {
 	return Quota{Size: size, Next: wait}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
-		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
+		Message: fmt.Sprintf("This key has used its %d %s per minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
 }
 
 // Empty reports whether this process knows, without a query, that the key has used up its quota of

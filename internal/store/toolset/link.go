@@ -101,7 +101,7 @@ func (l Link) checkUsable(used *time.Time, over bool) error {
 		return fault.New(fault.ApprovalExpired, "This link was used at %s, and it works once. If you have used it, you can close this window. "+
 			"To connect the tool server %s again, %s.", used.UTC().Format("15:04 MST"), l.ServerName, again)
 	case over:
-		return fault.New(fault.ApprovalExpired, "The time of this link was over at %s, so the tool server "+
+		return fault.New(fault.ApprovalExpired, "This link expired at %s, so the tool server "+
 			"%s was not connected. To connect it, %s.",
 			l.ExpiresAt.UTC().Format("15:04 MST"), l.ServerName, again)
 	}

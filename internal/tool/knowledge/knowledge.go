@@ -86,7 +86,7 @@ func unknownName(kind, name string, near, all []string) tool.Result {
 	case len(all) == 0:
 		msg += " The workspace has none."
 	default:
-		msg += " There are: " + quoted(all[:min(20, len(all))], ", ")
+		msg += " Existing " + strings.ToLower(kind[strings.LastIndexByte(kind, ' ')+1:]) + "s: " + quoted(all[:min(20, len(all))], ", ")
 		if len(all) > 20 {
 			msg += " and more"
 		}

@@ -117,7 +117,7 @@ func TestRefusalsShowTheWayOut(t *testing.T) {
 	l := open(t, office)
 	for _, c := range []struct{ tool, input, want string }{
 		{"wiki_read", `{"page":"onbording"}`, `Wiki page "onbording" does not exist. Did you mean "onboarding"?`},
-		{"wiki_read", `{"page":"zzz"}`, `Wiki page "zzz" does not exist. There are: "onboarding", "team/sales".`},
+		{"wiki_read", `{"page":"zzz"}`, `Wiki page "zzz" does not exist. Existing pages: "onboarding", "team/sales".`},
 		{"wiki_read", `{"page":"../policies/travel.txt"}`, `Wiki page "../policies/travel.txt" does not exist.`},
 		{"wiki_read", `{}`, `"page" is required`},
 		{"wiki_read", `{"page":7}`, `"page" must be a string, not a number.`},

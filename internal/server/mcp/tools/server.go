@@ -66,7 +66,7 @@ func instructions(names []string) string {
 		`waits for the same answer, and without a key it would be sent twice. ` +
 		`Where error is "input_required", ask the person you work for: approvals are answered with decide_approval (wait: true brings ` +
 		`the answer), secrets only at secret_url. ` +
-		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
+		`wiki_search is faster for a lookup in the wiki. A refused call says why, and what to do, in fault.`
 }
 
 // newServer returns a server with some of the tools.

@@ -53,9 +53,10 @@ func failureTexts(o turn.Outcome) []string {
 	code := event.Code(*o.Error)
 	text := fmt.Sprintf("The agent has not answered: %s. %s", code, waysOut[code])
 	if code.Recoverable() {
-		text += " What is sent again needs a new idempotency_key: under the old one it finds this end."
+		text += " Use a new idempotency_key: with the old one, the call returns this failure again."
 	}
-	return []string{text + " What it had said until then, if anything, is in get_messages.", fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	text += " get_messages returns the part of the answer before the failure, if there is one."
+	return []string{text, fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
 
 // waysOut are the remedies for a failed turn.

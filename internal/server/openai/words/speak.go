@@ -178,7 +178,7 @@ func earlierDecision(a session.Approval, said Word) string {
 	yes := said.Kind == allow
 	switch event.Outcome(a.Status) {
 	case event.Expired:
-		return "The time to answer was over at " + a.ExpiresAt.UTC().Format("15:04 MST") + ": that counts as denied."
+		return "The approval expired at " + a.ExpiresAt.UTC().Format("15:04 MST") + ". It counts as denied."
 	case event.Allowed, event.Provided:
 		if !yes {
 			return "This was " + a.Status + " before, and the first answer stands."
