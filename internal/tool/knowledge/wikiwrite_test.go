@@ -114,7 +114,7 @@ func TestAPatternCoversThePageThatIsWritten(t *testing.T) {
 			r.Fatalf("%s is covered, and %s", input, res.Output)
 		}
 	})
-	if covered == 0 {
+	if covered == 0 && !testing.Short() { // -short draws 20 calls, too few to be sure of one
 		t.Error("no call was covered")
 	}
 	for _, input := range []string{`{"page":"handbook/a","content":"x"}`, `{"page":"wiki/handbook/a.md","content":"x"}`} {
