@@ -27,15 +27,15 @@ func (c *command) topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "show the work of all servers, live",
 		Long: `Shows the turns by state, the queues, the processes that run turns, streams, listeners, the oldest
-running turns, pending approvals and the errors of the last five minutes, once a second. Once it has
-begun, it outlasts an outage of the server or the database. With --json it prints an object each
-second.`,
+running turns, pending approvals and the errors of the last five minutes, once a second. If the first
+reading fails, the command ends with the error; later it outlasts an outage of the server or the
+database. With --json it prints an object each second.`,
 		Example: `  parley top
   parley top --once
   parley top --once --json`,
 		Args: nothing,
 		RunE: c.administerServer(func(ctx context.Context, a *administration, _ []string) error {
-			for failing := false; ; {
+			for begun, failing := false, false; ; {
 				limited, cancel := context.WithTimeout(ctx, topTimeout)
 				now, err := a.Activity(limited)
 				cancel()
@@ -44,10 +44,12 @@ second.`,
 				}
 				switch {
 				case err == nil:
-					failing, err = false, c.printActivity(now, !once)
-				case !once && (exitCode(err) == exitUnavailable || pgerr.IsTransient(err)): // a live view outlasts an outage
+					begun, failing, err = true, false, c.printActivity(now, !once)
+				case begun && (exitCode(err) == exitUnavailable || pgerr.IsTransient(err)): // a live view outlasts an outage
 					if !failing {
-						c.reportProblem(explainError(err))
+						p := *explainError(explainAdminError(err))
+						p.Do = "The view continues after the outage."
+						c.reportProblem(&p)
 					}
 					failing, err = true, nil
 				}

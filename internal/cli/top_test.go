@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -81,6 +84,26 @@ func TestTopShowsTheWork(t *testing.T) {
 	}
 }
 
+// TestTopEndsWithoutAFirstReading checks that top does not wait for a server that it never reached,
+// or for one that is not Parley.
+func TestTopEndsWithoutAFirstReading(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + free.Addr().String()
+	free.Close()
+	for url, want := range map[string]string{closed: "No answer from " + closed, other.URL: "The response is not from Parley."} {
+		live := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=" + url, "PARLEY_API_KEY=x"}}.start("top")
+		if code := wait.Receive(t, "the end of top", live.code); code != 5 || !strings.Contains(live.errs.String(), want) {
+			t.Errorf("exit code %d, %s; want %q", code, live.errs, want)
+		}
+	}
+}
+
 // TestTopOutlastsAnOutage loses the database behind a live view, which reports that once, goes on
 // afterwards, and ends with Ctrl-C. Without a terminal it prints no control codes.
 func TestTopOutlastsAnOutage(t *testing.T) {
@@ -100,7 +123,8 @@ func TestTopOutlastsAnOutage(t *testing.T) {
 	if code := wait.Receive(t, "the end of top", live.code); code != 0 {
 		t.Errorf("exit code %d, %s", code, live.errs)
 	}
-	if n := strings.Count(live.errs.String(), "parley: "); n != 1 || strings.Contains(live.out.String(), "\x1b") {
+	if n := strings.Count(live.errs.String(), "parley: "); n != 1 || strings.Contains(live.out.String(), "\x1b") ||
+		!strings.Contains(live.errs.String(), "parley: PostgreSQL does not answer.\n") || strings.Contains(live.errs.String(), "request") {
 		t.Errorf("%d problems:\n%s\n%q", n, live.errs, live.out)
 	}
 }

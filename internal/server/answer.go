@@ -16,7 +16,7 @@ import (
 // response a deadline: that of an earlier response may still be set on the connection.
 type answer struct {
 	http.ResponseWriter
-	id      string // id of the request
+	id      string // id of the request; "": a command's
 	timeout time.Duration
 	body    bool // the request has a body
 	status  int  // 0: nothing was sent
@@ -55,9 +55,12 @@ func (a *answer) Write(p []byte) (int, error) {
 // panics. next writes only on success.
 func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: requestID(r), timeout: s.WriteTimeout, body: r.ContentLength != 0}
+		a := &answer{ResponseWriter: w, timeout: s.WriteTimeout, body: r.ContentLength != 0}
 		h := a.Header()
-		h.Set("X-Request-Id", a.id)
+		if s.command == "" { // a command has no log that an id leads to
+			a.id = requestID(r)
+			h.Set("X-Request-Id", a.id)
+		}
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		ctx, about := withAccess(logging.WithRequestID(r.Context(), a.id))

@@ -52,6 +52,9 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 	case pgerr.IsTransient(err):
 		log(slog.LevelWarn, "the database cannot be reached")
 		f = fault.New(fault.Unavailable, "The service cannot reach its database. Try again.")
+		if s.command != "" {
+			f.Message = "PostgreSQL does not answer. Try again."
+		}
 	default:
 		log(slog.LevelError, "a request failed")
 		f = fault.New(fault.Internal, "Internal error.")
