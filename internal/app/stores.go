@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -65,6 +66,9 @@ type Stores struct {
 	dev    *devdb.Server
 }
 
+// ErrUnavailable marks the error of OpenStores for a database that may answer later.
+var ErrUnavailable = errors.New("the database is unavailable")
+
 // OpenStores connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary. The first connection to a
 // restored database continues its ids, as a server does, and logs that.
@@ -99,7 +103,11 @@ func openStores(ctx context.Context, cfg Config, dir string, check func(context.
 	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, check); err != nil {
 		return nil, err
 	}
-	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {
+	temporary := false
+	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, func(error) { temporary = true }); err != nil {
+		if temporary {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
 		return nil, err
 	}
 	if s.guard, err = egress.New(egress.Config{}); err != nil { // these commands send no requests

@@ -117,7 +117,10 @@ func explainError(err error) *problem {
 			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
-		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Error(), Do: e.Do}
+		p := &problem{Exit: exitFailed, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Error(), Do: e.Do}
+		if errors.Is(err, app.ErrUnavailable) {
+			p.Exit = exitUnavailable
+		}
 		if !strings.HasSuffix(p.Why, ".") {
 			p.Why += "."
 		}

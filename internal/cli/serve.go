@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -48,8 +49,9 @@ reconnect. A second Ctrl-C or SIGTERM hands the turns over at once. A third ends
 			})
 			defer stop()
 			err = app.Serve(ctx, opt)
-			if ctx.Err() != nil && cmd.Context().Err() == nil && err == nil {
-				return nil // stopped in order
+			if cmd.Context().Err() == nil && errors.Is(err, context.Canceled) { // the start was not complete
+				opt.Log.InfoContext(cmd.Context(), "stopped")
+				return nil
 			}
 			return err
 		},
