@@ -140,7 +140,10 @@ func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
 // Keyring returns the master keys, once they are seen to fit the database. Unlike OpenVault, it
 // writes nothing.
 func (s *Stores) Keyring(ctx context.Context) (*vault.Keyring, error) {
-	if s.keys == "" {
+	switch {
+	case s.keys == "" && s.noKey == noKey:
+		return nil, &ConfigError{[]string{noServerKey}}
+	case s.keys == "":
 		return nil, &ConfigError{[]string{s.noKey}}
 	}
 	keys, err := vault.ParseKeys(s.keys.Reveal())

@@ -19,6 +19,10 @@ func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > " +
 	"vault.key), and keep a copy apart from the database."
 
+// noServerKey explains the missing keys of a command that only reads: a new key fits no database.
+const noServerKey = "PARLEY_VAULT_KEY_FILE is not set: the log is signed with the master keys of the servers. Set it to their key " +
+	"file, or give parley audit verify their public keys with --public-key."
+
 // openVault opens the vault with the configured keys, or with those of development mode, which it
 // creates for a database without a key.
 func (s *service) openVault(ctx context.Context) (*vault.Store, error) {

@@ -11,8 +11,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
+
+// TestVerifyNeedsTheServersKeys checks the remedy for missing keys: a new key verifies nothing.
+func TestVerifyNeedsTheServersKeys(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t)}}
+	_, errs, code := sh.run("audit", "verify")
+	if code != 2 || !strings.Contains(errs, "--public-key") || strings.Contains(errs, "Make one") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
 
 // TestTheLogIsVerifiedAtTheCommandLine changes an event behind the server's back.
 func TestTheLogIsVerifiedAtTheCommandLine(t *testing.T) {
