@@ -51,7 +51,7 @@ const Auditor = "parley_auditor"
 
 // GrantAudit lets a role read the audit views, through the role Auditor, which it makes if it is
 // missing. The SQL of the error of a caller that may not do so is for an administrator of the
-// database.
+// database; once that has run, the same call succeeds.
 func GrantAudit(ctx context.Context, dsn, role string) error {
 	return asOwner(ctx, dsn, func(ctx context.Context, conn *pgx.Conn) error {
 		to := pgx.Identifier{role}.Sanitize()
@@ -74,9 +74,22 @@ func GrantAudit(ctx context.Context, dsn, role string) error {
 				"ALTER ROLE " + Auditor + " SET default_transaction_read_only = on",
 			}, statements...)
 		}
-		return orSQL(runAll(ctx, conn, statements), statements)
+		err := runAll(ctx, conn, statements)
+		if pgerr.IsForbidden(err) && exists {
+			var granted bool
+			if err := conn.QueryRow(ctx, canAudit, role, Auditor).Scan(&granted); err != nil || granted {
+				return err // an administrator has run the SQL
+			}
+		}
+		return orSQL(err, statements)
 	})
 }
+
+// canAudit reports whether every statement of GrantAudit has taken effect.
+const canAudit = `SELECT pg_has_role($1, $2, 'MEMBER') AND has_schema_privilege($2, 'audit', 'USAGE')
+	AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind IN ('r', 'p', 'v')
+		AND NOT has_table_privilege($2, oid, 'SELECT'))
+	AND (SELECT coalesce('default_transaction_read_only=on' = ANY (rolconfig), false) FROM pg_roles WHERE rolname = $1)`
 
 // RevokeAudit takes that right away.
 func RevokeAudit(ctx context.Context, dsn, role string) error {

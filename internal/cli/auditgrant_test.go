@@ -28,6 +28,9 @@ func TestAuditorReadsViewsAlone(t *testing.T) {
 	if err := migrations.GrantAudit(t.Context(), admin, role); err != nil {
 		t.Fatal(err)
 	}
+	if err := migrations.GrantAudit(t.Context(), owner, role); err != nil {
+		t.Errorf("the owner repeats a grant that an administrator has made: %v", err)
+	}
 	conn, err := pgx.Connect(t.Context(), auditor)
 	if err != nil {
 		t.Fatal(err)
