@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -25,6 +27,8 @@ func hintFor(t reflect.Type) string {
 		return "it takes true or false."
 	case reflect.TypeFor[int]():
 		return "it takes a whole number."
+	case reflect.TypeFor[slog.Level]():
+		return "it takes DEBUG, INFO, WARN or ERROR."
 	}
 	return "it cannot be read."
 }
@@ -88,7 +92,7 @@ func (c Config) listProblems() []string {
 		{"PARLEY_SIGNED_URL_TTL", c.SignedURLTTL, time.Minute, filestore.MaxTTL},
 	} {
 		if d.value < d.min || d.value > d.max {
-			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))
+			bad(d.name, cmp.Or(c.rawValue(d.name), d.value.String()), fmt.Sprintf("%s to %s", d.min, d.max))
 		}
 	}
 	for _, p := range []struct {
@@ -99,7 +103,7 @@ func (c Config) listProblems() []string {
 		{"PARLEY_REPLAY_WINDOW", c.ReplayWindow, Period(time.Minute)}, {"PARLEY_AUDIT_RETENTION", c.AuditRetention, c.ReplayWindow},
 	} {
 		if p.value < p.min || p.value > maxPeriod {
-			bad(p.name, p.value, fmt.Sprintf("%s to %s", p.min, maxPeriod))
+			bad(p.name, cmp.Or(c.rawValue(p.name), p.value.String()), fmt.Sprintf("%s to %s", p.min, maxPeriod))
 		}
 	}
 	if _, err := c.newGuard(); err != nil {
@@ -123,7 +127,7 @@ func (c Config) listProblems() []string {
 		}
 	}
 	if _, err := c.headStores(); err != nil {
-		list = append(list, "PARLEY_AUDIT_HEADS: "+err.Error()+".")
+		list = append(list, "PARLEY_AUDIT_HEADS: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
 	}
 	if c.Model != "" {
 		if _, err := parseModel(c.Model); err != nil {

@@ -274,6 +274,16 @@ type Setting struct {
 // Settings returns every setting in the order of the documentation.
 func (c Config) Settings() []Setting { return c.settings }
 
+// rawValue returns the text of a setting as it was set, "" if Load did not read it.
+func (c Config) rawValue(name string) string {
+	for _, s := range c.settings {
+		if s.Name == name {
+			return s.raw
+		}
+	}
+	return ""
+}
+
 // Source returns where a setting's value comes from, "" for its default.
 func (c Config) Source(name string) string {
 	for _, s := range c.settings {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		"PARLEY_TRUSTED_PROXIES=10.0.0.1,proxy.corp",
 		"PARLEY_CORS_ORIGINS=https://app.example,http://localhost:3000,*,https://b.example/,https://c.example:443," +
 			"https://*.d.example,HTTPS://e.example,null",
-		"PARLEY_POSTGRES_REPOSITORY=mirror.corp", "PARLEY_AUDIT_HEADS=heads.jsonl",
+		"PARLEY_POSTGRES_REPOSITORY=mirror.corp", "PARLEY_AUDIT_HEADS=heads.jsonl,ftp://x",
 		"PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
 	}})
 	problems, ok := errors.AsType[*app.ConfigError](err)
@@ -89,7 +90,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		"did you mean openai/gpt-5?",
 		`PARLEY_EGRESS_ALLOW: "https://a.corp": it`, `; "10.0.0.0/33": it`,
 		`PARLEY_TRUSTED_PROXIES: "proxy.corp" is not an address or a range`, "PARLEY_POSTGRES_REPOSITORY takes an address",
-		`PARLEY_AUDIT_HEADS: the path "heads.jsonl" is not absolute`,
+		`PARLEY_AUDIT_HEADS: the path "heads.jsonl" is not absolute`, "; ftp:// is not supported",
 		`PARLEY_CORS_ORIGINS is "*": it takes origins`, `"https://b.example/"`, `"https://c.example:443"`, `"https://*.d.example"`,
 		`"HTTPS://e.example"`, `"null"`,
 		"PARLEY_API_KEY and PARLEY_API_KEY_FILE are both set",
@@ -101,6 +102,22 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	}
 	if strings.Contains(all, "app.example\"") || strings.Contains(all, "localhost:3000\"") {
 		t.Errorf("origins are rejected:\n%s", all)
+	}
+}
+
+// TestInvalidValueIsReportedOnce checks that a value that cannot be read has no second problem, and
+// that a problem shows the text that was set.
+func TestInvalidValueIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	_, err := app.Load(app.Sources{Environ: []string{"PARLEY_LOG_LEVEL=loud", "PARLEY_REPLAY_WINDOW=banana", "PARLEY_AUDIT_RETENTION=1h"}})
+	problems, ok := errors.AsType[*app.ConfigError](err)
+	want := []string{
+		`PARLEY_REPLAY_WINDOW is "banana" (environment): it takes a length of time such as 90m, 24h or 400d.`,
+		`PARLEY_LOG_LEVEL is "loud" (environment): it takes DEBUG, INFO, WARN or ERROR.`,
+		`PARLEY_AUDIT_RETENTION is "1h": it takes 1d to 36500d.`,
+	}
+	if !ok || !slices.Equal(problems.Problems, want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

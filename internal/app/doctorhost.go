@@ -33,7 +33,7 @@ func checkSettings(_ context.Context, d *doctor) (Finding, error) {
 func checkHeads(ctx context.Context, d *doctor) (Finding, error) {
 	places, err := d.stores.config.headStores()
 	if err != nil {
-		return Finding{Grade: GradeFail, Result: "PARLEY_AUDIT_HEADS: " + sentenceOf(err), Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
+		return Finding{Grade: GradeFail, Result: "PARLEY_AUDIT_HEADS: " + strings.ReplaceAll(sentenceOf(err), "\n", "; "), Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
 	}
 	if len(places) == 0 {
 		return Finding{Grade: GradeWarn, Result: "None: the owner of the database can rewrite the log unseen (PARLEY_AUDIT_HEADS is not set).",

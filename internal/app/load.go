@@ -57,7 +57,12 @@ func Load(src Sources) (Config, error) {
 		l.settings[i].Value = s.shownValue()
 		values[s.Name] = s.raw
 	}
-	l.addParseErrors(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
+	if unreadable := l.addParseErrors(env.ParseWithOptions(&cfg, env.Options{Environment: values})); len(unreadable) > 0 {
+		for _, s := range unreadable { // the other checks use the default: each value has one problem
+			values[s.Name] = s.Default
+		}
+		_ = env.ParseWithOptions(&cfg, env.Options{Environment: values})
+	}
 	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // files and commands add white space
 	cfg.settings = l.settings
 	l.problems = append(l.problems, cfg.listProblems()...)
@@ -177,10 +182,11 @@ func (l *loader) isKnown(name, where string) bool {
 	return false
 }
 
-// addParseErrors turns the errors of the env package into sentences with our names.
-func (l *loader) addParseErrors(err error) {
+// addParseErrors turns the errors of the env package into sentences with our names. It returns the
+// settings that cannot be read.
+func (l *loader) addParseErrors(err error) (unreadable []Setting) {
 	if err == nil {
-		return
+		return nil
 	}
 	all := []error{err}
 	if agg, ok := errors.AsType[env.AggregateError](err); ok {
@@ -196,7 +202,9 @@ func (l *loader) addParseErrors(err error) {
 		for _, s := range l.settings {
 			if s.Name == name {
 				l.addProblem("%s is %q (%s): %s", name, s.Value, s.Source, hintFor(p.Type))
+				unreadable = append(unreadable, s)
 			}
 		}
 	}
+	return unreadable
 }

@@ -27,17 +27,19 @@ func Parse(list string, opt Options) (all []chain.HeadStore, err error) {
 	if opt.Client == nil {
 		opt.Client = newClient()
 	}
+	var wrong []error
 	for address := range strings.SplitSeq(list, ",") {
 		if address = strings.TrimSpace(address); address == "" {
 			continue
 		}
 		to, err := parse(address, opt)
 		if err != nil {
-			return nil, err
+			wrong = append(wrong, err)
+			continue
 		}
 		all = append(all, to)
 	}
-	return all, nil
+	return all, errors.Join(wrong...)
 }
 
 func parse(address string, opt Options) (chain.HeadStore, error) {
