@@ -292,7 +292,7 @@ func describeVerification(s chain.Summary, heads []chain.Head, listed int) strin
 		newest := slices.MaxFunc(heads, func(a, b chain.Head) int { return cmp.Compare(a.Number, b.Number) })
 		text += fmt.Sprintf(
 			"\nCompared with %d %s. The newest is of link %d, from %s: this does not show whether later links were removed or rewritten.",
-			len(heads), pluralize(len(heads), "head", "heads"), newest.Number, newest.At.Format(time.RFC3339))
+			s.Heads, pluralize(s.Heads, "head", "heads"), newest.Number, newest.At.Format(time.RFC3339))
 	}
 	if s.Findings > listed {
 		return text + fmt.Sprintf("\n%d differences; the first %d are listed.", s.Findings, listed)

@@ -89,10 +89,12 @@ func parseRecord(record []byte) (heads []Head, cut bool, err error) {
 	}
 }
 
-// compareHeads compares the chain with heads that were stored elsewhere.
+// compareHeads compares the chain with heads that were stored elsewhere. Each replica stores the
+// newest head, so the same one can be in several places.
 func (v *verifier) compareHeads(ctx context.Context) error {
-	for start := 0; start < len(v.Heads); start += pageLinks {
-		heads := v.Heads[start:min(start+pageLinks, len(v.Heads))]
+	all := uniqueHeads(v.Heads)
+	for start := 0; start < len(all); start += pageLinks {
+		heads := all[start:min(start+pageLinks, len(all))]
 		numbers := make([]int64, len(heads))
 		for i, h := range heads {
 			numbers[i] = h.Number
@@ -112,6 +114,18 @@ func (v *verifier) compareHeads(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// uniqueHeads returns the heads without repetitions, in their order.
+func uniqueHeads(heads []Head) []Head {
+	seen, all := make(map[string]bool, len(heads)), make([]Head, 0, len(heads))
+	for _, h := range heads {
+		id := fmt.Sprintf("%d %x %s %x", h.Number, h.Hash, h.Key, h.Signature)
+		if !seen[id] {
+			seen[id], all = true, append(all, h)
+		}
+	}
+	return all
 }
 
 func (v *verifier) compareHead(h Head, stored []byte) error {

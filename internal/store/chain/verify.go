@@ -54,7 +54,7 @@ type Summary struct {
 	Events   int64     `json:"events"`             // whose digests were compared
 	Erased   int64     `json:"erased"`             // links whose events were erased
 	Dropped  int64     `json:"dropped"`            // events that retention has dropped
-	Heads    int       `json:"heads"`              // that were compared
+	Heads    int       `json:"heads"`              // that were compared, each once
 	Findings int       `json:"findings"`           // differences
 	Upto     time.Time `json:"covers_turns_until"` // later turns have no link yet
 }
@@ -218,7 +218,11 @@ func (v *verifier) verifyLink(r db.ChainPageRow) error {
 		return v.report(Finding{Kind: Link, Link: r.Number, Session: r.SessionID, Text: fmt.Sprintf(format, args...)})
 	}
 	if v.isWhole() && r.Number != v.next {
-		if err := wrong("The links %d to %d were removed.", v.next, r.Number-1); err != nil {
+		text := fmt.Sprintf("The links %d to %d were removed.", v.next, r.Number-1)
+		if v.next == r.Number-1 {
+			text = fmt.Sprintf("Link %d was removed.", v.next)
+		}
+		if err := wrong("%s", text); err != nil {
 			return err
 		}
 	}
