@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // Grade is how well a check of Doctor went.
@@ -111,9 +114,11 @@ func (d *doctor) perform(ctx context.Context, c doctorCheck) Finding {
 
 // failureFinding explains an error of a check.
 func failureFinding(err error) Finding {
-	f := Finding{Grade: GradeFail, Result: sentenceOf(err)}
+	f := Finding{Grade: GradeFail, Result: sentenceOf(pgerr.Cause(err))}
 	if start, ok := errors.AsType[*StartError](err); ok {
-		f.Result, f.Remedy = sentenceOf(start), start.Do
+		f.Result, f.Remedy = strings.TrimSuffix(start.Reason(), ".")+".", start.Do
+	} else if why, remedy := pgerr.Explain(err); why != "" {
+		f.Result, f.Remedy = why, remedy
 	}
 	if errors.Is(err, context.DeadlineExceeded) && f.Remedy == "" {
 		f.Result = "No answer in time."

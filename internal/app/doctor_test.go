@@ -87,6 +87,18 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	good, present := dbtest.DSN(t), filepath.Join(t.TempDir(), "heads.jsonl")
+	withoutRights := func(t *testing.T) []string {
+		dsn := dbtest.DSN(t)
+		role := "stranger_" + strings.ToLower(strings.TrimPrefix(mustParse(t, dsn).Path, "/"))
+		exec(t, dsn, "CREATE ROLE "+role+" LOGIN")
+		t.Cleanup(func() { exec(t, good, "DROP ROLE "+role) })
+		u := mustParse(t, dsn)
+		u.User = url.User(role)
+		q := u.Query()
+		q.Del("user")
+		u.RawQuery = q.Encode()
+		return []string{"DATABASE_URL=" + u.String()}
+	}
 	for _, c := range []struct {
 		name, check string
 		grade       app.Grade
@@ -97,7 +109,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		{"no server", "database", app.GradeFail, "Start PostgreSQL", func(*testing.T) []string {
 			return []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}
 		}},
-		{"a silent server", "database", app.GradeFail, "cannot be reached", func(*testing.T) []string {
+		{"a silent server", "database", app.GradeFail, "cannot be reached: no answer in time.\nStart", func(*testing.T) []string {
 			return []string{"DATABASE_URL=postgres://" + silent.Addr().String() + "/none"}
 		}},
 		{"no such database", "database", app.GradeFail, "does not exist", func(t *testing.T) []string {
@@ -106,17 +118,11 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			return []string{"DATABASE_URL=" + u.String()}
 		}},
 		{"what needs it is skipped", "migrations", app.GradeSkip, "not reachable", func(*testing.T) []string { return nil }},
-		{"a role without rights", "rights", app.GradeFail, "grant it SELECT", func(t *testing.T) []string {
-			dsn := dbtest.DSN(t)
-			role := "stranger_" + strings.ToLower(strings.TrimPrefix(mustParse(t, dsn).Path, "/"))
-			exec(t, dsn, "CREATE ROLE "+role+" LOGIN")
-			t.Cleanup(func() { exec(t, good, "DROP ROLE "+role) })
-			u := mustParse(t, dsn)
-			u.User = url.User(role)
-			q := u.Query()
-			q.Del("user")
-			u.RawQuery = q.Encode()
-			return []string{"DATABASE_URL=" + u.String()}
+		{"a role without rights", "rights", app.GradeFail, "grant it SELECT", withoutRights},
+		{"migrations without rights", "migrations", app.GradeFail, "parley migrate grant ROLE", withoutRights},
+		{"keys without rights", "vault", app.GradeFail, "parley migrate grant ROLE", withoutRights},
+		{"no such host", "database", app.GradeFail, "no such host.\nStart PostgreSQL", func(*testing.T) []string {
+			return []string{"DATABASE_URL=postgres://no-such-host.invalid/none"}
 		}},
 		{"a standby", "database", app.GradeFail, "nothing can be written there", func(t *testing.T) []string {
 			dsn := dbtest.DSN(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/agent"
@@ -68,6 +69,14 @@ type Stores struct {
 
 // ErrUnavailable marks the error of OpenStores for a database that may answer later.
 var ErrUnavailable = errors.New("the database is unavailable")
+
+// Reason returns the text of Error, with the cause of a failed connection in one line.
+func (e *StartError) Reason() string {
+	if e.Err == nil {
+		return e.Why
+	}
+	return e.Why + " " + pgerr.Cause(e.Err).Error()
+}
 
 // OpenStores connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary. The first connection to a

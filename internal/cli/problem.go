@@ -117,7 +117,7 @@ func explainError(err error) *problem {
 			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
-		p := &problem{Exit: exitFailed, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Error(), Do: e.Do}
+		p := &problem{Exit: exitFailed, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Reason(), Do: e.Do}
 		if errors.Is(err, app.ErrUnavailable) {
 			p.Exit = exitUnavailable
 		}
@@ -141,8 +141,11 @@ func explainError(err error) *problem {
 			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
 	}
 	if pgerr.IsLost(err) {
-		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from PostgreSQL.", Why: errorSentence(err),
+		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from PostgreSQL.", Why: errorSentence(pgerr.Cause(err)),
 			Do: "Start PostgreSQL, or correct DATABASE_URL."}
+	}
+	if why, remedy := pgerr.Explain(err); why != "" {
+		return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: why, Do: remedy}
 	}
 	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: errorSentence(err)}
 }

@@ -23,7 +23,7 @@ func TestFailedStartsHaveTheirExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { taken.Close() })
-	dsn := dbtest.DSN(t)
+	dsn, empty := dbtest.DSN(t), dbtest.Empty(t)
 	for _, c := range []struct {
 		name string
 		dsn  string
@@ -33,7 +33,10 @@ func TestFailedStartsHaveTheirExitCodes(t *testing.T) {
 		says string
 	}{
 		{"no such database", strings.Replace(dsn, "/parley_", "/absent_", 1), "", []string{"migrate", "status"}, 1, "PostgreSQL refused the connection"},
-		{"no migrations", dbtest.Empty(t), "PARLEY_MIGRATE=check", []string{"serve"}, 1, "The database lacks"},
+		{"no migrations", empty, "PARLEY_MIGRATE=check", []string{"serve"}, 1, "The database lacks"},
+		{"top without migrations", empty, "", []string{"top", "--once"}, 1,
+			"a table of this release: relation \"approvals\" does not exist. Run parley migrate up.\n"},
+		{"audit verify without migrations", empty, "", []string{"audit", "verify"}, 1, "Run parley migrate up.\n"},
 		{"port in use", dsn, "PARLEY_LISTEN=" + taken.Addr().String(), []string{"serve"}, 1, "cannot be listened on"},
 		{"unreachable", refused, "", []string{"migrate", "status"}, 5, "PostgreSQL cannot be reached"},
 	} {

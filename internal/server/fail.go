@@ -60,6 +60,9 @@ func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Erro
 		f = fault.New(fault.Internal, "Internal error.")
 		if s.command != "" { // the user has no other log
 			f.Message = err.Error()
+			if why, remedy := pgerr.Explain(err); why != "" {
+				f.Message = why + " " + remedy
+			}
 		}
 	}
 	return f
