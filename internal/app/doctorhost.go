@@ -21,19 +21,25 @@ func checkSettings(_ context.Context, d *doctor) (Finding, error) {
 			set++
 		}
 	}
+	result := fmt.Sprintf("%d settings are set.", set)
+	if set == 1 {
+		result = "1 setting is set."
+	}
 	if d.stores.config.BaseURL == "" && d.stores.config.DatabaseURL != "" {
 		return Finding{Grade: GradeWarn, Result: fmt.Sprintf(
-			"Settings that are set: %d. The addresses in events and callbacks have no host.", set),
+			"%s The addresses in events and callbacks have no host.", result),
 			Remedy: "Set PARLEY_BASE_URL to the public address of the server."}, nil
 	}
-	return okFinding("Settings that are set: %d.", set), nil
+	return okFinding("%s", result), nil
 }
 
 // checkHeads checks the places of PARLEY_AUDIT_HEADS at the same time, and stores no head.
 func checkHeads(ctx context.Context, d *doctor) (Finding, error) {
 	places, err := d.stores.config.headStores()
 	if err != nil {
-		return Finding{Grade: GradeFail, Result: "PARLEY_AUDIT_HEADS: " + strings.ReplaceAll(sentenceOf(err), "\n", "; "), Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
+		return Finding{Grade: GradeFail,
+			Result: "PARLEY_AUDIT_HEADS: " + strings.ReplaceAll(sentenceOf(err), "\n", "; "),
+			Remedy: "Correct PARLEY_AUDIT_HEADS."}, nil
 	}
 	if len(places) == 0 {
 		return Finding{Grade: GradeWarn, Result: "None: the owner of the database can rewrite the log unseen (PARLEY_AUDIT_HEADS is not set).",

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -77,7 +78,7 @@ func openVault(ctx context.Context, pool *pgxpool.Pool, text Secret) (*vault.Sto
 // explainKeys explains the error of keys that do not fit the database.
 func explainKeys(err error) error {
 	if errors.Is(err, vault.ErrUnknownKey) || errors.Is(err, vault.ErrWrongKey) {
-		return &StartError{Why: "The master keys do not fit the database:", Err: err,
+		return &StartError{Why: "The master keys do not fit the database: " + strings.TrimPrefix(sentenceOf(err), "vault: "),
 			Do: "Put the key that is missing into PARLEY_VAULT_KEY_FILE, below the newest. Without it what was sealed under it is lost."}
 	}
 	return err

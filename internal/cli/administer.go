@@ -18,7 +18,8 @@ import (
 // or, without one, the same handlers in this process on the database.
 type administration struct {
 	client.Admin
-	slug string // the workspace; "" for commands on the server
+	slug       string // the workspace; "" for commands on the server
+	onDatabase bool   // with the settings of this command, in place of a server's
 }
 
 // administerWork is the work of a command for administrators.
@@ -80,7 +81,7 @@ func (c *command) administerOn(open openTarget, choose chooseWorkspace, work adm
 			return err
 		}
 		defer on.close()
-		a := &administration{}
+		a := &administration{onDatabase: on.stores != nil}
 		if a.slug, err = choose(ctx, on, args); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (s *sending) awaitAnswer(ctx context.Context) error {
 	defer leave(nil)
 	stop := s.c.onInterrupt(func(n int) {
 		if n == 0 {
-			s.printNote("Cancelling; Ctrl-C again leaves the turn running.")
+			s.printNote("Canceling; Ctrl-C again leaves the turn running.")
 			if err := s.cancelTurn(asking); err != nil {
 				s.printNote("It could not be canceled: " + err.Error())
 			}

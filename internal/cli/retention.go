@@ -77,10 +77,13 @@ PARLEY_AUDIT_RETENTION of this command. Servers remove partitions hourly, by the
 				shown[i] = partitionShown{p.Name, p.Holds, p.Until, p.Bytes}
 			}
 			fmt.Fprintf(c.Stderr, "Text is needed from %s on, other records from %s on.\n", formatDay(&r.DeltasBefore), formatDay(&r.RecordsBefore))
+			if a.onDatabase {
+				fmt.Fprintln(c.Stderr, "Servers may use other settings: these are PARLEY_REPLAY_WINDOW and PARLEY_AUDIT_RETENTION of this command.")
+			}
 			if r.PastSessions > 0 {
 				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.PastSessions, pluralize(r.PastSessions, "session is", "sessions are"))
 			}
-			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"},
+			return c.printList(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "BYTES"},
 				func(i int) []string {
 					p := shown[i]
 					return []string{p.Partition, p.Holds, formatDay(&p.Until), strconv.FormatInt(p.Bytes, 10)}

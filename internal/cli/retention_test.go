@@ -108,7 +108,8 @@ func TestRetentionTellsWhatTheLogHolds(t *testing.T) {
 	sh, _, _ := world(t)
 	out, errs, code := sh.run("retention")
 	if code != 0 || !strings.Contains(out, "events_delta_"+time.Now().UTC().Format("20060102")) ||
-		!strings.Contains(out, "events_record_") || !strings.Contains(errs, "Text is needed from") {
+		!strings.Contains(out, "events_record_") || !strings.Contains(errs, "Text is needed from") ||
+		!strings.Contains(out, "BYTES") || !strings.Contains(errs, "PARLEY_AUDIT_RETENTION of this command") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	var list struct {

@@ -156,7 +156,7 @@ func TestMasterKeysAreRotated(t *testing.T) {
 		t.Errorf("nothing to rotate: %d, %s", code, errs)
 	}
 	put(second)
-	if _, errs, code := sh.run("vault", "rotate"); code != 1 || !strings.Contains(errs, "do not fit the database") {
+	if _, errs, code := sh.run("vault", "rotate"); code != 1 || !strings.Contains(errs, "do not fit the database: sealed under a master key") {
 		t.Errorf("without the old key: %d, %s", code, errs)
 	}
 	put(second, first)

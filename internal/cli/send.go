@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -134,7 +135,11 @@ func (s *sending) printNote(text string) {
 // reportRetry reports on one line that a stream broke.
 func (c *command) reportRetry(r client.Retry, quiet bool) {
 	if !quiet {
-		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(errorSentence(r.Err)),
+		why := errorSentence(r.Err)
+		if e, ok := errors.AsType[*client.Error](r.Err); ok { // the advice is for a caller that does not repeat by itself
+			why = strings.Replace(e.Message, " "+tryAgain, "", 1)
+		}
+		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(why),
 			r.Wait.Round(100*time.Millisecond), r.Try, r.Of)
 	}
 }

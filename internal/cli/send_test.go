@@ -201,6 +201,9 @@ func TestCtrlCBeforeTheMessageIsAccepted(t *testing.T) {
 	proxy.Cut()
 	k := sh.start("send", "hello")
 	k.errs.wait(t, "Trying again")
+	if errs := k.errs.String(); strings.Contains(errs, "Try again") || strings.Contains(errs, "(503") {
+		t.Errorf("the retry reads %q", errs)
+	}
 	k.interrupts <- os.Interrupt
 	k.errs.wait(t, "Cancelling as soon as the server has accepted the message")
 	k.interrupts <- os.Interrupt

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"net"
-	"os"
 	"strings"
 	"testing"
 
@@ -32,7 +31,8 @@ func TestFailedStartsHaveTheirExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no such database", strings.Replace(dsn, "/parley_", "/absent_", 1), "", []string{"migrate", "status"}, 1, "PostgreSQL refused the connection"},
+		{"no such database", strings.Replace(dsn, "/parley_", "/absent_", 1), "", []string{"migrate", "status"}, 1,
+			"PostgreSQL refused the connection"},
 		{"no migrations", empty, "PARLEY_MIGRATE=check", []string{"serve"}, 1, "The database lacks"},
 		{"top without migrations", empty, "", []string{"top", "--once"}, 1,
 			"a table of this release: relation \"approvals\" does not exist. Run parley migrate up.\n"},
@@ -42,25 +42,12 @@ func TestFailedStartsHaveTheirExitCodes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + c.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey, c.more}}
+			sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + c.dsn, "PARLEY_DURABILITY=off",
+				"PARLEY_VAULT_KEY=" + vaultKey, c.more}}
 			k := sh.start(c.args...)
 			if code := wait.Receive(t, "the end", k.code); code != c.code || !strings.Contains(k.errs.String(), c.says) {
 				t.Errorf("exit code %d, want %d with %q: %s", code, c.code, c.says, k.errs)
 			}
 		})
-	}
-}
-
-// TestServeStopsWhileItWaits stops a server that still waits for its database.
-func TestServeStopsWhileItWaits(t *testing.T) {
-	t.Parallel()
-	proxy, dsn := dbtest.Proxy(t, dbtest.Empty(t))
-	proxy.Refuse(true)
-	k := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_VAULT_KEY=" + vaultKey}}.start("serve")
-	k.errs.wait(t, "wait for the database")
-	k.interrupts <- os.Interrupt
-	code := wait.Receive(t, "the end of serve", k.code)
-	if errs := k.errs.String(); code != 0 || !strings.Contains(errs, "msg=stopped") || strings.Contains(errs, "Interrupted") {
-		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -100,7 +100,7 @@ func renderActivity(a client.Activity) string {
 	line("workers", "%s", cmp.Or(strings.Join(workers, ", "), "none has a turn"))
 	for _, e := range a.Ended {
 		name := e.State
-		if e.Error != "" {
+		if e.Error != "" && e.Error != e.State {
 			name += " " + e.Error
 		}
 		ended = append(ended, fmt.Sprintf("%d %s", e.Turns, name))

@@ -31,6 +31,10 @@ func (c *command) sessionsShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if len(messages) == 0 && cmd.Flags().Changed("as-of") && !c.json {
+			fmt.Fprintf(c.Stderr, "The session had no messages at event %d.\n", asOf)
+			return nil
+		}
 		return c.showMessages(messages)
 	})
 	remoteFlags(cmd)

@@ -44,6 +44,9 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	if got := sh.must("sessions", "show", id, "--as-of", "0", "--json"); strings.Contains(got, `"message_id"`) {
 		t.Errorf("before the first event: %s", got)
 	}
+	if _, errs, code := sh.run("sessions", "show", id, "--as-of", "0"); code != 0 || errs != "The session had no messages at event 0.\n" {
+		t.Errorf("before the first event: exit code %d, %s", code, errs)
+	}
 	if got := sh.must("sessions", "show", id, "--json"); strings.Count(got, `"message_id"`) != 4 {
 		t.Errorf("as JSON: %s", got)
 	}
