@@ -152,7 +152,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p.sees("(not shown): ")
 	silent(t, p.terminal)
 	p.types("secr\x03") // Ctrl-C arrives as a key in this mode
-	p.sees("Cancelled.")
+	p.sees("Canceled.")
 	p.ends(130)
 
 	id := timeLeft(t, stderrOf(sh.run("send", wants))).ApprovalID.String()
@@ -177,7 +177,7 @@ func TestWhatCannotBeSeenIsWrittenOut(t *testing.T) {
 	p.sees("Look twice.")
 	p.sees("[l]ater: ")
 	p.interrupts <- os.Interrupt
-	p.sees("Cancelled.")
+	p.sees("Canceled.")
 	p.ends(130)
 }
 

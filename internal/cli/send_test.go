@@ -175,7 +175,7 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	k.out.wait(t, "5")
 	srv.end(t) // the cancel gets no response
 	k.interrupts <- os.Interrupt
-	k.errs.wait(t, "Cancelling")
+	k.errs.wait(t, "Canceling")
 	k.interrupts <- os.Interrupt
 	if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 		t.Fatalf("exit code %d: %s", code, k.errs)
@@ -205,7 +205,7 @@ func TestCtrlCBeforeTheMessageIsAccepted(t *testing.T) {
 		t.Errorf("the retry reads %q", errs)
 	}
 	k.interrupts <- os.Interrupt
-	k.errs.wait(t, "Cancelling as soon as the server has accepted the message")
+	k.errs.wait(t, "Canceling as soon as the server has accepted the message")
 	k.interrupts <- os.Interrupt
 	if code := wait.Receive(t, "the exit code", k.code); code != 130 || !strings.Contains(k.errs.String(), "may have accepted the message") {
 		t.Fatalf("exit code %d: %s", code, k.errs)

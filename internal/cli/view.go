@@ -112,10 +112,10 @@ func (v *viewer) cancelTurn(ctx context.Context) {
 	v.wanted = session == ""
 	v.mu.Unlock()
 	if session == "" {
-		v.printLine("Cancelling as soon as the server has accepted the message; Ctrl-C again ends the command at once.")
+		v.printLine("Canceling as soon as the server has accepted the message; Ctrl-C again ends the command at once.")
 		return
 	}
-	v.printLine("Cancelling; Ctrl-C again leaves the turn running.")
+	v.printLine("Canceling; Ctrl-C again leaves the turn running.")
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	if _, err := v.remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
@@ -163,7 +163,7 @@ func (v *viewer) finishStream(err error, interrupts int) error {
 	}
 	exit := exitOf(v.failed.Code, interrupts > 0 && !v.reading)
 	if exit == exitInterrupted {
-		v.printLine("Cancelled.")
+		v.printLine("Canceled.")
 		return exitError(exit)
 	}
 	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message,
