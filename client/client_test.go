@@ -275,8 +275,11 @@ func TestNothingIsTriedAgainWhereNobodyListens(t *testing.T) {
 
 func TestAskRepeatsTheSameMessage(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex // an aborted connection does not order its handler before the next one
 	var keys []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		keys = append(keys, r.Header.Get("Idempotency-Key"))
 		if len(keys) == 1 {
 			panic(http.ErrAbortHandler)
