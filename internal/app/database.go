@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -18,16 +17,17 @@ import (
 
 // StartError explains why the service does not start, and the remedy.
 type StartError struct {
-	Why string
-	Do  string
-	Err error // the cause; may be nil
+	Why       string
+	Do        string
+	Err       error // the cause; may be nil
+	Temporary bool  // the same start can succeed later
 }
 
 func (e *StartError) Error() string {
 	if e.Err == nil {
 		return e.Why
 	}
-	return e.Why + " " + e.Err.Error()
+	return e.Why + " " + pgerr.Cause(e.Err).Error()
 }
 func (e *StartError) Unwrap() error { return e.Err }
 
@@ -99,14 +99,13 @@ func unreachableError(err error) error {
 		return refusedError(pg)
 	}
 	if errors.Is(err, pgerr.ErrNoStandby) {
-		return &StartError{Why: "PostgreSQL waits for its synchronous standbys.", Do: "Start a standby, or change synchronous_standby_names."}
+		return &StartError{Why: "PostgreSQL waits for its synchronous standbys.", Temporary: true,
+			Do: "Start a standby, or change synchronous_standby_names."}
 	}
-	if inner, ok := errors.AsType[*net.OpError](err); ok {
-		err = inner
-	}
-	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
+	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err, Temporary: true}
 }
 
+// errReadOnly is the error of a standby.
 var errReadOnly = &StartError{Why: "PostgreSQL is a standby, or read-only: nothing can be written there.",
 	Do: "Let DATABASE_URL name the primary."}
 
@@ -117,6 +116,8 @@ func refusedError(pg *pgconn.PgError) error {
 		return errReadOnly
 	case pgerr.IsForbidden(pg):
 		return &StartError{Why: "PostgreSQL refused a statement: " + pg.Message + ".", Do: "Let DATABASE_URL name a role with more rights."}
+	case isTemporary(pg):
+		return &StartError{Why: "PostgreSQL accepts no connection now: " + pg.Message + ".", Do: "Try again later.", Temporary: true}
 	}
 	return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".",
 		Do: "Check the user, the password and the database in DATABASE_URL."}

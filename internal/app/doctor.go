@@ -116,7 +116,7 @@ func (d *doctor) perform(ctx context.Context, c doctorCheck) Finding {
 func failureFinding(err error) Finding {
 	f := Finding{Grade: GradeFail, Result: sentenceOf(pgerr.Cause(err))}
 	if start, ok := errors.AsType[*StartError](err); ok {
-		f.Result, f.Remedy = strings.TrimSuffix(start.Reason(), ".")+".", start.Do
+		f.Result, f.Remedy = strings.TrimSuffix(start.Error(), ".")+".", start.Do
 	} else if why, remedy := pgerr.Explain(err); why != "" {
 		f.Result, f.Remedy = why, remedy
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/eventlog"
-	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/agent"
@@ -67,17 +65,6 @@ type Stores struct {
 	dev    *devdb.Server
 }
 
-// ErrUnavailable marks the error of OpenStores for a database that may answer later.
-var ErrUnavailable = errors.New("the database is unavailable")
-
-// Reason returns the text of Error, with the cause of a failed connection in one line.
-func (e *StartError) Reason() string {
-	if e.Err == nil {
-		return e.Why
-	}
-	return e.Why + " " + pgerr.Cause(e.Err).Error()
-}
-
 // OpenStores connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which it starts if necessary. The first connection to a
 // restored database continues its ids, as a server does, and logs that.
@@ -112,11 +99,7 @@ func openStores(ctx context.Context, cfg Config, dir string, check func(context.
 	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, check); err != nil {
 		return nil, err
 	}
-	temporary := false
-	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, func(error) { temporary = true }); err != nil {
-		if temporary {
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
+	if _, err = awaitDatabase(ctx, s.pool, 2*connectTimeout, nil); err != nil {
 		return nil, err
 	}
 	if s.guard, err = egress.New(egress.Config{}); err != nil { // these commands send no requests

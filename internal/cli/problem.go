@@ -117,8 +117,8 @@ func explainError(err error) *problem {
 			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
-		p := &problem{Exit: exitFailed, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Reason(), Do: e.Do}
-		if errors.Is(err, app.ErrUnavailable) {
+		p := &problem{Exit: exitFailed, Code: "NOT_READY", What: "Parley cannot run.", Why: e.Error(), Do: e.Do}
+		if e.Temporary {
 			p.Exit = exitUnavailable
 		}
 		if !strings.HasSuffix(p.Why, ".") {
