@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/account"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/browser"
 	waiting "github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -109,6 +110,9 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	other.Press("button.fill", "Delete workspace")
 	other.See(".err", "Type demo")
 	other.Review("workspace-delete")
+	for _, p := range []*browser.Page{owner, other} {
+		p.Allow("404 (Not Found)") // open pages of the workspace ask for its approvals
+	}
 	other.Fill("#f-confirm", "demo")
 	other.Press("button.fill", "Delete workspace")
 	other.See(".note", "Workspace demo deleted")
