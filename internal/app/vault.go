@@ -37,7 +37,7 @@ func (s *service) openVault(ctx context.Context) (*vault.Store, error) {
 			}
 			if used {
 				return nil, &StartError{Why: "The database holds secrets under a master key, and " + file + " is not there.",
-					Do: "Bring the file back, name the key in PARLEY_VAULT_KEY_FILE, or begin anew with parley dev reset."}
+					Do: "Restore the file, name the key in PARLEY_VAULT_KEY_FILE, or delete the data with parley dev reset."}
 			}
 			if err := vault.MakeKeyFile(file); err != nil {
 				return nil, err

@@ -53,7 +53,7 @@ those of serve --dev and of a runner.`,
 					"Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
 			case cfg.Sandbox == "require-limits":
 				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE",
-					What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason,
+					What: "PARLEY_SANDBOX is require-limits, and this system cannot limit whole commands.", Why: unlimited.Reason,
 					Do: unlimited.Remedy}
 			}
 			return c.printDone(object{"contained": true, "limited": false, "reason": unlimited.Reason},
